@@ -1,0 +1,60 @@
+"""Exactly-once message processing for Azure Functions and Cosmos DB, without distributed transactions.
+
+Business code imports this package only; it loads no Azure library. Applications are put together with
+`exactlyonce.hosting`, and tested with `exactlyonce.testing`.
+"""
+
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import (
+    ConfigurationError,
+    DamagedDocument,
+    EntityTooLarge,
+    ExactlyOnceError,
+    HandlerError,
+    HandlerFailed,
+    IdentityChanged,
+    InvalidMessage,
+    LedgerRemoved,
+    MalformedMessage,
+    MessageError,
+    NewerSchema,
+    NoStateReturned,
+    OutputTooLarge,
+    StoredDataError,
+    TryAgainLater,
+    UnknownDestination,
+    UnknownMessageType,
+)
+from exactlyonce.handling.context import Context
+from exactlyonce.handling.entities import Entity, EntityKey
+from exactlyonce.handling.messages import message
+from exactlyonce.handling.routes import Destination
+from exactlyonce.strategies.outbox import Outbox
+
+__all__ = [
+    "ConfigurationError",
+    "Context",
+    "DamagedDocument",
+    "Destination",
+    "Entity",
+    "EntityKey",
+    "EntityTooLarge",
+    "Envelope",
+    "ExactlyOnceError",
+    "HandlerError",
+    "HandlerFailed",
+    "IdentityChanged",
+    "InvalidMessage",
+    "LedgerRemoved",
+    "MalformedMessage",
+    "MessageError",
+    "NewerSchema",
+    "NoStateReturned",
+    "Outbox",
+    "OutputTooLarge",
+    "StoredDataError",
+    "TryAgainLater",
+    "UnknownDestination",
+    "UnknownMessageType",
+    "message",
+]

@@ -1,0 +1,79 @@
+"""Runs generators of effects under asyncio. Cancelling it equals a crash between two effects, which every protocol survives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from exactlyonce.drivers.publishing import Publisher
+from exactlyonce.drivers.retrying import Pause
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import (
+    Begin,
+    Begun,
+    DeleteStaged,
+    Effect,
+    FindProcessed,
+    HasRecords,
+    LoadEntity,
+    LoadStaged,
+    Publish,
+    SaveEntity,
+    Stage,
+    Step,
+    Together,
+    WriteProcessed,
+)
+from exactlyonce.stores.port import AsyncStore
+
+Result = TypeVar("Result")
+
+
+class AsyncDriver:
+    """Performs effects as they are asked for.
+
+    Args:
+        store: where documents are.
+        publisher: where outputs go.
+        surroundings: time and chance.
+    """
+
+    def __init__(self, store: AsyncStore, publisher: Publisher, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._perform: Mapping[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
+            Begin: self._begin,
+            Pause: self._pause,
+            Together: self._together,
+            Publish: publisher.publish,
+            LoadEntity: store.load_entity,
+            SaveEntity: store.save_entity,
+            FindProcessed: store.find_processed,
+            HasRecords: store.has_records,
+            WriteProcessed: store.write_processed,
+            Stage: store.stage,
+            LoadStaged: store.load_staged,
+            DeleteStaged: store.delete_staged,
+        }
+
+    async def run(self, step: Step[Result]) -> Result:
+        """Run a generator to its result; what it raises comes out."""
+        reply: Any = None
+        while True:
+            try:
+                effect = step.send(reply)
+            except StopIteration as finished:
+                result: Result = finished.value
+                return result
+            reply = await self._perform[type(effect)](effect)
+
+    async def _begin(self, effect: Begin) -> Begun:
+        return self._surroundings.begin(effect)
+
+    async def _pause(self, effect: Pause) -> None:
+        await self._surroundings.clock.sleep(effect.seconds)
+
+    async def _together(self, effect: Together[Any, Any]) -> tuple[Any, Any]:
+        first, second = effect.first, effect.second
+        replies = await asyncio.gather(self._perform[type(first)](first), self._perform[type(second)](second))
+        return replies[0], replies[1]

@@ -1,0 +1,73 @@
+"""Runs generators of effects in one thread: for scripts, and for Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from exactlyonce.drivers.retrying import Pause
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import (
+    Begin,
+    DeleteStaged,
+    Effect,
+    FindProcessed,
+    HasRecords,
+    LoadEntity,
+    LoadStaged,
+    Publish,
+    SaveEntity,
+    Stage,
+    Step,
+    Together,
+    WriteProcessed,
+)
+from exactlyonce.stores.port import Store
+from exactlyonce.transports.port import SendReply
+
+Result = TypeVar("Result")
+
+
+class BlockingDriver:
+    """Performs effects as they are asked for; two that may go side by side go one after the other.
+
+    Args:
+        store: where documents are.
+        publish: sends outputs.
+        surroundings: time and chance.
+    """
+
+    def __init__(self, store: Store, publish: Callable[[Publish], SendReply], surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._perform: Mapping[type[Effect[Any]], Callable[[Any], Any]] = {
+            Begin: surroundings.begin,
+            Pause: self._pause,
+            Together: self._together,
+            Publish: publish,
+            LoadEntity: store.load_entity,
+            SaveEntity: store.save_entity,
+            FindProcessed: store.find_processed,
+            HasRecords: store.has_records,
+            WriteProcessed: store.write_processed,
+            Stage: store.stage,
+            LoadStaged: store.load_staged,
+            DeleteStaged: store.delete_staged,
+        }
+
+    def run(self, step: Step[Result]) -> Result:
+        """Run a generator to its result; what it raises comes out."""
+        reply: Any = None
+        while True:
+            try:
+                effect = step.send(reply)
+            except StopIteration as finished:
+                result: Result = finished.value
+                return result
+            reply = self._perform[type(effect)](effect)
+
+    def _pause(self, effect: Pause) -> None:
+        self._surroundings.clock.block(effect.seconds)
+
+    def _together(self, effect: Together[Any, Any]) -> tuple[Any, Any]:
+        first, second = effect.first, effect.second
+        return self._perform[type(first)](first), self._perform[type(second)](second)

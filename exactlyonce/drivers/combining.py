@@ -1,0 +1,160 @@
+"""One attempt at a time per entity in this process; messages that arrive meanwhile share the next commit.
+
+A hot entity would otherwise conflict with itself. When an entity falls quiet, its lane marks what was published, after
+`mark_after` seconds in which the next commit could have done so for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.retrying import Retrying
+from exactlyonce.drivers.surroundings import Clock
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.handling.attempts import Handle, Memory, Strategy, Work, key_of
+from exactlyonce.identity import EntityRef
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One entity, the strategy it is processed by, and how its messages are handled."""
+
+    entity: EntityRef
+    strategy: Strategy
+    handle: Handle
+
+
+@dataclass
+class _Lane:
+    assignment: Assignment
+    waiting: list[tuple[Envelope, asyncio.Future[None]]] = field(default_factory=list)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    memory: Memory = field(default_factory=Memory)
+
+
+class Combiner:
+    """Lanes for entities that are being processed.
+
+    Args:
+        driver: performs the attempts.
+        retrying: what to do when one does not finish.
+        clock: for `mark_after`.
+        mark_after: seconds an entity is left alone before what was published is marked by a save of its own.
+    """
+
+    def __init__(self, driver: AsyncDriver, retrying: Retrying, clock: Clock, mark_after: float = 10.0) -> None:
+        self._driver = driver
+        self._retrying = retrying
+        self._clock = clock
+        self._mark_after = mark_after
+        self._lanes: dict[EntityRef, _Lane] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = asyncio.Event()
+
+    async def process(self, assignment: Assignment, envelope: Envelope) -> None:
+        """Process one message; returns when it may be acknowledged.
+
+        Cancelling the caller does not stop the attempt, which others may share.
+
+        Raises:
+            ExactlyOnceError: it may not be acknowledged, and why.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        lane = self._lanes.get(assignment.entity)
+        if lane is None:
+            lane = self._lanes[assignment.entity] = _Lane(assignment)
+            task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        lane.waiting.append((envelope, done))
+        lane.arrived.set()
+        await done
+
+    async def close(self) -> None:
+        """Finish what is under way, and mark at once what is left to mark."""
+        self._closing.set()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def abandon(self) -> None:
+        """Stop in the middle of everything, as the end of the process would; those who wait are cancelled."""
+        for task in self._tasks:
+            task.cancel()
+        for lane in self._lanes.values():
+            for _, done in lane.waiting:
+                done.cancel()
+
+    async def _serve(self, lane: _Lane) -> None:
+        """Process groups until none waits and nothing is left to mark; then the lane is gone."""
+        try:
+            while lane.waiting or (lane.memory.published and await self._woken(lane)):
+                await self._process_group(lane)
+        finally:
+            del self._lanes[lane.assignment.entity]
+        if lane.memory.published:
+            await self._mark(lane)
+
+    async def _process_group(self, lane: _Lane) -> None:
+        strategy, limit = lane.assignment.strategy, lane.assignment.strategy.group_limit
+        group, lane.waiting = lane.waiting[:limit], lane.waiting[limit:]
+        work = Work(lane.assignment.entity, tuple(envelope for envelope, _ in group), lane.assignment.handle)
+        memory, lane.memory = lane.memory, Memory()
+        failed: dict[str, Exception] = {}
+        try:
+            attempts = self._retrying.process(work.entity, lambda memory: strategy.attempt(work, memory), memory)
+            finished = await self._driver.run(attempts)
+            lane.memory = finished.memory
+            failed.update(finished.failed)
+        except Exception as error:  # Whatever it is, everybody who waits for this group has to hear of it.
+            failed.update((key_of(envelope), _about(envelope, error)) for envelope in work.messages)
+        except asyncio.CancelledError:
+            for _, done in group:
+                done.cancel()
+            raise
+        for envelope, done in group:
+            _resolve(done, failed.get(key_of(envelope)))
+
+    async def _woken(self, lane: _Lane) -> bool:
+        """Wait until a message arrives: True; or until it is time to mark: False."""
+        lane.arrived.clear()
+        waits = (lane.arrived.wait(), self._closing.wait(), self._clock.sleep(self._mark_after))
+        tasks = [asyncio.ensure_future(wait) for wait in waits]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return bool(lane.waiting)
+
+    async def _mark(self, lane: _Lane) -> None:
+        entity, strategy = lane.assignment.entity, lane.assignment.strategy
+        try:
+            await self._driver.run(
+                self._retrying.process(entity, lambda memory: strategy.mark(entity, memory), lane.memory)
+            )
+        except Exception:  # Nobody waits for this. The next message on the entity publishes again and marks.
+            _log.warning("entity %s: what was published could not be marked", entity, exc_info=True)
+
+
+def _about(envelope: Envelope, error: Exception) -> Exception:
+    """The error of a group, told of one of its messages."""
+    if not isinstance(error, ExactlyOnceError):
+        return error
+    told = type(error)(f"Message {key_of(envelope)}: {error}")
+    told.__cause__ = error
+    return told
+
+
+def _resolve(done: asyncio.Future[None], error: Exception | None) -> None:
+    if done.done():
+        return  # The caller was cancelled and does not wait any more.
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)

@@ -1,0 +1,52 @@
+"""From logical destinations to queues and topics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from exactlyonce.effects import PUBLISHED, UNKNOWN, Publish
+from exactlyonce.records import Output
+from exactlyonce.transports.port import AsyncTransport, SendReply
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a destination is.
+
+    Attributes:
+        transport: what carries its messages.
+        name: of the queue or topic.
+    """
+
+    transport: AsyncTransport
+    name: str
+
+
+class Publisher:
+    """Performs `Publish`: each output goes to its destination's address; all addresses are served at the same time."""
+
+    def __init__(self, addresses: Mapping[str, Address]) -> None:
+        self._addresses = dict(addresses)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """For each destination the longest envelope it takes, in bytes."""
+        return {name: address.transport.max_bytes for name, address in self._addresses.items()}
+
+    async def publish(self, effect: Publish) -> SendReply:
+        """UNKNOWN if any output may not have arrived, or has a destination that settings no longer name."""
+        by_destination: dict[str, list[Output]] = defaultdict(list)
+        for output in effect.outputs:
+            by_destination[output.destination].append(output)
+        if not by_destination.keys() <= self._addresses.keys():
+            return UNKNOWN
+        sends = (self._send(self._addresses[name], outputs) for name, outputs in by_destination.items())
+        replies = await asyncio.gather(*sends)
+        return PUBLISHED if all(reply is PUBLISHED for reply in replies) else UNKNOWN
+
+    @staticmethod
+    async def _send(address: Address, outputs: list[Output]) -> SendReply:
+        return await address.transport.send(address.name, tuple(outputs))

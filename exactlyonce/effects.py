@@ -1,0 +1,209 @@
+"""Every request a strategy may make of the outside world, each with the reply it gets.
+
+A strategy is a generator that yields effects and is sent replies: `reply = yield from SaveEntity(...)`. Drivers perform them;
+the model checker answers them in every possible way. Effects and replies are frozen and hashable. Adapters never raise into
+a strategy: an outcome that is not known is the reply `UNKNOWN`, and a type checker makes the strategy face it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Output, ProcessedRecord, StagedOutputs
+
+Reply = TypeVar("Reply", covariant=True)
+First = TypeVar("First")
+Second = TypeVar("Second")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Effect(Generic[Reply]):
+    """One request; `yield from` it to get the reply."""
+
+    def __iter__(self) -> Generator[Effect[Any], Any, Reply]:
+        reply: Reply = yield self
+        return reply
+
+
+Step = Generator[Effect[Any], Any, Result]
+"""What a strategy is: effects out, replies in, a result at the end."""
+
+
+class NoAnswer(Enum):
+    """Replies that prove nothing."""
+
+    UNKNOWN = "unknown"
+    """A write that may have been applied, may still be, or may never be; a read that failed."""
+
+    BEHIND = "behind"
+    """A read whose replica had not reached the session token (404/1002). Never "absent"."""
+
+
+UNKNOWN: Final = NoAnswer.UNKNOWN
+BEHIND: Final = NoAnswer.BEHIND
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An entity document as one replica has it; it may be older than the newest version.
+
+    Attributes:
+        document: without the store's own properties; None if this replica has no such document.
+        etag: what a save is conditional on; None if absent.
+        timestamp: `_ts`, seconds by the server's clock; 0 if absent.
+        token: session token of the reply.
+    """
+
+    document: Json | None
+    etag: str | None
+    timestamp: int
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Which of the messages asked for have a processed record, in a view that is at `token`."""
+
+    messages: frozenset[str]
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStaged:
+    """The staged documents that exist, in a view at or after the token asked with."""
+
+    documents: tuple[StagedOutputs, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Applied. `token` includes this write."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The entity was saved and has this ETag now."""
+
+    etag: str
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The condition did not hold (404, 409 or 412): somebody else's write came first, **or one's own, sent twice**."""
+
+    token: str | None
+
+
+class Published(Enum):
+    """Every output was accepted by its transport."""
+
+    PUBLISHED = "published"
+
+
+PUBLISHED: Final = Published.PUBLISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The present, and as many transaction ids as were asked for, never given out before."""
+
+    at: datetime
+    transactions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Begin(Effect[Begun]):
+    """Ask for the time and for fresh transaction ids: the only clock and the only chance a strategy has."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadEntity(Effect[Loaded | NoAnswer]):
+    """Read the entity document; at or after `token`, if one is given."""
+
+    entity: EntityRef
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SaveEntity(Effect[Saved | Conflict | Literal[NoAnswer.UNKNOWN]]):
+    """Replace the entity document if its ETag is still `etag`; create it if `etag` is None and it is absent."""
+
+    entity: EntityRef
+    document: Json
+    etag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FindProcessed(Effect[Found | NoAnswer]):
+    """Look for the processed records of these messages, at or after `token`, if one is given. One request."""
+
+    entity: EntityRef
+    messages: tuple[str, ...]
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HasRecords(Effect[bool | NoAnswer]):
+    """Whether the entity has any processed record, in whatever view answers. Best effort."""
+
+    entity: EntityRef
+
+
+@dataclass(frozen=True, slots=True)
+class WriteProcessed(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
+    """Upsert processed records, in as many batches as their number and size need, all answered."""
+
+    entity: EntityRef
+    records: tuple[ProcessedRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage(Effect[Written | Conflict | Literal[NoAnswer.UNKNOWN]]):
+    """Create staged documents."""
+
+    entity: EntityRef
+    documents: tuple[StagedOutputs, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStaged(Effect[FoundStaged | NoAnswer]):
+    """Read staged documents, at or after `token`. Those that are gone are left out of the reply."""
+
+    entity: EntityRef
+    transactions: tuple[str, ...]
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStaged(Effect[None]):
+    """Delete staged documents, best effort: whatever remains is clean-up's."""
+
+    entity: EntityRef
+    transactions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Publish(Effect[Published | Literal[NoAnswer.UNKNOWN]]):
+    """Hand outputs to their transports. UNKNOWN if any of them may not have arrived."""
+
+    outputs: tuple[Output, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Together(Effect[tuple[First, Second]], Generic[First, Second]):
+    """Two requests side by side; the replies come together."""
+
+    first: Effect[First]
+    second: Effect[Second]

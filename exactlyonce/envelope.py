@@ -1,0 +1,133 @@
+"""The message envelope: CloudEvents 1.0, in its JSON event format on the wire.
+
+Inside the library an envelope is a frozen value; `read` and `to_json` are the edge, where the official `cloudevents`
+package checks and writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from cloudevents.core.exceptions import BaseCloudEventException
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent
+
+from exactlyonce.errors import MalformedMessage
+from exactlyonce.frozen_json import Json
+
+MAX_MESSAGE_BYTES: Final = 1024 * 1024
+"""Longest envelope that is read. What may be sent is the transport's limit, which is lower on most queues."""
+
+MAX_ATTRIBUTE_LENGTH: Final = 1024
+"""Longest `id`, `source` and `type`, in characters: they become part of every record."""
+
+_REQUIRED_ATTRIBUTES: Final = ("specversion", "id", "source", "type")
+
+_OWN_ATTRIBUTES: Final = frozenset({"specversion", "id", "source", "type", "time", "subject", "datacontenttype"})
+
+Extension = str | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One message: what CloudEvents calls an event. Its identity is the pair (`source`, `id`).
+
+    Attributes:
+        source: who sent it, a URI reference.
+        id: unique within the source; the same id means the same message.
+        type: the registered name of the message type, such as `shooting-range.fire-at`.
+        data: the message itself.
+        time: when it came about; with a time zone.
+        subject: what it is about, for people and routers; the library does not use it.
+        extensions: further attributes (`traceparent` and the like) as sorted pairs.
+    """
+
+    source: str
+    id: str
+    type: str
+    data: Json
+    time: datetime | None = None
+    subject: str | None = None
+    extensions: tuple[tuple[str, Extension], ...] = ()
+
+    def to_json(self) -> Json:
+        """The envelope in the JSON event format of CloudEvents 1.0."""
+        attributes: dict[str, Any] = {
+            "specversion": "1.0",
+            "id": self.id,
+            "source": self.source,
+            "type": self.type,
+            "datacontenttype": "application/json",
+        }
+        if self.time is not None:
+            attributes["time"] = self.time
+        if self.subject is not None:
+            attributes["subject"] = self.subject
+        attributes.update(self.extensions)
+        written: dict[str, Any] = json.loads(JSONFormat().write(CloudEvent(attributes, self.data.value)))
+        if self.time is None:
+            del written["time"]  # The package fills in the present, and the present must not leak into a pure value.
+        return Json.of(written)
+
+    @classmethod
+    def read(cls, body: bytes | str) -> Envelope:
+        """Read an envelope from the wire.
+
+        Raises:
+            MalformedMessage: it is not JSON, not a CloudEvents 1.0 envelope, has no JSON data, or is over a limit.
+        """
+        size = len(body.encode()) if isinstance(body, str) else len(body)
+        if size > MAX_MESSAGE_BYTES:
+            raise MalformedMessage(
+                f"The message has {size} bytes; at most {MAX_MESSAGE_BYTES} are read. Send what is large as a blob and "
+                "its address in the message."
+            )
+        try:
+            given = json.loads(body)
+            # The package would make up an id, which would let every copy of the message pass as a new one.
+            if missing := [name for name in _REQUIRED_ATTRIBUTES if not given.get(name)]:
+                raise MalformedMessage(
+                    f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Send it as one, "
+                    "or give this queue an adapter for foreign bodies."
+                )
+            event = JSONFormat().read(CloudEvent, body)
+            attributes = event.get_attributes()
+            return cls._from_event({name: attributes[name] for name in attributes if name in given}, event.get_data())
+        except MalformedMessage:
+            raise
+        except BaseCloudEventException as error:
+            raise MalformedMessage(
+                f"The message is not a CloudEvents 1.0 envelope: {error}. Send it as one, or give this queue an adapter "
+                "for foreign bodies."
+            ) from error
+        # The package lets whatever its parsers meet pass: broken JSON, a list in place of an object, endless nesting.
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            raise MalformedMessage(
+                f"The message is not a CloudEvents 1.0 envelope in JSON ({type(error).__name__}). Send it as one, or give "
+                "this queue an adapter for foreign bodies."
+            ) from error
+
+    @classmethod
+    def _from_event(cls, attributes: dict[str, Any], data: Any) -> Envelope:
+        if isinstance(data, bytes):
+            raise MalformedMessage("The message carries binary data (data_base64); handlers take JSON data only.")
+        for name in ("id", "source", "type"):
+            if len(attributes[name]) > MAX_ATTRIBUTE_LENGTH:
+                raise MalformedMessage(
+                    f"The message's {name} has {len(attributes[name])} characters; at most {MAX_ATTRIBUTE_LENGTH} are allowed."
+                )
+        extensions = {name: value for name, value in attributes.items() if name not in _OWN_ATTRIBUTES}
+        if bad := [name for name, value in extensions.items() if not isinstance(value, (str, int, bool))]:
+            raise MalformedMessage(f"The extension attribute {bad[0]!r} is neither a string, an integer nor a boolean.")
+        return cls(
+            source=attributes["source"],
+            id=attributes["id"],
+            type=attributes["type"],
+            data=Json.of(data),
+            time=attributes.get("time"),
+            subject=attributes.get("subject"),
+            extensions=tuple(sorted(extensions.items())),
+        )

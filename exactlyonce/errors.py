@@ -1,0 +1,98 @@
+"""Everything the library raises.
+
+    ExactlyOnceError
+    ├── ConfigurationError      the operator's: found at start-up, names every setting to change
+    ├── MessageError            the sender's: the message cannot be processed as it is
+    │   ├── MalformedMessage        not a CloudEvents envelope in JSON, or beyond a limit
+    │   ├── UnknownMessageType      no handler of this entity takes this type
+    │   └── InvalidMessage          the data does not fit the message's model
+    ├── HandlerError            the business code's: nothing was changed, nothing was sent
+    │   ├── HandlerFailed           it raised; the cause is chained
+    │   ├── NoStateReturned         it returned None; `context.delete()` is how to delete
+    │   ├── IdentityChanged         it changed the document's id or partition key
+    │   ├── UnknownDestination      it sent to a destination that nobody configured
+    │   ├── OutputTooLarge          an output, or all of them, are over a limit
+    │   └── EntityTooLarge          the document would be over the limit
+    ├── StoredDataError         the data's: what the store holds cannot be trusted; nothing was changed
+    │   ├── DamagedDocument         it cannot be read
+    │   ├── NewerSchema             a newer version of the library wrote it
+    │   └── LedgerRemoved           somebody removed the reserved property
+    └── TryAgainLater           the environment's: deliver the message again
+
+An error names the message and the entity it is about as soon as they are known, and says what to do. Bodies are never
+part of an error: they may hold what a log must not.
+"""
+
+from __future__ import annotations
+
+
+class ExactlyOnceError(Exception):
+    """Base of all errors of this library; never raised itself."""
+
+
+class ConfigurationError(ExactlyOnceError):
+    """The application is configured in a way that could break the guarantee, or cannot work at all."""
+
+
+class MessageError(ExactlyOnceError):
+    """A message that cannot be processed as it is; sending the same body again will not help."""
+
+
+class MalformedMessage(MessageError):
+    """The body is not a CloudEvents 1.0 envelope in JSON, or goes beyond a limit."""
+
+
+class UnknownMessageType(MessageError):
+    """No handler of the entity takes messages of this type."""
+
+
+class InvalidMessage(MessageError):
+    """The data of the message does not fit the model declared for its type."""
+
+
+class HandlerError(ExactlyOnceError):
+    """A handler did not give a result that can be committed; its message changed nothing and sent nothing."""
+
+
+class HandlerFailed(HandlerError):
+    """The handler raised; the exception it raised is the `__cause__`."""
+
+
+class NoStateReturned(HandlerError):
+    """The handler returned None instead of the new state."""
+
+
+class IdentityChanged(HandlerError):
+    """The handler changed the id or the partition key of the entity."""
+
+
+class UnknownDestination(HandlerError):
+    """The handler sent a message to a destination that is not configured."""
+
+
+class OutputTooLarge(HandlerError):
+    """A message that the handler sends does not fit its queue, or all of them together do not fit one document."""
+
+
+class EntityTooLarge(HandlerError):
+    """The entity document would grow over the limit."""
+
+
+class StoredDataError(ExactlyOnceError):
+    """A stored document cannot be trusted, so nothing was changed."""
+
+
+class DamagedDocument(StoredDataError):
+    """A stored document does not have the shape the library, or the state model, expects."""
+
+
+class NewerSchema(StoredDataError):
+    """A stored document was written by a newer version of the library; upgrade this instance."""
+
+
+class LedgerRemoved(StoredDataError):
+    """The entity was processed before, but its reserved property is gone, and with it the protection from duplicates."""
+
+
+class TryAgainLater(ExactlyOnceError):
+    """The attempt could not be finished now. Nothing is lost: give the message back to its queue."""

@@ -1,0 +1,57 @@
+"""JSON as an immutable, hashable value.
+
+Effects and replies must be frozen and hashable, since the model checker compares and shares them, and documents travel in
+them. Holding the text makes both structural: nobody can change a string.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import CoreSchema, core_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """One JSON value, held as compact text in the order of its properties.
+
+    Make one with `Json.of`; `text` is taken as it is.
+    """
+
+    text: str
+
+    @classmethod
+    def of(cls, value: Any) -> Json:
+        """Freeze a value made of dicts, lists, strings, numbers, booleans and None.
+
+        Raises:
+            TypeError: it holds something else.
+            ValueError: it holds NaN or an infinity, which JSON does not have, or refers to itself.
+        """
+        return cls(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+
+    @property
+    def value(self) -> Any:
+        """A fresh copy that the caller may change."""
+        return json.loads(self.text)
+
+    @property
+    def size(self) -> int:
+        """Length in bytes, as UTF-8."""
+        return len(self.text.encode())
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text, in hex."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
+        """Let a Json stand for "any JSON" in the records that pydantic reads and writes."""
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, Json) else Json.of(value),
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda frozen: frozen.value),
+        )

@@ -1,0 +1,157 @@
+"""Entity types: a state model, the container it lives in, and the handlers of its messages."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import ConfigurationError, UnknownMessageType
+from exactlyonce.handling.attempts import Strategy
+from exactlyonce.handling.context import Context
+from exactlyonce.handling.messages import decode, message_type
+from exactlyonce.handling.states import StateShape
+from exactlyonce.identity import EntityRef, PartitionValue, message_key
+
+State = TypeVar("State")
+Message = TypeVar("Message")
+Handler = Callable[[State, Message, Context], State]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityKey:
+    """Id and partition key of an entity where they differ.
+
+    Attributes:
+        id: the document's id.
+        partition: the value, or the values of a hierarchical key from the top.
+    """
+
+    id: str
+    partition: PartitionValue | tuple[PartitionValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Handling(Generic[State, Message]):
+    """One handler: the model it takes, how to tell the entity from the message, and the function."""
+
+    model: type[Message]
+    key: Callable[[Message], str | EntityKey]
+    handler: Handler[State, Message]
+
+
+class Entity(Generic[State]):
+    """An entity type. Declare one at module level, next to its handlers.
+
+    Args:
+        name: under which its records are kept; it cannot be changed later.
+        state: a pydantic model or dataclass in which every field has a default: an absent entity starts as `state()`.
+        container: the Cosmos container its documents live in.
+        partition_key: path of that container's partition key, or its paths from the top.
+        strategy: the protocol to use, such as `Outbox()`.
+
+    Raises:
+        ConfigurationError: a model or a path that cannot work.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        state: type[State],
+        container: str,
+        partition_key: str | tuple[str, ...] = "/id",
+        strategy: Strategy,
+    ) -> None:
+        if not name:
+            raise ConfigurationError("An entity needs a name.")
+        self.name = name
+        self.container = container
+        self.paths = (partition_key,) if isinstance(partition_key, str) else tuple(partition_key)
+        self.strategy = strategy
+        self.shape = StateShape(state, self.paths)
+        self._handlings: dict[str, Handling[State, Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"Entity({self.name!r})"
+
+    def handles(
+        self, model: type[Message], *, key: Callable[[Message], str | EntityKey]
+    ) -> Callable[[Handler[State, Message]], Handler[State, Message]]:
+        """Decorator: register the handler of a message type.
+
+        Args:
+            model: a registered message type.
+            key: names the entity that a message is for. A string is id and partition key at once.
+
+        Raises:
+            ConfigurationError: the type is not registered or taken already, or the function cannot be a handler.
+        """
+        registered = message_type(model)
+
+        def register(handler: Handler[State, Message]) -> Handler[State, Message]:
+            _require_handler(handler)
+            for name in (registered.name, *registered.formerly):
+                if name in self._handlings:
+                    raise ConfigurationError(f"Entity {self.name!r} has two handlers for messages of type {name!r}.")
+                self._handlings[name] = Handling(model, key, handler)
+            return handler
+
+        return register
+
+    @property
+    def models(self) -> dict[str, type]:
+        """The message types this entity handles, by every name they are read under."""
+        return {name: handling.model for name, handling in self._handlings.items()}
+
+    def read(self, envelope: Envelope) -> tuple[Handling[State, Any], Any]:
+        """The handler of a message, and the message decoded.
+
+        Raises:
+            UnknownMessageType: no handler takes it.
+            InvalidMessage: its data does not fit the model.
+        """
+        handling = self._handlings.get(envelope.type)
+        if handling is None:
+            known = ", ".join(sorted(self._handlings)) or "none"
+            raise UnknownMessageType(
+                f"Message {message_key(envelope.source, envelope.id)} has the type {envelope.type!r}; entity {self.name!r} "
+                f"handles: {known}. Was it sent to the wrong queue, or is this instance older than its sender?"
+            )
+        return handling, decode(handling.model, envelope.data, source=envelope.source, id=envelope.id)
+
+    def ref_of(self, envelope: Envelope) -> EntityRef:
+        """The entity that a message is for. Raises as `read` does."""
+        handling, message = self.read(envelope)
+        return self.ref(handling.key(message))
+
+    def ref(self, key: str | EntityKey) -> EntityRef:
+        """The full name of an entity of this type.
+
+        Raises:
+            ConfigurationError: the key has fewer or more values than the container's partition key has paths.
+        """
+        if isinstance(key, str):
+            key = EntityKey(key, key)
+        partition = key.partition if isinstance(key.partition, tuple) else (key.partition,)
+        if len(partition) != len(self.paths):
+            raise ConfigurationError(
+                f"Entity {self.name!r} has the partition key {', '.join(self.paths)}; the key given has {len(partition)} "
+                "value(s). Return an EntityKey(id, (value, ...)) from key=."
+            )
+        return EntityRef(self.name, partition, key.id)
+
+
+def _require_handler(handler: Callable[..., Any]) -> None:
+    name = getattr(handler, "__qualname__", repr(handler))
+    if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None)):  # noqa: B004
+        raise ConfigurationError(
+            f"The handler {name} is async. A handler has to be a plain function, since it may run any number of times; "
+            "bind what it needs with functools.partial, and call other services from the next message."
+        )
+    try:
+        inspect.signature(handler).bind(None, None, None)
+    except TypeError:
+        raise ConfigurationError(f"The handler {name} has to take (state, message, context).") from None

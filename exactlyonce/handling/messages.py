@@ -1,0 +1,87 @@
+"""Message types: models that travel under a registered name, never as a class path, so that renaming a class breaks nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from exactlyonce.errors import ConfigurationError, InvalidMessage
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import message_key
+from exactlyonce.validation import adapter, problems
+
+_ATTRIBUTE: Final = "__exactlyonce_message__"
+_Model = TypeVar("_Model")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageType:
+    """The name a model travels under, and names it had before, which are still read."""
+
+    name: str
+    formerly: tuple[str, ...] = ()
+
+
+def message(name: str, *, formerly: tuple[str, ...] = ()) -> Callable[[type[_Model]], type[_Model]]:
+    """Class decorator: register a pydantic model or dataclass as a message type.
+
+    Args:
+        name: what the `type` attribute of the envelope will say, such as `shooting-range.fire-at`.
+        formerly: earlier names; messages that carry them are read as this type.
+
+    Raises:
+        ConfigurationError: the class is neither a pydantic model nor a dataclass, or a name is empty.
+    """
+    if not name or not all(formerly):
+        raise ConfigurationError("A message type needs a name; give @message(...) a non-empty string.")
+
+    def register(model: type[_Model]) -> type[_Model]:
+        require_model(model, "A message")
+        setattr(model, _ATTRIBUTE, MessageType(name, formerly))
+        return model
+
+    return register
+
+
+def message_type(model: type) -> MessageType:
+    """The registration of a model itself: a subclass is another type and needs its own.
+
+    Raises:
+        ConfigurationError: the model is not registered.
+    """
+    found = model.__dict__.get(_ATTRIBUTE)
+    if not isinstance(found, MessageType):
+        raise ConfigurationError(f'{model.__name__} is not a message type. Put @message("a-name") above it.')
+    return found
+
+
+def encode(message: object) -> tuple[str, Json]:
+    """Type name and data of a message. Raises `ConfigurationError` if its class is not registered."""
+    model = type(message)
+    return message_type(model).name, Json.of(adapter(model).dump_python(message, mode="json", by_alias=True))
+
+
+def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
+    """Data to model.
+
+    Raises:
+        InvalidMessage: naming the message and every field that does not fit, without their values.
+    """
+    try:
+        decoded: _Model = adapter(model).validate_python(data.value)
+    except ValidationError as error:
+        raise InvalidMessage(
+            f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error)}. Correct the sender, or give "
+            "the model a before-validator that upgrades old bodies."
+        ) from None  # The cause would quote the body.
+    return decoded
+
+
+def require_model(model: type, what: str) -> None:
+    """Raise `ConfigurationError` unless `model` is a pydantic model or a dataclass."""
+    if not (issubclass(model, BaseModel) or dataclasses.is_dataclass(model)):
+        raise ConfigurationError(f"{what} has to be a pydantic model or a dataclass; {model!r} is neither.")

@@ -1,0 +1,52 @@
+"""Handling one message: decode, run the handler on a state of its own, encode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Handled, key_of
+from exactlyonce.handling.context import Context
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.routes import Routes
+from exactlyonce.identity import EntityRef, Origin
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs the handlers of an entity type for one entity; a `Handle` in the sense of `attempts`.
+
+    The state is built from the document anew for each message, so no message sees what a handler did to another's copy,
+    and each sees what it would have seen alone.
+    """
+
+    type: Entity[Any]
+    entity: EntityRef
+    routes: Routes
+
+    def __call__(self, body: Json | None, envelope: Envelope, at: datetime) -> Handled:
+        """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
+        handling, message = self.type.read(envelope)
+        shape = self.type.shape
+        state = shape.start(self.entity) if body is None else shape.read(self.entity, body)
+        context = Context(Origin(self.entity, key_of(envelope)), at, self.routes)
+        about = f"Message {key_of(envelope)} on entity {self.entity}"
+        try:
+            result = handling.handler(state, message, context)
+        except ExactlyOnceError as error:
+            raise type(error)(f"{about}: {error}") from error
+        except Exception as error:
+            raise HandlerFailed(
+                f"{about}: the handler raised {type(error).__name__}. Nothing was changed and nothing was sent."
+            ) from error
+        if context.deleted:
+            return Handled(shape.tombstone(self.entity), context.outputs, deleted=True)
+        if result is None:
+            raise NoStateReturned(
+                f"{about}: the handler returned None. Return the new state, or call context.delete() to delete the entity."
+            )
+        return Handled(shape.write(self.entity, result, body), context.outputs)

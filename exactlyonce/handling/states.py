@@ -1,0 +1,114 @@
+"""Between entity document and state model: the library adds id and key path, and keeps what the model does not know."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from exactlyonce.errors import ConfigurationError, DamagedDocument, IdentityChanged
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.messages import require_model
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import LEDGER
+from exactlyonce.validation import adapter, problems
+
+RESERVED: Final = frozenset({LEDGER, "_rid", "_self", "_etag", "_attachments", "_ts"})
+
+
+class StateShape:
+    """How a state model maps to documents with these partition key paths.
+
+    Raises:
+        ConfigurationError: the model cannot start empty, uses a reserved property, or a path is not like `/a` or `/a/b`.
+    """
+
+    def __init__(self, state: type, paths: tuple[str, ...]) -> None:
+        require_model(state, "A state")
+        for path in paths:
+            if not path.startswith("/") or not all(path[1:].split("/")):
+                raise ConfigurationError(f"The partition key path {path!r} is not like '/gameId' or '/game/id'.")
+        self._state = state
+        self._steps = tuple(tuple(path[1:].split("/")) for path in paths)
+        self._declared = _property_names(state)
+        if reserved := self._declared & RESERVED:
+            raise ConfigurationError(f"{state.__name__} uses the reserved property {min(reserved)!r}; rename it.")
+        self._require_start()
+
+    def start(self, entity: EntityRef) -> Any:
+        """The state of an absent entity."""
+        return adapter(self._state).validate_python(self._known(self.tombstone(entity).value))
+
+    def read(self, entity: EntityRef, body: Json) -> Any:
+        """Body to state. Raises `DamagedDocument` naming every property that does not fit."""
+        try:
+            return adapter(self._state).validate_python(self._known(body.value))
+        except ValidationError as error:
+            raise DamagedDocument(
+                f"The document of entity {entity} does not fit {self._state.__name__}: {problems(error)}. Nothing was "
+                "changed. Correct the document, or give the model a default or a before-validator that reads the old form."
+            ) from None  # The cause would quote the document.
+
+    def write(self, entity: EntityRef, state: Any, before: Json | None) -> Json:
+        """State to body; properties of the body before that the model does not know survive.
+
+        Raises:
+            IdentityChanged: the state holds another id or partition key than the entity's.
+        """
+        written = adapter(self._state).dump_python(state, mode="json", by_alias=True)
+        identity = self.tombstone(entity).value
+        body = {**identity, **(before.value if before else {}), **written}
+        for steps, value in ((("id",), entity.id), *zip(self._steps, entity.partition, strict=True)):
+            if _get(written, steps, value) != value:
+                raise IdentityChanged(
+                    f"The handler changed {'/' + '/'.join(steps)} of entity {entity}. Id and partition key are fixed; send a "
+                    "message to the other entity instead."
+                )
+            _set(body, steps, value)
+        return Json.of(body)
+
+    def tombstone(self, entity: EntityRef) -> Json:
+        """A body with nothing but id and partition key."""
+        body: dict[str, Any] = {"id": entity.id}
+        for steps, value in zip(self._steps, entity.partition, strict=True):
+            _set(body, steps, value)
+        return Json.of(body)
+
+    def _known(self, properties: dict[str, Any]) -> dict[str, Any]:
+        """Without the id and key path if the model does not declare them: one that forbids extras must not see them."""
+        own = {"id", *(steps[0] for steps in self._steps)} - self._declared
+        return {name: value for name, value in properties.items() if name not in own}
+
+    def _require_start(self) -> None:
+        sample = EntityRef("sample", tuple("sample" for _ in self._steps), "sample")
+        try:
+            self.start(sample)
+        except ValidationError as error:
+            if all(one["type"] != "missing" for one in error.errors(include_input=False)):
+                return  # Only the sample key does not fit, say where the model declares the key as a number.
+            raise ConfigurationError(
+                f"{self._state.__name__} cannot be the state of an entity that does not exist yet: {problems(error)}. Give "
+                "every field a default."
+            ) from None
+
+
+def _property_names(model: Any) -> frozenset[str]:
+    """Property names as they stand in the document."""
+    if issubclass(model, BaseModel):
+        return frozenset(field.serialization_alias or name for name, field in model.model_fields.items())
+    return frozenset(field.name for field in dataclasses.fields(model))
+
+
+def _get(properties: dict[str, Any], steps: tuple[str, ...], default: Any) -> Any:
+    for step in steps:
+        if not isinstance(properties, dict) or step not in properties:
+            return default
+        properties = properties[step]
+    return properties
+
+
+def _set(properties: dict[str, Any], steps: tuple[str, ...], value: Any) -> None:
+    for step in steps[:-1]:
+        properties = properties.setdefault(step, {})
+    properties[steps[-1]] = value

@@ -1,0 +1,243 @@
+"""The documents the library writes: the ledger inside the entity, and the records in the library container.
+
+The shapes carry a schema version; a document of a newer one is refused, never misread. Properties of the entity that the
+library does not own pass through untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import ConfigDict, ValidationError, with_config
+
+from exactlyonce.errors import DamagedDocument, NewerSchema
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.validation import adapter, problems
+
+SCHEMA: Final = 1
+LEDGER: Final = "_ledger"
+MAX_DOCUMENT_BYTES: Final = 1_500_000
+"""Largest entity document that is sent. The service takes 2 MB; the rest is room for its own properties."""
+MAX_OUTPUT_BYTES: Final = 1_900_000
+"""Most that all outputs of one message may have together: they have to fit one staged document."""
+
+_EXACT: Final = ConfigDict(extra="forbid")  # What is not understood must not be dropped by the next save.
+_Record = TypeVar("_Record")
+
+
+@with_config(_EXACT)
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One message to be published.
+
+    Attributes:
+        id: derived from the entity, the message that caused it, and its place among that message's outputs.
+        destination: logical name of where it goes.
+        envelope: the CloudEvents envelope, as it will be on the wire.
+        delay: seconds that it stays invisible after it was published.
+    """
+
+    id: str
+    destination: str
+    envelope: Json
+    delay: float = 0
+
+
+@with_config(_EXACT)
+@dataclass(frozen=True, slots=True)
+class OutputRef:
+    """What is kept of an output for good."""
+
+    id: str
+    destination: str
+
+
+@with_config(_EXACT)
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One committed transaction: one message and what came of it.
+
+    Attributes:
+        message: key of the message.
+        tx: transaction id, fresh for every message of every attempt.
+        version: of the entity, which this commit produced.
+        at: time of the attempt, by the clock of its process. Never used to judge age.
+        outputs: ids and destinations of all outputs.
+        digest: of the outputs' content.
+        staged: whether the outputs were staged, so that there is a document to delete.
+        owed: outputs not yet known to be published; "staged" when they lie in the staged document; None when published.
+        seen: `_ts` (seconds) of the document in which a later save found this entry; never before its commit.
+    """
+
+    message: str
+    tx: str
+    version: int
+    at: datetime
+    outputs: tuple[OutputRef, ...]
+    digest: str
+    staged: bool = False
+    owed: tuple[Output, ...] | Literal["staged"] | None = None
+    seen: int | None = None
+
+
+@with_config(_EXACT)
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The library's property of an entity document.
+
+    Attributes:
+        version: number of messages committed on this entity.
+        token: session token of the library's partition for this entity, at or after the last write there that this
+            document relies on; None if there was none.
+        entries: the latest transactions, oldest first.
+        deleted: the entity was deleted; the document remains as a tombstone, so that late duplicates are known.
+        schema: version of this shape.
+    """
+
+    version: int = 0
+    token: str | None = None
+    entries: tuple[Entry, ...] = ()
+    deleted: bool = False
+    schema: int = SCHEMA
+
+    @property
+    def owing_since(self) -> datetime | None:
+        """`at` of the oldest entry that still owes outputs."""
+        return next((entry.at for entry in self.entries if entry.owed is not None), None)
+
+    @property
+    def entries_left(self) -> bool:
+        """Whether entries ever left, so that the messages of some are known only by their records."""
+        return self.version > len(self.entries)
+
+    @property
+    def owing(self) -> frozenset[str]:
+        """Transactions that still owe outputs."""
+        return frozenset(entry.tx for entry in self.entries if entry.owed is not None)
+
+    def with_published(self, transactions: Iterable[str]) -> Ledger:
+        """The ledger in which these transactions owe nothing."""
+        published = frozenset(transactions)
+        return replace(
+            self, entries=tuple(replace(entry, owed=None) if entry.tx in published else entry for entry in self.entries)
+        )
+
+
+@with_config(_EXACT)
+@dataclass(frozen=True, slots=True)
+class ProcessedRecord:
+    """What remains of an entry that left: its message was processed and its outputs were published."""
+
+    entity: str
+    message: str
+    tx: str
+    version: int
+    at: datetime
+    outputs: tuple[OutputRef, ...]
+    digest: str
+    kind: Literal["processed"] = "processed"
+    schema: int = SCHEMA
+
+
+@with_config(_EXACT)
+@dataclass(frozen=True, slots=True)
+class StagedOutputs:
+    """Outputs too large for the entity document, written before the commit that may or may not follow."""
+
+    entity: str
+    message: str
+    tx: str
+    at: datetime
+    outputs: tuple[Output, ...]
+    kind: Literal["staged"] = "staged"
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class EntityView:
+    """An entity document taken apart.
+
+    Attributes:
+        body: the user's properties, `id` and partition key included; None if the entity is absent or deleted.
+        ledger: the library's property; an empty one if the entity is absent, None if the document has none.
+    """
+
+    body: Json | None
+    ledger: Ledger | None
+
+
+def processed_record(entity: EntityRef, entry: Entry) -> ProcessedRecord:
+    """The record of an entry that leaves the window."""
+    return ProcessedRecord(entity.key, entry.message, entry.tx, entry.version, entry.at, entry.outputs, entry.digest)
+
+
+def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
+    """Take an entity document apart.
+
+    Raises:
+        DamagedDocument: the ledger cannot be read.
+        NewerSchema: a newer version of the library wrote it.
+    """
+    if document is None:
+        return EntityView(None, Ledger())
+    properties = document.value
+    raw = properties.pop(LEDGER, None)
+    if raw is None:
+        return EntityView(Json.of(properties), None)
+    if isinstance(raw, dict):
+        raw.pop("owing_since", None)  # Derived from the entries; stored for queries only.
+    ledger = _read(Ledger, raw, f"The ledger of entity {entity} (property {LEDGER!r})")
+    return EntityView(None if ledger.deleted else Json.of(properties), ledger)
+
+
+def entity_document(body: Json, ledger: Ledger) -> Json:
+    """Put an entity document together; the ledger comes last, below what people look for."""
+    owing_since = ledger.owing_since
+    written = _write(ledger)
+    written["owing_since"] = None if owing_since is None else owing_since.isoformat().replace("+00:00", "Z")
+    return Json.of({**body.value, LEDGER: written})
+
+
+def read_processed(document: Any) -> ProcessedRecord:
+    """Read a processed record. Raises `DamagedDocument` or `NewerSchema`."""
+    return _read(ProcessedRecord, document, "A processed record")
+
+
+def read_staged(document: Any) -> StagedOutputs:
+    """Read a staged document. Raises `DamagedDocument` or `NewerSchema`."""
+    return _read(StagedOutputs, document, "A staged document")
+
+
+def library_document(record: ProcessedRecord | StagedOutputs) -> dict[str, Any]:
+    """A record as a document of the library container, without the id and partition key its layout gives it."""
+    return _write(record)
+
+
+def digest(outputs: tuple[Output, ...]) -> str:
+    """One digest over the content of all outputs, in order."""
+    return Json.of([[output.destination, output.delay, output.envelope.text] for output in outputs]).digest
+
+
+def _read(shape: type[_Record], raw: Any, name: str) -> _Record:
+    schema = raw.get("schema") if isinstance(raw, dict) else None
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise NewerSchema(
+            f"{name} has schema version {schema}; this version of exactlyonce reads up to {SCHEMA}. Upgrade this instance."
+        )
+    try:
+        record: _Record = adapter(shape).validate_json(Json.of(raw).text, strict=True)
+    except ValidationError as error:
+        raise DamagedDocument(
+            f"{name} is damaged: {problems(error)}. Nothing was changed. Restore the document from a "
+            "backup; do not just remove the property, or duplicates will no longer be known."
+        ) from None  # The cause would quote what it read, and bodies stay out of logs.
+    return record
+
+
+def _write(record: Any) -> dict[str, Any]:
+    written: dict[str, Any] = adapter(type(record)).dump_python(record, mode="json")
+    return written

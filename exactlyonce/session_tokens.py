@@ -1,0 +1,31 @@
+"""Comparing session tokens of Cosmos DB.
+
+A token reads `{range id}:{version}#{global LSN}[#{region}={local LSN}…]` and belongs to one physical partition. It is a lower
+bound: a read that carries it sees that write or a later one.
+"""
+
+from __future__ import annotations
+
+
+def at_or_after(token: str | None, needed: str | None) -> bool:
+    """Whether a view at `token` is known to include everything up to `needed`.
+
+    Tokens compare only within the same range id and version; where they do not compare, the answer is no and the caller
+    reads again with the needed token. Without a needed token every view will do.
+    """
+    if needed is None:
+        return True
+    if token is None:
+        return False
+    scope, position = _parts(token)
+    needed_scope, needed_position = _parts(needed)
+    return (
+        scope == needed_scope and position is not None and needed_position is not None and position >= needed_position
+    )
+
+
+def _parts(token: str) -> tuple[str, int | None]:
+    """Split into what must be equal (range id and version) and the global LSN, or None where it cannot be read."""
+    scope, _, rest = token.partition("#")
+    position = rest.partition("#")[0]
+    return scope, int(position) if position.isdecimal() else None

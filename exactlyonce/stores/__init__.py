@@ -1,0 +1,1 @@
+"""Where documents are kept: the port, and its adapters."""

@@ -1,0 +1,53 @@
+"""A blocking store or transport for the async driver."""
+
+from __future__ import annotations
+
+from exactlyonce.effects import (
+    Conflict,
+    DeleteStaged,
+    FindProcessed,
+    Found,
+    FoundStaged,
+    HasRecords,
+    Loaded,
+    LoadEntity,
+    LoadStaged,
+    NoAnswer,
+    Saved,
+    SaveEntity,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.stores.port import Busy, Store, Unknown
+
+
+class Awaited:
+    """The same store, awaited. Only for stores that do not wait for anything, such as the one in memory."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def load_entity(self, effect: LoadEntity) -> Loaded | NoAnswer | Busy:
+        return self._store.load_entity(effect)
+
+    async def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
+        return self._store.save_entity(effect)
+
+    async def find_processed(self, effect: FindProcessed) -> Found | NoAnswer | Busy:
+        return self._store.find_processed(effect)
+
+    async def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
+        return self._store.has_records(effect)
+
+    async def write_processed(self, effect: WriteProcessed) -> Written | Unknown | Busy:
+        return self._store.write_processed(effect)
+
+    async def stage(self, effect: Stage) -> Written | Conflict | Unknown | Busy:
+        return self._store.stage(effect)
+
+    async def load_staged(self, effect: LoadStaged) -> FoundStaged | NoAnswer | Busy:
+        return self._store.load_staged(effect)
+
+    async def delete_staged(self, effect: DeleteStaged) -> None:
+        self._store.delete_staged(effect)

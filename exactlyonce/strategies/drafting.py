@@ -1,0 +1,166 @@
+"""What the outbox protocol computes without asking the world: from a loaded entity and messages to what is to be committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from exactlyonce.effects import Begun
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Handled, Memory, Remembered, Work
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import (
+    MAX_DOCUMENT_BYTES,
+    Entry,
+    Ledger,
+    Output,
+    OutputRef,
+    StagedOutputs,
+    digest,
+    entity_document,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The settings of `Outbox`, which documents them."""
+
+    window: int | None
+    inline_limit: int | None
+    retention: timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The entity as it was loaded.
+
+    Attributes:
+        document, etag, timestamp: as loaded; None, None and 0 if it was absent.
+        body: the user's properties; None if absent or deleted.
+        ledger: an empty one if absent or adopted.
+        done: messages that have records, in a view at or after the ledger's token.
+        memory: what this process knows, the tokens of the reads included.
+    """
+
+    document: Json | None
+    etag: str | None
+    timestamp: int
+    body: Json | None
+    ledger: Ledger
+    done: frozenset[str]
+    memory: Memory
+
+    def unmarked(self) -> Memory:
+        """What to remember if nothing is committed."""
+        return remembering(self.memory, self.ledger, self.document, self.etag)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the handlers made of the fresh messages so far.
+
+    Attributes:
+        handled: the latest result; None before the first.
+        body: what the next handler sees; None if absent or deleted.
+        entries, outputs, staged: of all messages that can be committed.
+        failed: key and error of those that cannot.
+    """
+
+    handled: Handled | None
+    body: Json | None
+    entries: tuple[Entry, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    staged: tuple[StagedOutputs, ...] = ()
+    failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
+
+    def document(self, ledger: Ledger) -> Json:
+        """The entity document of the commit."""
+        return entity_document(Json("{}") if self.handled is None else self.handled.body, ledger)
+
+
+def draft_commit(limits: Limits, work: Work, view: View, fresh: Mapping[str, Envelope], begun: Begun) -> Draft:
+    """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along."""
+    draft = Draft(None, view.body)
+    for (key, envelope), tx in zip(fresh.items(), begun.transactions, strict=True):
+        try:
+            handled = work.handle(draft.body, envelope, begun.at)
+            version = view.ledger.version + len(draft.entries) + 1
+            added = _adding(draft, work.entity, handled, _entry(limits, handled, key, (tx, version, begun.at)))
+            _require_size(added.document(next_ledger(limits, view, added, view.ledger.token)), key, work.entity)
+            draft = added
+        except ExactlyOnceError as error:  # noqa: PERF203
+            draft = replace(draft, failed=(*draft.failed, (key, error)))
+    return draft
+
+
+def leaving_entries(limits: Limits, view: View, draft: Draft) -> tuple[Entry, ...]:
+    """All entries, if the window would overflow; else none. So one batch of records serves many commits."""
+    overflows = limits.window is not None and len(view.ledger.entries) + len(draft.entries) > limits.window
+    return view.ledger.entries if overflows else ()
+
+
+def next_ledger(limits: Limits, view: View, draft: Draft, token: str | None) -> Ledger:
+    """The ledger of the commit. What this process published is marked along the way."""
+    kept: tuple[Entry, ...] = ()
+    if not leaving_entries(limits, view, draft):
+        kept = view.ledger.with_published(view.memory.published).entries
+        if limits.retention is not None:
+            kept = _trimmed(kept, view.timestamp, limits.retention)
+    deleted = draft.handled is not None and draft.handled.deleted
+    return Ledger(view.ledger.version + len(draft.entries), token, (*kept, *draft.entries), deleted)
+
+
+def remembering(memory: Memory, ledger: Ledger, document: Json | None, etag: str | None) -> Memory:
+    """Memory for the next attempt: the document is kept only while it says that something published still owes."""
+    unmarked = memory.published & ledger.owing
+    saved = Remembered(document, etag) if unmarked and document is not None and etag is not None else None
+    return replace(memory, published=unmarked, saved=saved)
+
+
+def _entry(limits: Limits, handled: Handled, message: str, commit: tuple[str, int, datetime]) -> Entry:
+    tx, version, at = commit
+    size = sum(output.envelope.size for output in handled.outputs)
+    staged = limits.inline_limit is not None and size > limits.inline_limit
+    return Entry(
+        message=message,
+        tx=tx,
+        version=version,
+        at=at,
+        outputs=tuple(OutputRef(output.id, output.destination) for output in handled.outputs),
+        digest=digest(handled.outputs),
+        staged=staged,
+        owed=("staged" if staged else handled.outputs) if handled.outputs else None,
+    )
+
+
+def _adding(draft: Draft, entity: EntityRef, handled: Handled, entry: Entry) -> Draft:
+    staged = (StagedOutputs(entity.key, entry.message, entry.tx, entry.at, handled.outputs),) if entry.staged else ()
+    return Draft(
+        handled=handled,
+        body=None if handled.deleted else handled.body,
+        entries=(*draft.entries, entry),
+        outputs=(*draft.outputs, *handled.outputs),
+        staged=(*draft.staged, *staged),
+        failed=draft.failed,
+    )
+
+
+def _require_size(document: Json, key: str, entity: EntityRef) -> None:
+    if document.size > MAX_DOCUMENT_BYTES:
+        raise EntityTooLarge(
+            f"Message {key} on entity {entity}: the document would have {document.size} bytes; at most {MAX_DOCUMENT_BYTES} "
+            "are allowed. Keep less in one entity, or split it into several."
+        )
+
+
+def _trimmed(entries: tuple[Entry, ...], now: int, retention: timedelta) -> tuple[Entry, ...]:
+    """Without entries older than the retention that owe nothing; the others are dated by the document they were found in.
+
+    `now` is the server's time of that document's last write: nothing looks older than it is, and no process's clock counts.
+    """
+    dated = tuple(entry if entry.seen is not None else replace(entry, seen=now) for entry in entries)
+    oldest = now - retention.total_seconds()
+    return tuple(entry for entry in dated if entry.owed is not None or (entry.seen or now) >= oldest)

@@ -1,0 +1,252 @@
+"""The outbox protocol.
+
+State and outputs are committed by one conditional save of the entity document, whose ledger remembers the latest
+transactions. Outputs are published after the commit; messages are acknowledged after publishing. An entry that leaves the
+ledger becomes a processed record in the library's partition, written after its outputs were published and before the commit
+that drops the entry. Outputs too large for the document are staged in that partition before the commit.
+
+Nothing is ever undone. A conflict or an unknown outcome leads back to load, where the ledger tells whose commit won; a write
+that looks lost may still land, so what a lost attempt staged is left to clean-up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from exactlyonce.effects import (
+    PUBLISHED,
+    Begin,
+    Conflict,
+    DeleteStaged,
+    FindProcessed,
+    Found,
+    HasRecords,
+    Loaded,
+    LoadEntity,
+    LoadStaged,
+    NoAnswer,
+    Publish,
+    Saved,
+    SaveEntity,
+    Stage,
+    Step,
+    Together,
+    WriteProcessed,
+)
+from exactlyonce.errors import LedgerRemoved
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Finished, Memory, Remembered, Work, key_of
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import LEDGER, Entry, Ledger, Output, entity_document, processed_record, read_entity
+from exactlyonce.session_tokens import at_or_after
+from exactlyonce.strategies.drafting import (
+    Draft,
+    Limits,
+    View,
+    draft_commit,
+    leaving_entries,
+    next_ledger,
+    remembering,
+)
+
+GROUP_LIMIT: Final = 100
+"""Most messages in one commit where the window sets no lower limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """Settings of the outbox protocol. The presets may be exchanged freely on existing data.
+
+    Attributes:
+        window: how many transactions the entity document remembers before they leave for the library's partition; None
+            for all.
+        inline_limit: how many bytes of one message's outputs may ride in the entity document; None for any number.
+        retention: age after which the document drops entries for good, without a record; None for never. It must exceed the
+            longest time in which a copy of a message may still arrive.
+    """
+
+    window: int | None = 16
+    inline_limit: int | None = 32 * 1024
+    retention: timedelta | None = None
+
+    @classmethod
+    def transaction_id(cls) -> Outbox:
+        """Outputs staged apart; the entity carries only the mark of its last transaction."""
+        return cls(window=1, inline_limit=0)
+
+    @classmethod
+    def embedded(cls, retention: timedelta = timedelta(days=30)) -> Outbox:
+        """Everything in the document, trimmed by age."""
+        return cls(window=None, inline_limit=None, retention=retention)
+
+    @property
+    def group_limit(self) -> int:
+        """Most messages that one attempt may take."""
+        return GROUP_LIMIT if self.window is None else self.window
+
+    @property
+    def _limits(self) -> Limits:
+        return Limits(self.window, self.inline_limit, self.retention)
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Process messages for one entity; copies of one message count once. At most 13 effects.
+
+        Raises:
+            StoredDataError: the document cannot be trusted.
+        """
+        messages = {key_of(envelope): envelope for envelope in work.messages}
+        view = yield from self._look(work.entity, tuple(messages), memory)
+        if isinstance(view, Again):
+            return view
+        hits = tuple(entry for entry in view.ledger.entries if entry.message in messages)
+        remembered = yield from _publish_owed(work.entity, hits, view)
+        if isinstance(remembered, Again):
+            return remembered
+        view = replace(view, memory=remembered)
+        known = view.done | {entry.message for entry in hits}
+        fresh = {key: envelope for key, envelope in messages.items() if key not in known}
+        if not fresh:
+            return Finished(view.unmarked())
+        begun = yield from Begin(len(fresh))
+        draft = draft_commit(self._limits, work, view, fresh, begun)
+        if not draft.entries:
+            return Finished(view.unmarked(), failed=draft.failed)
+        outcome = yield from self._commit(work.entity, view, draft)
+        return outcome
+
+    def _look(self, entity: EntityRef, keys: tuple[str, ...], memory: Memory) -> Step[View | Again]:
+        """Load the entity and find which messages have records: side by side, and again where the token demands it."""
+        load = LoadEntity(entity, memory.entity_token)
+        found: Found | NoAnswer
+        if self.window is None:  # Nothing leaves an unbounded ledger, so there is hardly ever a record to look for.
+            loaded = yield from load
+            found = Found(frozenset(), None)
+        else:
+            loaded, found = yield from Together(load, FindProcessed(entity, keys, memory.library_token))
+        if isinstance(loaded, NoAnswer) or isinstance(found, NoAnswer):
+            return Again(memory, "a read was not answered")
+        memory = replace(memory, entity_token=loaded.token, library_token=found.token or memory.library_token)
+        stored = read_entity(entity, loaded.document)
+        if stored.ledger is None:
+            adoptable = yield from _never_had_a_ledger(entity, loaded)
+            if not adoptable:
+                return Again(memory, "whether the entity ever had a ledger is not certain")
+        ledger = stored.ledger or Ledger()
+        known = {entry.message for entry in ledger.entries}
+        unseen = tuple(key for key in keys if key not in known)
+        if unseen and ledger.entries_left and not at_or_after(found.token, ledger.token):
+            found = yield from FindProcessed(entity, unseen, ledger.token)
+            if isinstance(found, NoAnswer):
+                return Again(memory, "the processed records could not be read")
+        # A record means done: it was written after publishing, so its message needs nothing more.
+        return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, found.messages, memory)
+
+    def _commit(self, entity: EntityRef, view: View, draft: Draft) -> Step[Finished | Again]:
+        """Write what the commit relies on, commit, publish: in this order, and never back."""
+        leaving = leaving_entries(self._limits, view, draft)
+        remembered = yield from _publish_owed(entity, leaving, view)
+        if isinstance(remembered, Again):
+            return remembered
+        view = replace(view, memory=remembered)
+        token = yield from _write_apart(entity, leaving, view, draft)
+        if isinstance(token, Again):
+            return token
+        ledger = next_ledger(self._limits, view, draft, token)
+        document = draft.document(ledger)
+        saved = yield from SaveEntity(entity, document, view.etag)
+        if not isinstance(saved, Saved):
+            return _start_over(view.memory, saved)
+        memory = replace(view.memory, entity_token=saved.token, library_token=token)
+        if draft.outputs:
+            published = yield from Publish(draft.outputs)
+            if published is not PUBLISHED:
+                return Again(memory, "the outputs could not be published")
+        memory = replace(memory, published=memory.published | {entry.tx for entry in draft.entries})
+        if garbage := tuple(entry.tx for entry in leaving if entry.staged):
+            yield from DeleteStaged(entity, garbage)
+        processed = tuple(entry.message for entry in draft.entries)
+        return Finished(remembering(memory, ledger, document, saved.etag), processed, draft.failed)
+
+    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+        """Drop what this process published from what the entity owes, if no commit has done so yet. At most 2 effects."""
+        saved = memory.saved
+        if saved is None:
+            loaded = yield from LoadEntity(entity, memory.entity_token)
+            if isinstance(loaded, NoAnswer):
+                return Again(memory, "the entity could not be read")
+            if loaded.document is None or loaded.etag is None:
+                return Finished(Memory())
+            saved = Remembered(loaded.document, loaded.etag)
+        ledger = read_entity(entity, saved.document).ledger
+        if ledger is None or not memory.published & ledger.owing:
+            return Finished(Memory())  # A later commit has marked it.
+        marked = _with_ledger(saved.document, ledger.with_published(memory.published))
+        reply = yield from SaveEntity(entity, marked, saved.etag)
+        return Finished(Memory()) if isinstance(reply, Saved) else _start_over(memory, reply)
+
+
+def _publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> Step[Memory | Again]:
+    """Publish what these entries owe and this process does not know to be published."""
+    owing = tuple(entry for entry in entries if entry.owed is not None and entry.tx not in view.memory.published)
+    outputs: tuple[Output, ...] = tuple(
+        output for entry in owing if isinstance(entry.owed, tuple) for output in entry.owed
+    )
+    if staged := tuple(entry.tx for entry in owing if entry.owed == "staged"):
+        found = yield from LoadStaged(entity, staged, view.ledger.token)
+        if isinstance(found, NoAnswer):
+            return Again(view.memory, "staged outputs could not be read")
+        # What is gone in a view at or after the ledger's token was published: it is deleted only after the commit that
+        # dropped its entry, or behind a fence, so only a stale load leads here.
+        outputs += tuple(output for document in found.documents for output in document.outputs)
+    if outputs:
+        published = yield from Publish(outputs)
+        if published is not PUBLISHED:
+            return Again(view.memory, "owed outputs could not be published")
+    return replace(view.memory, published=view.memory.published | {entry.tx for entry in owing})
+
+
+def _write_apart(entity: EntityRef, leaving: tuple[Entry, ...], view: View, draft: Draft) -> Step[str | Again | None]:
+    """Write what lies in the library's partition before the commit that relies on it; return the token to rely on."""
+    token = view.ledger.token
+    if leaving:
+        recorded = yield from WriteProcessed(entity, tuple(processed_record(entity, entry) for entry in leaving))
+        if isinstance(recorded, NoAnswer):
+            return Again(view.memory, "whether the processed records were written is not known")
+        token = recorded.token
+    if draft.staged:
+        staged = yield from Stage(entity, draft.staged)
+        # A conflict is one's own earlier send, since transaction ids are fresh; its token counts like any other.
+        if isinstance(staged, NoAnswer) or staged.token is None:
+            return Again(view.memory, "whether the outputs were staged is not known")
+        token = staged.token
+    return token
+
+
+def _never_had_a_ledger(entity: EntityRef, loaded: Loaded) -> Step[bool]:
+    """Whether a document without a ledger may be adopted. If records exist, somebody removed it, or this view is stale."""
+    recorded = yield from HasRecords(entity)
+    if recorded is True and loaded.document is not None:
+        fence = yield from SaveEntity(entity, loaded.document, loaded.etag)
+        if isinstance(fence, Saved):
+            raise LedgerRemoved(
+                f"Entity {entity} was processed before, but its property {LEDGER!r} is gone. Late duplicates would be applied "
+                "again, so nothing was changed. Restore the property from a backup; or, if no copy of an old message can "
+                "still arrive, delete the entity's partition in the library container."
+            )
+    return recorded is False
+
+
+def _start_over(memory: Memory, reply: Conflict | NoAnswer) -> Again:
+    """What a save that was not acknowledged leads to: load again. The conflict's token shows what won, oneself included."""
+    if isinstance(reply, NoAnswer):
+        return Again(replace(memory, saved=None), "whether the entity was saved is not known")
+    token = reply.token or memory.entity_token
+    return Again(replace(memory, saved=None, entity_token=token), "the entity was changed meanwhile, or saved twice")
+
+
+def _with_ledger(document: Json, ledger: Ledger) -> Json:
+    properties = document.value
+    del properties[LEDGER]
+    return entity_document(Json.of(properties), ledger)

@@ -1,0 +1,89 @@
+"""Running a handler without a store: how business code is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Generic, TypeVar
+
+from exactlyonce.errors import NoStateReturned
+from exactlyonce.handling.context import Context
+from exactlyonce.handling.routes import Routes
+from exactlyonce.identity import EntityRef, Origin
+
+State = TypeVar("State")
+Message = TypeVar("Message")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message a handler sent; `destination` is None if it was announced."""
+
+    destination: str | None
+    message: Any
+    delay: timedelta | None = None
+
+
+@dataclass(frozen=True)
+class Ran(Generic[State]):
+    """What a handler made of a state and a message."""
+
+    state: State
+    sent: tuple[Sent, ...]
+    deleted: bool
+
+    @property
+    def messages(self) -> tuple[Any, ...]:
+        """What was sent or announced, in order."""
+        return tuple(one.message for one in self.sent)
+
+
+def run(
+    handler: Callable[[State, Message, Context], State],
+    state: State,
+    message: Message,
+    *,
+    message_id: str = "m-1",
+    now: datetime = datetime(2026, 1, 1, tzinfo=timezone.utc),
+) -> Ran[State]:
+    """Run a handler on a state and a message. The same arguments give the same result, ids and random numbers included.
+
+    Args:
+        handler: a handler, decorated or not.
+        state: the state before. It is handed over as it is: a handler that changes it changes yours.
+        message: an instance of a registered message type.
+        message_id: seeds `context.new_id()` and `context.random`.
+        now: what `context.now` says.
+
+    Raises:
+        NoStateReturned: the handler returned None without deleting the entity.
+    """
+    context = _Recorder(Origin(EntityRef("test", ("e-1",), "e-1"), f"test/{message_id}"), now)
+    result = handler(state, message, context)
+    if result is None and not context.deleted:
+        raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")
+    return Ran(result, tuple(context.sent), context.deleted)
+
+
+class _Recorder(Context):
+    """A context that knows every destination and keeps what is sent as it is."""
+
+    def __init__(self, origin: Origin, now: datetime) -> None:
+        super().__init__(origin, now, _Anywhere())
+        self.sent: list[Sent] = []
+
+    def send(self, destination: str, message: object, *, delay: timedelta | None = None) -> None:
+        super().send(destination, message, delay=delay)
+        self.sent.append(Sent(destination, message, delay))
+
+    def announce(self, event: object) -> None:
+        super().announce(event)
+        self.sent.append(Sent(None, event))
+
+
+class _Anywhere(Routes):
+    """Every destination exists and takes everything."""
+
+    def check(self, destination: str, size: int) -> None:
+        pass

@@ -1,0 +1,1 @@
+"""Where messages go: the port, and its adapters."""

@@ -1,0 +1,31 @@
+"""The shooting range: a target that moves after every round."""
+
+from typing import Final
+
+from pydantic import BaseModel
+
+from exactlyonce import Context, Entity, Outbox
+from handlers.messages import FireAt, Hit, Missed
+
+SHOTS_IN_A_ROUND: Final = 5
+POSITIONS: Final = 100
+
+
+class Range(BaseModel):
+    """State of one game."""
+
+    target: int = 0
+    attempts: int = 0
+
+
+ranges = Entity("range", state=Range, container="games", partition_key="/gameId", strategy=Outbox())
+
+
+@ranges.handles(FireAt, key=lambda shot: shot.game_id)
+def fire_at(state: Range, shot: FireAt, context: Context) -> Range:
+    """Announce whether the shot hit, and move the target when the round is over."""
+    outcome = Hit if shot.position == state.target else Missed
+    context.announce(outcome(id=context.new_id(), game_id=shot.game_id))
+    if state.attempts + 1 >= SHOTS_IN_A_ROUND:
+        return Range(target=context.random.randrange(POSITIONS))
+    return Range(target=state.target, attempts=state.attempts + 1)

@@ -1,0 +1,88 @@
+"""A small entity for tests: an account that counts what it was told and answers every message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Strategy
+
+
+@message("account.deposit", formerly=("account.pay-in",))
+@dataclass
+class Deposit:
+    account: str
+    amount: int = 1
+    answers: int = 1
+    padding: str = ""
+
+
+@message("account.close")
+@dataclass
+class Close:
+    account: str
+
+
+@message("account.break")
+@dataclass
+class Break:
+    account: str
+
+
+@message("account.deposited")
+@dataclass
+class Deposited:
+    total: int
+    receipt: str
+    padding: str = ""
+
+
+@dataclass
+class Account:
+    total: int = 0
+    history: list[int] = field(default_factory=list)
+    note: str = ""
+
+
+ledger_queue = Destination("receipts", receives=(Deposited,))
+
+
+def accounts(strategy: Strategy | None = None) -> Entity[Account]:
+    """A fresh entity type with all its handlers."""
+    entity = Entity(
+        "account", state=Account, container="accounts", partition_key="/owner", strategy=strategy or Outbox()
+    )
+
+    @entity.handles(Deposit, key=lambda deposit: deposit.account)
+    def deposit(state: Account, given: Deposit, context: Context) -> Account:
+        total = state.total + given.amount
+        for _ in range(given.answers):
+            context.send("receipts", Deposited(total, context.new_id(), given.padding))
+        return Account(total, [*state.history[-9:], given.amount], state.note)
+
+    @entity.handles(Close, key=lambda close: close.account)
+    def close(state: Account, given: Close, context: Context) -> Account:
+        context.delete()
+        context.send("receipts", Deposited(state.total, context.new_id()))
+        return state
+
+    @entity.handles(Break, key=lambda given: given.account)
+    def break_(state: Account, given: Break, context: Context) -> Account:
+        context.send("receipts", Deposited(state.total, "never"))
+        raise RuntimeError("the handler's own fault")
+
+    return entity
+
+
+def deposit(id: str, account: str = "a", **more: Any) -> Envelope:
+    return Envelope("web", id, "account.deposit", Json.of({"account": account, **more}))
+
+
+def close(id: str, account: str = "a") -> Envelope:
+    return Envelope("web", id, "account.close", Json.of({"account": account}))
+
+
+def breaking(id: str, account: str = "a") -> Envelope:
+    return Envelope("web", id, "account.break", Json.of({"account": account}))
