@@ -1,0 +1,127 @@
+"""What the host knows of a function: its trigger, checked when the app is loaded."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from azure.functions.decorators.function_app import Function as DeclaredFunction
+
+from .app_settings import AppSettings
+from .connections import Connection, find_connection
+from .errors import AppError, HostError
+from .routes import Route
+from .schedule import Schedule
+
+CONTEXT_PARAMETER = "context"
+_HTTP_OUTPUT = ("http", "$return")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTrigger:
+    """Serve the messages of a storage queue."""
+
+    queue: str
+    connection: Connection
+
+
+@dataclass(frozen=True, slots=True)
+class TimerTrigger:
+    """Run on a schedule, and once at start if asked to."""
+
+    schedule: Schedule
+    run_on_startup: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTrigger:
+    """Answer requests; no methods at all means every method."""
+
+    route: Route
+    methods: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the app.
+
+    Attributes:
+        name: its name in the app.
+        argument: the parameter that receives the trigger's value.
+        call: the user's function.
+        takes_context: whether it wants a `func.Context` too.
+        trigger: what starts it.
+    """
+
+    name: str
+    argument: str
+    call: Callable[..., Any]
+    takes_context: bool
+    trigger: QueueTrigger | TimerTrigger | HttpTrigger
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it runs on the event loop; otherwise it runs in the pool of threads."""
+        return inspect.iscoroutinefunction(self.call)
+
+
+def describe_function(declared: DeclaredFunction, settings: AppSettings) -> Function:
+    """Check a declared function and describe it.
+
+    Raises:
+        AppError: it has a binding that this host does not serve, or parameters that do not fit its bindings.
+        SettingsError: its connection, or a setting its binding refers to, is not set.
+    """
+    name = declared.get_function_name() or ""
+    try:
+        trigger, argument = _trigger(declared, name, settings)
+        call = declared.get_user_function()
+        return Function(name, argument, call, _takes_context(call, argument), trigger)
+    except HostError as error:
+        raise type(error)(f"Function '{name}': {error}") from error
+
+
+def _trigger(
+    declared: DeclaredFunction, name: str, settings: AppSettings
+) -> tuple[QueueTrigger | TimerTrigger | HttpTrigger, str]:
+    trigger = declared.get_trigger()
+    if trigger is None:
+        raise AppError("it has no trigger; give it one, such as @app.queue_trigger.")
+    for binding in declared.get_bindings():
+        if binding is not trigger and not (trigger.type == "httpTrigger" and _is_http_output(binding)):
+            raise AppError(
+                f"the binding '{binding.name}' of type '{binding.type}' is not supported here: "
+                "use a client of the service in the function, or run the app under 'func start'."
+            )
+    properties = trigger.get_dict_repr()
+    match trigger.type:
+        case "queueTrigger":
+            queue = settings.resolve(properties["queueName"]).lower()
+            return QueueTrigger(queue, find_connection(settings, properties.get("connection"))), trigger.name
+        case "timerTrigger":
+            schedule = Schedule(settings.resolve(properties["schedule"]))
+            return TimerTrigger(schedule, bool(properties.get("runOnStartup"))), trigger.name
+        case "httpTrigger":
+            methods = frozenset(
+                str(getattr(method, "value", method)).upper() for method in properties.get("methods", ())
+            )
+            route = Route.parse(settings.resolve(properties.get("route") or name))
+            return HttpTrigger(route, methods), trigger.name
+    raise AppError(
+        f"the trigger '{trigger.type}' is not supported here (only queues, timers and HTTP): run it under 'func start'."
+    )
+
+
+def _is_http_output(binding: Any) -> bool:
+    return (binding.type, binding.name) == _HTTP_OUTPUT
+
+
+def _takes_context(call: Callable[..., Any], argument: str) -> bool:
+    """Check the parameters as the worker does when it loads a function."""
+    parameters = inspect.signature(call).parameters
+    if argument not in parameters:
+        raise AppError(f"its trigger passes '{argument}', which is not among its parameters.")
+    unknown = parameters.keys() - {argument, CONTEXT_PARAMETER}
+    if unknown:
+        raise AppError(f"no binding provides its parameters {', '.join(sorted(unknown))}.")
+    return CONTEXT_PARAMETER in parameters and argument != CONTEXT_PARAMETER

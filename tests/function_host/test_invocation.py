@@ -1,0 +1,85 @@
+"""Functions are called as the Python worker calls them."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import azure.functions as func
+import pytest
+
+from devtools.function_host.functions import Function, HttpTrigger
+from devtools.function_host.invocation import FunctionCancelledError, Invoker
+from devtools.function_host.routes import Route
+
+
+@pytest.fixture
+def invoker() -> Iterator[Invoker]:
+    made = Invoker(threads=2)
+    yield made
+    made.close()
+
+
+def function(call: Callable[..., Any], *, takes_context: bool = False) -> Function:
+    return Function("work", "value", call, takes_context, HttpTrigger(Route.parse("work"), frozenset()))
+
+
+async def test_async_functions_run_on_the_event_loop(invoker: Invoker) -> None:
+    async def work(value: str) -> tuple[str, int]:
+        return value, threading.get_ident()
+
+    assert await invoker.invoke(function(work), "x") == ("x", threading.get_ident())
+
+
+async def test_other_functions_run_in_as_many_threads_as_configured(invoker: Invoker) -> None:
+    together = threading.Barrier(2, timeout=5)
+
+    def work(value: str) -> str:
+        together.wait()
+        return threading.current_thread().name
+
+    names = await asyncio.gather(*(invoker.invoke(function(work), "x") for _ in range(2)))
+
+    assert len(set(names)) == 2
+    assert all(str(name).startswith("function") for name in names)
+    assert invoker.running_threads == 0
+
+
+async def test_the_context_names_the_function_and_the_invocation(invoker: Invoker) -> None:
+    async def work(value: str, context: func.Context) -> tuple[str, str]:
+        return context.function_name, context.invocation_id
+
+    first = await invoker.invoke(function(work, takes_context=True), "x")
+    second = await invoker.invoke(function(work, takes_context=True), "x")
+
+    assert isinstance(first, tuple)
+    assert first[0] == "work"
+    assert first != second
+
+
+async def test_a_function_that_cancels_itself_has_failed(invoker: Invoker) -> None:
+    async def work(value: str) -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(FunctionCancelledError):
+        await invoker.invoke(function(work), "x")
+
+
+async def test_cancelling_an_invocation_cancels_the_function(invoker: Invoker) -> None:
+    started = asyncio.Event()
+    seen: list[str] = []
+
+    async def work(value: str) -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("ended")
+
+    task = asyncio.create_task(invoker.invoke(function(work), "x"))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert seen == ["ended"]
