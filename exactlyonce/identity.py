@@ -71,7 +71,7 @@ class Origin:
 
     def random(self) -> Random:
         """A generator of random numbers seeded by the origin. Not for secrets."""
-        return Random(self._derive("random", 0))  # noqa: S311
+        return Random(self._derive("random", 0))
 
     def _derive(self, purpose: str, index: int) -> str:
         return str(

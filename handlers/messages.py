@@ -9,21 +9,24 @@ from exactlyonce import message
 class FireAt(BaseModel):
     """Somebody shoots at a position of a game's target."""
 
-    game_id: str = Field(min_length=1)
+    game_id: str = Field(min_length=1, max_length=100)
     position: int = Field(ge=0, lt=100)
 
 
-@message("shooting-range.hit")
-class Hit(BaseModel):
-    """The shot hit."""
+class Outcome(BaseModel):
+    """What became of a shot: the `attempt`-th of its game's `round`, both from 0."""
 
     id: str
     game_id: str
+    round: int
+    attempt: int
+
+
+@message("shooting-range.hit")
+class Hit(Outcome):
+    """The shot hit."""
 
 
 @message("shooting-range.missed")
-class Missed(BaseModel):
+class Missed(Outcome):
     """The shot missed."""
-
-    id: str
-    game_id: str

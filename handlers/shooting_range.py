@@ -4,7 +4,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from exactlyonce import Context, Entity, Outbox
+from exactlyonce import Context, Destination, Entity, Outbox
 from handlers.messages import FireAt, Hit, Missed
 
 SHOTS_IN_A_ROUND: Final = 5
@@ -16,16 +16,19 @@ class Range(BaseModel):
 
     target: int = 0
     attempts: int = 0
+    round: int = 0
 
 
 ranges = Entity("range", state=Range, container="games", partition_key="/gameId", strategy=Outbox())
+
+shooting_range = Destination("shooting-range")
 
 
 @ranges.handles(FireAt, key=lambda shot: shot.game_id)
 def fire_at(state: Range, shot: FireAt, context: Context) -> Range:
     """Announce whether the shot hit, and move the target when the round is over."""
     outcome = Hit if shot.position == state.target else Missed
-    context.announce(outcome(id=context.new_id(), game_id=shot.game_id))
+    context.announce(outcome(id=context.new_id(), game_id=shot.game_id, round=state.round, attempt=state.attempts))
     if state.attempts + 1 >= SHOTS_IN_A_ROUND:
-        return Range(target=context.random.randrange(POSITIONS))
-    return Range(target=state.target, attempts=state.attempts + 1)
+        return Range(target=context.random.randrange(POSITIONS), round=state.round + 1)
+    return Range(target=state.target, attempts=state.attempts + 1, round=state.round)

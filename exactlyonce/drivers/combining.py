@@ -55,7 +55,7 @@ class Combiner:
         self._mark_after = mark_after
         self._lanes: dict[EntityRef, _Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._closing = asyncio.Event()
+        self._hurry = asyncio.Event()
 
     async def process(self, assignment: Assignment, envelope: Envelope) -> None:
         """Process one message; returns when it may be acknowledged.
@@ -76,10 +76,13 @@ class Combiner:
         lane.arrived.set()
         await done
 
-    async def close(self) -> None:
-        """Finish what is under way, and mark at once what is left to mark."""
-        self._closing.set()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def quiesce(self) -> None:
+        """Wait until nothing is under way, marking at once what is left to mark. New messages are taken as before."""
+        self._hurry.set()
+        try:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        finally:
+            self._hurry.clear()
 
     def abandon(self) -> None:
         """Stop in the middle of everything, as the end of the process would; those who wait are cancelled."""
@@ -122,7 +125,7 @@ class Combiner:
     async def _woken(self, lane: _Lane) -> bool:
         """Wait until a message arrives: True; or until it is time to mark: False."""
         lane.arrived.clear()
-        waits = (lane.arrived.wait(), self._closing.wait(), self._clock.sleep(self._mark_after))
+        waits = (lane.arrived.wait(), self._hurry.wait(), self._clock.sleep(self._mark_after))
         tasks = [asyncio.ensure_future(wait) for wait in waits]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ConfigurationError, UnknownMessageType
+from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, UnknownMessageType
 from exactlyonce.handling.attempts import Strategy
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.messages import decode, message_type
@@ -123,15 +123,29 @@ class Entity(Generic[State]):
         return handling, decode(handling.model, envelope.data, source=envelope.source, id=envelope.id)
 
     def ref_of(self, envelope: Envelope) -> EntityRef:
-        """The entity that a message is for. Raises as `read` does."""
+        """The entity that a message is for.
+
+        Raises:
+            MessageError: as `read` does, or because what the message names cannot be the key of an entity.
+            HandlerFailed: the function given as `key=` raised.
+        """
         handling, message = self.read(envelope)
-        return self.ref(handling.key(message))
+        about = f"Message {message_key(envelope.source, envelope.id)}"
+        try:
+            key = handling.key(message)
+        except Exception as error:
+            raise HandlerFailed(f"{about}: the key= of its handler raised {type(error).__name__}.") from error
+        try:
+            return self.ref(key)
+        except InvalidMessage as error:
+            raise InvalidMessage(f"{about}: {error}") from None
 
     def ref(self, key: str | EntityKey) -> EntityRef:
         """The full name of an entity of this type.
 
         Raises:
             ConfigurationError: the key has fewer or more values than the container's partition key has paths.
+            InvalidMessage: Cosmos DB takes no document of that id.
         """
         if isinstance(key, str):
             key = EntityKey(key, key)
@@ -141,7 +155,17 @@ class Entity(Generic[State]):
                 f"Entity {self.name!r} has the partition key {', '.join(self.paths)}; the key given has {len(partition)} "
                 "value(s). Return an EntityKey(id, (value, ...)) from key=."
             )
+        if not _is_document_id(key.id):
+            raise InvalidMessage(
+                f"The key of an entity {self.name!r} is not a document id: it has to be a string of 1 to 255 characters "
+                "without '/', '\\', '?' and '#', not ending in a space."
+            )
         return EntityRef(self.name, partition, key.id)
+
+
+def _is_document_id(id: object) -> bool:
+    """What the service documents as a valid id; the length is the one every SDK and tool takes."""
+    return isinstance(id, str) and 0 < len(id) <= 255 and not set(id) & set("/\\?#") and not id.endswith(" ")  # noqa: PLR2004
 
 
 def _require_handler(handler: Callable[..., Any]) -> None:

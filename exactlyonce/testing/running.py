@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from exactlyonce.errors import NoStateReturned
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.routes import Routes
-from exactlyonce.identity import EntityRef, Origin
+from exactlyonce.identity import EntityRef, Origin, message_key
 
 State = TypeVar("State")
 Message = TypeVar("Message")
@@ -45,6 +45,8 @@ def run(
     message: Message,
     *,
     message_id: str = "m-1",
+    source: str = "test",
+    entity: EntityRef | None = None,
     now: datetime = datetime(2026, 1, 1, tzinfo=timezone.utc),
 ) -> Ran[State]:
     """Run a handler on a state and a message. The same arguments give the same result, ids and random numbers included.
@@ -53,13 +55,13 @@ def run(
         handler: a handler, decorated or not.
         state: the state before. It is handed over as it is: a handler that changes it changes yours.
         message: an instance of a registered message type.
-        message_id: seeds `context.new_id()` and `context.random`.
+        message_id, source, entity: identities that `context.new_id()` and `context.random` derive from.
         now: what `context.now` says.
 
     Raises:
         NoStateReturned: the handler returned None without deleting the entity.
     """
-    context = _Recorder(Origin(EntityRef("test", ("e-1",), "e-1"), f"test/{message_id}"), now)
+    context = _Recorder(Origin(entity or EntityRef("test", ("e-1",), "e-1"), message_key(source, message_id)), now)
     result = handler(state, message, context)
     if result is None and not context.deleted:
         raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")

@@ -104,7 +104,7 @@ class Process:
 
     async def close(self) -> None:
         """Finish what is under way."""
-        await self._combiner.close()
+        await self._combiner.quiesce()
 
     async def crash(self) -> None:
         """End in the middle of whatever is under way."""

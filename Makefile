@@ -1,0 +1,53 @@
+# Each command does its own set-up; a machine needs Python 3.11+, Node 20+ and make, and nothing else.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+BASE_PYTHON := $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $(name))))
+PYTHON := .venv/bin/python
+
+SHOTS ?= 1000
+GAMES ?= 20
+FAULTS ?= on
+STRATEGY ?= outbox
+SEED ?= 1
+
+.PHONY: help demo test check pytest test-azure clean lock
+
+help:  ## say what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+demo: .make/python .make/node  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off STRATEGY=outbox|naive SEED
+	$(PYTHON) -m devtools.demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --strategy $(STRATEGY) --seed $(SEED)
+
+test: check pytest  ## everything that has to pass before a change lands
+
+check: .make/python  ## formatting, lint, types, import rules
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	.venv/bin/lint-imports
+
+pytest: .make/python .make/node
+	$(PYTHON) -m coverage run -m pytest
+	$(PYTHON) -m coverage report
+
+test-azure: .make/python  ## the store's contract suite on a real account: COSMOS__accountEndpoint COSMOS__database
+	EXACTLYONCE_TEST_AZURE=1 $(PYTHON) -m pytest tests/contract/test_cosmos_store.py
+
+clean:  ## remove what the commands made
+	rm -rf .venv .make node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage dist
+
+lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv)
+	uv pip compile pyproject.toml --extra azure --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o requirements.txt
+	uv pip compile pyproject.toml --extra azure --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
+
+.make/python: locks/dev.txt
+	@test -n "$(BASE_PYTHON)" || { echo "Python 3.11 or newer is needed; none was found."; exit 1; }
+	$(BASE_PYTHON) -m venv --clear .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.txt
+	@mkdir -p .make && touch $@
+
+.make/node: package-lock.json
+	@command -v npm >/dev/null || { echo "Node.js 20 or newer with npm is needed; none was found."; exit 1; }
+	npm ci --no-progress --loglevel=error
+	@mkdir -p .make && touch $@

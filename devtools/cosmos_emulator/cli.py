@@ -1,0 +1,74 @@
+"""The command line: `python -m devtools.cosmos_emulator`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from devtools.cosmos_emulator.protocol.authorization import WELL_KNOWN_KEY
+from devtools.cosmos_emulator.protocol.server import CosmosServer
+from devtools.cosmos_emulator.semantics.account import AccountSettings
+from devtools.cosmos_emulator.semantics.clock import Clock
+from devtools.cosmos_emulator.semantics.emulator import Emulator
+from devtools.cosmos_emulator.semantics.requests import CONSISTENCY_LEVELS
+
+_BANNER: Final = """\
+A local Cosmos DB (NoSQL API) for development and tests. Data is in memory and gone with the process.
+It listens on 127.0.0.1 only, over plain http. Never put real data or a real key into it."""
+
+_EPILOG: Final = """\
+On start one line of JSON goes to standard output: {"endpoint": "http://127.0.0.1:8081/", "admin": false}.
+SIGINT or SIGTERM ends the process. With --admin, /_admin/ takes fault rules, lag, latency and clock, and gives
+the log of requests and the history of accepted writes; see devtools/cosmos_emulator/protocol/admin.py."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the emulator until a signal ends it."""
+    options = _parser().parse_args(arguments)
+    print(_BANNER, file=sys.stderr, flush=True)
+    asyncio.run(_serve(options))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m devtools.cosmos_emulator",
+        description=_BANNER,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--port", type=int, default=8081, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument("--admin", action="store_true", help="serve /_admin/ and keep history and request log")
+    parser.add_argument("--key", default=WELL_KNOWN_KEY, help="master key in base64 (default: the well-known one)")
+    parser.add_argument(
+        "--partitions", type=int, default=1, help="physical partitions of a new container (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--consistency", choices=CONSISTENCY_LEVELS, default="Session", help="of the account (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--multiple-write-locations", action="store_true", help="let the account say that it has several write regions"
+    )
+    return parser
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    beginning = time.monotonic()
+    settings = AccountSettings(options.consistency, options.multiple_write_locations, options.partitions)
+    emulator = Emulator(settings, Clock(), lambda: time.monotonic() - beginning, observed=options.admin)
+    server = CosmosServer(emulator, options.key, admin=options.admin)
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    try:
+        endpoint = await server.start(options.port)
+        print(json.dumps({"endpoint": endpoint, "admin": options.admin}), flush=True)
+        await stopped.wait()
+    finally:
+        await server.stop()

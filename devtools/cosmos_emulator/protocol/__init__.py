@@ -1,0 +1,1 @@
+"""HTTP: everything that knows of headers, paths and sockets."""

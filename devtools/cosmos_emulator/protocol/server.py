@@ -1,0 +1,97 @@
+"""The HTTP server. It binds to the loopback address only."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from aiohttp import web
+
+from devtools.cosmos_emulator.protocol.admin import AdminEndpoints, AdminError
+from devtools.cosmos_emulator.protocol.authorization import MasterKey
+from devtools.cosmos_emulator.protocol.parsing import parse_request, segments
+from devtools.cosmos_emulator.protocol.wire import response, send
+from devtools.cosmos_emulator.semantics.emulator import Emulator, Outcome
+from devtools.cosmos_emulator.semantics.errors import RefusedError
+from devtools.cosmos_emulator.semantics.replies import refused
+from devtools.cosmos_emulator.semantics.requests import FOR_ITEMS, Request
+
+LOOPBACK: Final = "127.0.0.1"
+_SHUTDOWN_SECONDS: Final = 1.0
+
+
+class CosmosServer:
+    """Serves an emulator over http.
+
+    Args:
+        emulator: What answers.
+        key: The account's master key, in base64.
+        admin: True to serve the admin endpoints, too.
+    """
+
+    def __init__(self, emulator: Emulator, key: str, *, admin: bool = False) -> None:
+        self._emulator = emulator
+        self._key = MasterKey(key)
+        self._admin = AdminEndpoints(emulator) if admin else None
+        self._released = asyncio.Condition()
+        self._stopping = False
+        self._runner: web.ServerRunner | None = None
+
+    async def start(self, port: int = 0) -> str:
+        """Begin to listen; port 0 picks a free one. Returns the endpoint, with a final slash."""
+        server = web.Server(self._handle, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, LOOPBACK, port)
+        await site.start()
+        bound = self._runner.addresses[0][1]
+        return f"http://{LOOPBACK}:{bound}/"
+
+    async def stop(self) -> None:
+        """Release what hangs, close all connections."""
+        self._stopping = True
+        await self.release_hanging()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def release_hanging(self) -> None:
+        """Let requests go whose rule is gone."""
+        async with self._released:
+            self._released.notify_all()
+
+    async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        started = self._emulator.elapsed()
+        body = await http.content.read()
+        path = segments(http.raw_path)
+        if path[:1] == ["_admin"]:
+            return await self._administer(http, path[1:], body)
+        try:
+            request = self._authorized(http, path, body)
+        except RefusedError as refusal:
+            return response(refused(refusal))
+        if self._emulator.latency and request.operation in FOR_ITEMS:
+            await asyncio.sleep(self._emulator.latency)
+        outcome = self._emulator.serve(request, started)
+        return await send(http, outcome, lambda: self._until_released(outcome))
+
+    async def _administer(self, http: web.BaseRequest, path: list[str], body: bytes) -> web.Response:
+        if self._admin is None or http.remote != LOOPBACK:
+            return web.json_response({"message": "Not served; start the emulator with --admin."}, status=404)
+        try:
+            answer = self._admin.answer(http.method, path, http.query, body)
+        except AdminError as error:
+            return web.json_response({"message": str(error)}, status=400)
+        await self.release_hanging()
+        return web.json_response(answer)
+
+    def _authorized(self, http: web.BaseRequest, path: list[str], body: bytes) -> Request:
+        headers = http.headers
+        self._key.check(http.method, path, headers.get("x-ms-date", ""), headers.get("Authorization"))
+        return parse_request(http.method, path, headers, body, f"{http.scheme}://{http.host}/")
+
+    async def _until_released(self, outcome: Outcome) -> None:
+        async with self._released:
+            await self._released.wait_for(lambda: self._stopping or not self._is_armed(outcome.fault))
+
+    def _is_armed(self, fault: int | None) -> bool:
+        return fault is not None and self._emulator.faults.is_armed(fault)

@@ -1,0 +1,1 @@
+"""What the service does, without HTTP: synchronous, single-threaded, clock and chance injected."""

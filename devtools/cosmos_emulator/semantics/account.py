@@ -1,0 +1,241 @@
+"""The account: databases with their containers. `execute` answers any request in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Final
+
+from devtools.cosmos_emulator.semantics import feeds
+from devtools.cosmos_emulator.semantics.clock import Clock
+from devtools.cosmos_emulator.semantics.container import Container, Surroundings
+from devtools.cosmos_emulator.semantics.container_definition import ContainerDefinition
+from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request, conflict, not_found
+from devtools.cosmos_emulator.semantics.history import History
+from devtools.cosmos_emulator.semantics.replicas import Lag
+from devtools.cosmos_emulator.semantics.replies import listing, refused, resource
+from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, Reply, Request
+from devtools.cosmos_emulator.semantics.resource_ids import container_rid, database_rid
+from devtools.cosmos_emulator.semantics.transactions import checked_id
+from devtools.cosmos_emulator.values import JsonObject, serialise
+
+_THROUGHPUT_OF_A_PARTITION: Final = 10_000
+"""RU per second that one physical partition serves at most."""
+
+_CONTAINER_ABSENT: Final = 1003
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSettings:
+    """What an account is told to be.
+
+    Attributes:
+        consistency: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual.
+        multiple_write_locations: What the account says of itself; it changes nothing else here.
+        partitions: Physical partitions of a new container, unless its throughput asks for more.
+        region: The name of the only region.
+    """
+
+    consistency: str = "Session"
+    multiple_write_locations: bool = False
+    partitions: int = 1
+    region: str = "Local"
+
+
+@dataclass(slots=True)
+class _Database:
+    name: str
+    rid: str
+    modified: int
+    containers: dict[str, Container] = field(default_factory=dict)
+
+    def document(self) -> JsonObject:
+        return {
+            "id": self.name,
+            "_rid": self.rid,
+            "_self": f"dbs/{self.rid}/",
+            "_etag": f'"{self.modified:08x}-0000-0000-0000-000000000000"',
+            "_colls": "colls/",
+            "_users": "users/",
+            "_ts": self.modified,
+        }
+
+
+class Account:
+    """A database account.
+
+    Args:
+        settings: What it is told to be.
+        clock: Time.
+        history: Where accepted writes are remembered.
+    """
+
+    def __init__(self, settings: AccountSettings, clock: Clock, history: History) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._databases: dict[str, _Database] = {}
+        self._lags: dict[tuple[str, str | None], Lag] = {}
+        self._numbers = count(1)
+        writes = count(1)
+        self._surroundings = Surroundings(clock, history, lambda: next(writes), settings.consistency)
+        self._operations: Mapping[str, Callable[[Request], Reply]] = {
+            "read_account": self._read_account,
+            "create_database": self._create_database,
+            "read_database": lambda request: resource(self._database(request).document()),
+            "list_databases": self._list_databases,
+            "delete_database": self._delete_database,
+            "create_container": self._create_container,
+            "read_container": self._read_container,
+            "replace_container": self._replace_container,
+            "list_containers": self._list_containers,
+            "delete_container": self._delete_container,
+            "read_ranges": self._read_ranges,
+            "query": lambda request: feeds.answer_query(self._container(request), request),
+            "list_items": lambda request: feeds.list_items(self._container(request), request),
+        }
+
+    def execute(self, request: Request) -> Reply:
+        """Answer a request; a refusal is a reply, too."""
+        try:
+            operation = self._operations.get(request.operation)
+            if operation is not None:
+                return operation(request)
+            if request.operation in ITEM_OPERATIONS:
+                return self._container(request).execute(request)
+            raise bad_request(f"The operation {request.operation} is not supported by this emulator.")
+        except RefusedError as refusal:
+            return refused(refusal)
+
+    def named(self, request: Request) -> Request:
+        """The same request by names, where it speaks of resources by their resource ids."""
+        if not request.database or request.database in self._databases:
+            return request
+        try:
+            container = self._container(request) if request.container else None
+            name = self._database(request).name
+        except RefusedError:
+            return request  # To be refused in its turn.
+        if container is None:
+            return replace(request, database=name)
+        return replace(request, database=name, container=container.definition.name, item=container.id_of(request))
+
+    def set_lag(self, database: str, container: str | None, lag: Lag) -> None:
+        """Let the replicas of a container, or of all containers of a database, lag from now on."""
+        if container is None:
+            self._lags = {key: value for key, value in self._lags.items() if key[0] != database}
+        self._lags[database, container] = lag
+        if database in self._databases:
+            for present in self._databases[database].containers.values():
+                if container in (None, present.definition.name):
+                    present.replicas.follow(lag)
+
+    def _lag(self, database: str, container: str) -> Lag:
+        return self._lags.get((database, container)) or self._lags.get((database, None)) or Lag()
+
+    def _read_account(self, request: Request) -> Reply:
+        location = {"name": self._settings.region, "databaseAccountEndpoint": request.base_url}
+        account: JsonObject = {
+            "id": "localhost",
+            "_self": "",
+            "_rid": "localhost",
+            "_dbs": "//dbs/",
+            "media": "//media/",
+            "addresses": "//addresses/",
+            "writableLocations": [location],
+            "readableLocations": [location],
+            "enableMultipleWriteLocations": self._settings.multiple_write_locations,
+            "userReplicationPolicy": {"minReplicaSetSize": 4, "maxReplicasetSize": 4, "asyncReplication": False},
+            "userConsistencyPolicy": {"defaultConsistencyLevel": self._settings.consistency},
+            "systemReplicationPolicy": {"minReplicaSetSize": 4, "maxReplicasetSize": 4},
+            "readPolicy": {"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
+            "queryEngineConfiguration": "{}",
+        }
+        return Reply(200, serialise(account))
+
+    def _database(self, request: Request) -> _Database:
+        """By name or by resource id, as requests may use either."""
+        for database in self._databases.values():
+            if request.database in (database.name, database.rid):
+                return database
+        raise not_found(f"database {request.database}")
+
+    def _container(self, request: Request) -> Container:
+        try:
+            containers = self._database(request).containers
+        except RefusedError as refusal:
+            raise not_found(f"container {request.container}", _CONTAINER_ABSENT) from refusal
+        container = containers.get(request.container)
+        if container is None:
+            container = next((other for other in containers.values() if other.rid == request.container), None)
+        if container is None:
+            raise not_found(f"container {request.container}", _CONTAINER_ABSENT)
+        if request.container_rid not in (None, container.rid):
+            raise bad_request("Collection rid in the request does not match: the container was created anew.", 1024)
+        return container
+
+    def _create_database(self, request: Request) -> Reply:
+        content = request.content
+        if not isinstance(content, dict):
+            raise bad_request("A database is a JSON object.")
+        name = checked_id(content)
+        if name in self._databases:
+            raise conflict(f"database {name}")
+        database = _Database(name, database_rid(next(self._numbers)), int(self._clock.now()))
+        self._databases[name] = database
+        return resource(database.document(), 201)
+
+    def _list_databases(self, _: Request) -> Reply:
+        return listing("", "Databases", [database.document() for database in self._databases.values()])
+
+    def _delete_database(self, request: Request) -> Reply:
+        del self._databases[self._database(request).name]
+        return Reply(204)
+
+    def _create_container(self, request: Request) -> Reply:
+        database = self._database(request)
+        definition = ContainerDefinition.parse(request.content)
+        if definition.name in database.containers:
+            raise conflict(f"container {definition.name}")
+        container = Container(
+            (database.name, database.rid),
+            definition,
+            container_rid(database.rid, next(self._numbers)),
+            max(self._settings.partitions, -(-request.throughput // _THROUGHPUT_OF_A_PARTITION)),
+            lag=self._lag(database.name, definition.name),
+            surroundings=self._surroundings,
+        )
+        database.containers[definition.name] = container
+        return self._of_container(container, resource(container.document(), 201))
+
+    def _read_container(self, request: Request) -> Reply:
+        container = self._container(request)
+        return self._of_container(container, resource(container.document()), quota=request.quota)
+
+    def _replace_container(self, request: Request) -> Reply:
+        container = self._container(request)
+        container.redefine(request.content)
+        return self._of_container(container, resource(container.document()))
+
+    def _list_containers(self, request: Request) -> Reply:
+        database = self._database(request)
+        documents = [container.document() for container in database.containers.values()]
+        return listing(database.rid, "DocumentCollections", documents)
+
+    def _delete_container(self, request: Request) -> Reply:
+        del self._database(request).containers[self._container(request).definition.name]
+        return Reply(204)
+
+    def _read_ranges(self, request: Request) -> Reply:
+        container = self._container(request)
+        etag = container.partitions.etag
+        if request.if_none_match == etag:
+            return Reply(304, etag=etag, content_path=container.path)
+        ranges = [partition.document() for partition in container.partitions.all()]
+        reply = listing(container.rid, "PartitionKeyRanges", ranges)
+        return replace(reply, content_path=container.path, etag=etag)
+
+    def _of_container(self, container: Container, reply: Reply, *, quota: bool = False) -> Reply:
+        usage = f"documentsCount={container.count()};" if quota else None
+        database_path = container.path.partition("/colls/")[0]
+        return replace(reply, content_path=database_path, resource_usage=usage)

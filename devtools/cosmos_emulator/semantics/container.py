@@ -1,0 +1,204 @@
+"""A container: its items, physical partitions and replicas. Every request is one step; nothing comes in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
+
+from devtools.cosmos_emulator.semantics import batches, charges, expiry
+from devtools.cosmos_emulator.semantics.clock import Clock
+from devtools.cosmos_emulator.semantics.container_definition import ContainerDefinition
+from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request, not_found, too_large
+from devtools.cosmos_emulator.semantics.history import History
+from devtools.cosmos_emulator.semantics.item_operations import ItemCommand, perform
+from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, SMALLEST, PartitionKey
+from devtools.cosmos_emulator.semantics.ranges import PhysicalPartition, PhysicalPartitions
+from devtools.cosmos_emulator.semantics.replicas import Lag, Replicas
+from devtools.cosmos_emulator.semantics.replies import refused
+from devtools.cosmos_emulator.semantics.requests import Reply, Request
+from devtools.cosmos_emulator.semantics.sessions import SessionToken, token
+from devtools.cosmos_emulator.semantics.transactions import ItemFactory, Transaction
+from devtools.cosmos_emulator.storage.items import Item, ItemStore
+from devtools.cosmos_emulator.storage.memory import MemoryItemStore
+from devtools.cosmos_emulator.values import JsonObject, serialise
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a container shares with the rest of the account.
+
+    Attributes:
+        clock: Time.
+        history: Where accepted writes are remembered.
+        next_write: Numbers the writes of the account.
+        consistency: The account's level.
+    """
+
+    clock: Clock
+    history: History
+    next_write: Callable[[], int]
+    consistency: str
+
+
+class Container:
+    """One container.
+
+    Args:
+        database: Name and resource id of its database.
+        definition: Its settings.
+        rid: Its resource id.
+        partitions: Number of physical partitions.
+        lag: How far its replicas are behind.
+        surroundings: What it shares with the account.
+    """
+
+    def __init__(
+        self,
+        database: tuple[str, str],
+        definition: ContainerDefinition,
+        rid: str,
+        partitions: int,
+        *,
+        lag: Lag,
+        surroundings: Surroundings,
+    ) -> None:
+        self._database, database_rid = database
+        self.definition = definition
+        self.rid = rid
+        self.path = f"dbs/{self._database}/colls/{definition.name}"
+        self.partitions = PhysicalPartitions(partitions)
+        self.replicas = Replicas(lag)
+        self.store: ItemStore = MemoryItemStore()
+        self.surroundings = surroundings
+        self.lsn = 0
+        self._modified = int(surroundings.clock.now())
+        ordinals = count(1)
+        self._factory = ItemFactory(
+            container_rid=rid,
+            self_link=f"dbs/{database_rid}/colls/{rid}/",
+            default_ttl=definition.default_ttl,
+            next_ordinal=lambda: next(ordinals),
+            next_write=surroundings.next_write,
+        )
+
+    def document(self) -> JsonObject:
+        """What a client reads of the container itself."""
+        return self.definition.properties | {
+            "_rid": self.rid,
+            "_self": self._factory.self_link,
+            "_etag": f'"{self._modified:08x}-0000-0000-0000-000000000000"',
+            "_ts": self._modified,
+            "_docs": "docs/",
+            "_sprocs": "sprocs/",
+            "_triggers": "triggers/",
+            "_udfs": "udfs/",
+            "_conflicts": "conflicts/",
+        }
+
+    def count(self) -> int:
+        """How many items are visible."""
+        return sum(not self.is_expired(item) for _, item in self.store.scan(SMALLEST, LARGEST))
+
+    def id_of(self, request: Request) -> str:
+        """The id of the item that a request names by its resource id; the resource id itself if there is none."""
+        if not request.item:
+            return ""
+        effective = self.definition.keys.read(request.partition_key).effective
+        items = self.store.scan(effective, effective + LARGEST)
+        return next((item.id for _, item in items if item.document["_rid"] == request.item), request.item)
+
+    def redefine(self, content: object) -> None:
+        """Replace the settings; a new time to live counts for items that are there already, too."""
+        self.definition = self.definition.replaced_by(content)
+        self._factory = replace(self._factory, default_ttl=self.definition.default_ttl)
+        self._modified = int(self.surroundings.clock.now())
+
+    def execute(self, request: Request) -> Reply:
+        """Perform an operation on an item, or a batch; a refusal changes nothing and is a reply, too."""
+        key = self.definition.keys.read(request.partition_key)
+        partition = self.partitions.owner(key.effective)
+        lsn: int | None = None
+        try:
+            if request.operation == "read":
+                lsn = self.snapshot(request, partition, alone=True)
+                reply = self._read(request, key, lsn)
+            elif request.operation == "batch":
+                reply = self._batch(request, key)
+            else:
+                reply = self._write(request, key)
+        except RefusedError as refusal:
+            reply = refused(refusal)
+        seen = partition.lsn if lsn is None else min(lsn, partition.lsn)
+        return replace(
+            reply,
+            range_id=partition.id,
+            lsn=seen,
+            session_token=token([(partition, seen)]),
+            content_path=self.path,
+        )
+
+    def snapshot(self, request: Request, partition: PhysicalPartition, *, alone: bool) -> int:
+        """The LSN at which a read sees a partition (see `Replicas.serve`)."""
+        level = request.consistency or self.surroundings.consistency
+        if level in {"Strong", "BoundedStaleness"}:
+            return self.lsn
+        required = SessionToken(request.session_token).required(partition, alone=alone) if level == "Session" else None
+        return self.replicas.serve(self.lsn, required)
+
+    def is_expired(self, item: Item) -> bool:
+        """Whether an item's time to live is over."""
+        return expiry.is_expired(item, self.definition.default_ttl, self.surroundings.clock.now())
+
+    def _read(self, request: Request, key: PartitionKey, lsn: int) -> Reply:
+        item = self.store.find((key.effective, request.item), lsn)
+        if item is None or self.is_expired(item):
+            raise not_found(request.item)
+        if request.if_none_match in ("*", item.etag):
+            return Reply(304, charge=charges.refused(), etag=item.etag)
+        level = request.consistency or self.surroundings.consistency
+        replicas = 2 if level in {"Strong", "BoundedStaleness"} else 1
+        return Reply(200, item.raw, charges.read(len(item.raw), replicas=replicas), etag=item.etag)
+
+    def _write(self, request: Request, key: PartitionKey) -> Reply:
+        if len(request.body) > batches.LARGEST_REQUEST:
+            raise too_large()
+        command = ItemCommand(
+            operation=request.operation,
+            item=request.item,
+            content=request.content if request.operation != "delete" else None,
+            if_match=request.if_match,
+            if_none_match=request.if_none_match,
+        )
+        transaction = self._begin(key)
+        result = perform(command, transaction, self.definition.keys)
+        self._commit(transaction, batch=False)
+        if result.item is None:
+            return Reply(result.status, charge=result.charge, applied=True)
+        body = b"" if request.minimal else result.item.raw
+        return Reply(result.status, body, result.charge, etag=result.item.etag, applied=True)
+
+    def _batch(self, request: Request, key: PartitionKey) -> Reply:
+        if not request.atomic:
+            raise bad_request("Bulk requests (batch-atomic: false) are not supported by this emulator.")
+        transaction = self._begin(key)
+        commands = batches.commands(request.content, len(request.body))
+        result = batches.perform_batch(commands, transaction, self.definition.keys)
+        applied = result.succeeded and bool(transaction.changes)
+        if applied:
+            self._commit(transaction, batch=True)
+        return Reply(result.status, serialise(result.entries), result.charge, applied=applied)
+
+    def _begin(self, key: PartitionKey) -> Transaction:
+        return Transaction(key, self.surroundings.clock.now(), self.store, self._factory)
+
+    def _commit(self, transaction: Transaction, *, batch: bool) -> None:
+        key = transaction.key
+        self.lsn += 1
+        self.partitions.owner(key.effective).lsn = self.lsn
+        self.store.commit(key.effective, transaction.changes, self.lsn, self.replicas.committed(self.lsn))
+        writes = [
+            (operation, item_id, None if item is None else item.document)
+            for operation, item_id, item in transaction.log
+        ]
+        self.surroundings.history.accept(self._database, self.definition.name, key.text, writes, batch=batch)

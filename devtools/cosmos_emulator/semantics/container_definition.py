@@ -1,0 +1,58 @@
+"""What a container is told to be: its name, partition key and time to live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from devtools.cosmos_emulator.semantics import expiry
+from devtools.cosmos_emulator.semantics.errors import bad_request
+from devtools.cosmos_emulator.semantics.partition_keys import PartitionKeyDefinition
+from devtools.cosmos_emulator.semantics.transactions import checked_id
+from devtools.cosmos_emulator.values import UNDEFINED, JsonObject
+
+_ECHOED = ("indexingPolicy", "conflictResolutionPolicy")
+"""Settings that change nothing here but are given back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerDefinition:
+    """The settings of a container.
+
+    Attributes:
+        name: The id.
+        keys: Where items have their partition key.
+        default_ttl: Seconds, -1, or None for no time to live at all.
+        properties: All settings as the client gave them.
+    """
+
+    name: str
+    keys: PartitionKeyDefinition
+    default_ttl: int | None
+    properties: JsonObject
+
+    @classmethod
+    def parse(cls, content: object) -> ContainerDefinition:
+        """Read the body of a create request.
+
+        Raises:
+            RefusedError: 400; not valid, or a setting that would change behaviour and is not supported.
+        """
+        if not isinstance(content, dict):
+            raise bad_request("A container is a JSON object.")
+        if (content.get("uniqueKeyPolicy") or {}).get("uniqueKeys"):
+            raise bad_request("uniqueKeyPolicy is not supported by this emulator.")
+        keys = PartitionKeyDefinition.parse(content.get("partitionKey"))
+        ttl = content.get("defaultTtl")
+        default_ttl = expiry.checked(UNDEFINED if ttl is None else ttl, "container")
+        properties = {name: content[name] for name in _ECHOED if name in content}
+        properties |= {"id": checked_id(content), "partitionKey": content["partitionKey"]}
+        if default_ttl is not None:
+            properties["defaultTtl"] = default_ttl
+        return cls(properties["id"], keys, default_ttl, properties)
+
+    def replaced_by(self, content: object) -> ContainerDefinition:
+        """The settings after a replace, which may not change name and partition key."""
+        new = ContainerDefinition.parse(content)
+        if (new.name, new.keys) != (self.name, self.keys):
+            raise bad_request("The id and the partition key of a container cannot be changed.")
+        return replace(self, default_ttl=new.default_ttl, properties=new.properties)

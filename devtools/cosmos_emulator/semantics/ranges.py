@@ -1,0 +1,88 @@
+"""Physical partitions: each owns a range of effective partition keys."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from devtools.cosmos_emulator.semantics.errors import RefusedError
+from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, SMALLEST
+from devtools.cosmos_emulator.values import JsonObject
+
+_HASHES: Final = 1 << 126
+"""How many hashes there are: 128 bits with the two highest cleared."""
+
+
+@dataclass(slots=True)
+class PhysicalPartition:
+    """One range of keys.
+
+    Attributes:
+        id: The partition key range id.
+        low: Its first effective key.
+        high: The end of the range, exclusive.
+        lsn: The log sequence number of its last commit.
+        parents: Ids of the ranges it was split from.
+    """
+
+    id: str
+    low: str
+    high: str
+    lsn: int = 0
+    parents: tuple[str, ...] = ()
+
+    def document(self) -> JsonObject:
+        """What `pkranges` says of it."""
+        return {
+            "id": self.id,
+            "minInclusive": self.low,
+            "maxExclusive": self.high,
+            "parents": list(self.parents),
+            "ridPrefix": int(self.id),
+            "throughputFraction": 1,
+            "status": "online",
+            "lsn": self.lsn,
+        }
+
+
+class PhysicalPartitions:
+    """All physical partitions of a container; together they own every key.
+
+    Args:
+        count: How many there are; each owns an equal part of the hashes.
+    """
+
+    def __init__(self, count: int) -> None:
+        bounds = [SMALLEST, *(f"{_HASHES * number // count:032X}" for number in range(1, count)), LARGEST]
+        self._partitions = [PhysicalPartition(str(n), bounds[n], bounds[n + 1]) for n in range(count)]
+        self._lows = bounds[:-1]
+
+    @property
+    def etag(self) -> str:
+        """Changes with the ranges."""
+        return '"' + "-".join(partition.id for partition in self._partitions) + '"'
+
+    def all(self) -> Sequence[PhysicalPartition]:
+        """In the order of their ranges."""
+        return self._partitions
+
+    def owner(self, effective: str) -> PhysicalPartition:
+        """The partition that owns a key."""
+        return self._partitions[bisect_right(self._lows, effective) - 1]
+
+    def named(self, range_id: str) -> PhysicalPartition:
+        """The partition with an id.
+
+        Raises:
+            RefusedError: 410/1002; it was split, or never was.
+        """
+        for partition in self._partitions:
+            if partition.id == range_id:
+                return partition
+        raise RefusedError(410, f"The partition key range {range_id} is gone.", 1002)
+
+    def overlapping(self, low: str, high: str) -> Sequence[PhysicalPartition]:
+        """The partitions that own keys from `low` to `high`, exclusive."""
+        return [partition for partition in self._partitions if partition.low < high and low < partition.high]

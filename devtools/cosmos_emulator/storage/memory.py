@@ -1,0 +1,84 @@
+"""Items in memory, as linked versions; versions that no replica can serve any more are dropped with the next commits."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from devtools.cosmos_emulator.storage.items import Item, ItemKey
+
+
+@dataclass(slots=True)
+class _Version:
+    lsn: int
+    item: Item | None  # None: deleted at this LSN
+    older: _Version | None
+
+
+_Versions = dict[str, _Version]
+
+
+@dataclass(slots=True)
+class MemoryItemStore:
+    """The items of one container (see `ItemStore`)."""
+
+    _by_key: dict[str, _Versions] = field(default_factory=dict)
+    _ordered_keys: list[str] = field(default_factory=list)
+    _superseded: deque[tuple[int, ItemKey]] = field(default_factory=deque)
+
+    def find(self, key: ItemKey, lsn: int | None = None) -> Item | None:
+        """The version of an item as of `lsn`."""
+        effective, item_id = key
+        version = self._by_key.get(effective, {}).get(item_id)
+        return _as_of(version, lsn)
+
+    def scan(self, low: str, high: str, lsn: int | None = None) -> Iterator[tuple[str, Item]]:
+        """Effective key and item, for `low <= key < high`, in the order of key and ordinal."""
+        first, last = bisect_left(self._ordered_keys, low), bisect_left(self._ordered_keys, high)
+        for effective in self._ordered_keys[first:last]:
+            versions = self._by_key.get(effective, {})
+            items = [item for version in versions.values() if (item := _as_of(version, lsn))]
+            items.sort(key=lambda item: item.ordinal)
+            for item in items:
+                yield effective, item
+
+    def commit(self, effective: str, changes: Mapping[str, Item | None], lsn: int, horizon: int) -> None:
+        """Write items of one partition key under one LSN."""
+        versions = self._by_key.get(effective)
+        if versions is None:
+            versions = self._by_key[effective] = {}
+            insort(self._ordered_keys, effective)
+        for item_id, item in changes.items():
+            older = versions.get(item_id)
+            versions[item_id] = _Version(lsn, item, older)
+            if older is not None or item is None:
+                self._superseded.append((lsn, (effective, item_id)))
+        self._forget(horizon)
+
+    def _forget(self, horizon: int) -> None:
+        """Drop what was superseded at or before the horizon."""
+        while self._superseded and self._superseded[0][0] <= horizon:
+            lsn, (effective, item_id) = self._superseded.popleft()
+            versions = self._by_key.get(effective, {})
+            version = versions.get(item_id)
+            while version is not None and version.lsn > lsn:
+                version = version.older
+            if version is not None:
+                version.older = None
+            newest = versions.get(item_id)
+            if newest is not None and newest.item is None and newest.lsn <= horizon:
+                del versions[item_id]
+                self._drop_if_empty(effective, versions)
+
+    def _drop_if_empty(self, effective: str, versions: _Versions) -> None:
+        if not versions:
+            del self._by_key[effective]
+            del self._ordered_keys[bisect_left(self._ordered_keys, effective)]
+
+
+def _as_of(version: _Version | None, lsn: int | None) -> Item | None:
+    while version is not None and lsn is not None and version.lsn > lsn:
+        version = version.older
+    return version.item if version is not None else None

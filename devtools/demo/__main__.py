@@ -1,0 +1,87 @@
+"""`python -m devtools.demo`: play a game under trouble, judge it, say what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+from rich.console import Console
+
+from devtools.demo import costs, trouble
+from devtools.demo.display import Report, progress_bar, show
+from devtools.demo.options import Options, parse
+from devtools.demo.oracle import judge
+from devtools.demo.play import gather, play
+from devtools.demo.shots import plan_deliveries, plan_shots
+from devtools.demo.stack import ROOT, running_stack
+
+
+async def demonstrate(options: Options, console: Console, logs: Path) -> Report:
+    """Everything between the first process and the verdict."""
+    started = time.monotonic()
+    random = Random(options.seed)
+    shots = plan_shots(options, random)
+    deliveries = plan_deliveries(shots, options, random)
+    app = ROOT if options.strategy == "outbox" else ROOT / "devtools" / "demo" / "naive"
+    console.print(
+        f"[bold]{options.shots} shots[/] on {options.games} games, strategy {options.strategy}; logs in {logs}"
+    )
+    with running_stack(app, logs) as stack, progress_bar(console, len(deliveries)) as update:
+        for _ in range(options.hosts):
+            stack.start_host()
+        progress = await play(stack, options, deliveries, update)
+        stack.stop_hosts()
+        injected = trouble.count(stack)
+        stack.cosmos.clear_faults()
+        evidence = await gather(stack)
+        measured = await costs.measure(stack) if options.strategy == "outbox" else []
+    findings = judge(shots, evidence)
+    seconds = time.monotonic() - started
+    return Report(options, len(deliveries), progress, injected, evidence, findings, measured, seconds)
+
+
+def verdict(report: Report) -> str | None:
+    """What is wrong with this demo; None if it shows what it should."""
+    if report.options.strategy == "naive":
+        return (
+            None
+            if report.findings or not report.options.faults
+            else "The naive handler got away with it; fire more shots."
+        )
+    if report.findings:
+        return f"{len(report.findings)} violations of exactly-once processing."
+    if dear := [cost for cost in report.costs if cost.operations > cost.limit]:
+        return f"{dear[0].preset}, {dear[0].kind}: {dear[0].operations:.2f} operations, {dear[0].limit:g} are allowed."
+    return None
+
+
+def main() -> int:
+    """Run the demo; the exit code is 0 if it shows what it should."""
+    options = parse()
+    console = Console()
+    logs = Path(tempfile.mkdtemp(prefix="exactlyonce-demo-"))
+    try:
+        report = asyncio.run(demonstrate(options, console, logs))
+    except KeyboardInterrupt:
+        console.print("Stopped; nothing is left running.")
+        shutil.rmtree(logs)
+        return 130
+    show(console, report)
+    if problem := verdict(report):
+        console.print(f"[bold red]{problem}[/] Logs are in {logs}.")
+        return 1
+    shutil.rmtree(logs)
+    if options.strategy == "naive":
+        console.print("[bold]This is what exactlyonce prevents: run `make demo` without STRATEGY=naive.[/]")
+    else:
+        console.print("[bold green]Every shot took place exactly once.[/]")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""What a newcomer sees: progress while it runs, a summary at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from devtools.demo.costs import Cost
+from devtools.demo.options import Options
+from devtools.demo.oracle import Evidence, Finding
+from devtools.demo.play import Progress
+from devtools.demo.trouble import Counted
+
+_EXAMPLES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything the summary tells."""
+
+    options: Options
+    deliveries: int
+    progress: Progress
+    injected: Counted
+    evidence: Evidence
+    findings: Sequence[Finding]
+    costs: Sequence[Cost]
+    seconds: float
+
+    @property
+    def duplicates(self) -> int:
+        """Deliveries beyond the first of each shot, as they were sent; kills and lost replies add more."""
+        return self.deliveries - self.options.shots
+
+
+@contextmanager
+def progress_bar(console: Console, deliveries: int) -> Iterator[Callable[[Progress], None]]:
+    """Show progress until the block ends."""
+    columns = (
+        TextColumn("{task.description:>14}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(
+            "shots sent · {task.fields[writes]} writes · {task.fields[waiting]} waiting · {task.fields[kills]} kills"
+        ),
+        TimeElapsedColumn(),
+    )
+    with Bar(*columns, console=console) as bar:
+        task = bar.add_task("starting", total=deliveries, writes=0, waiting=0, kills=0)
+        yield lambda progress: bar.update(
+            task,
+            description=progress.act,
+            completed=progress.sent,
+            writes=progress.writes,
+            waiting=progress.waiting,
+            kills=progress.kills,
+        )
+
+
+def show(console: Console, report: Report) -> None:
+    """Print the summary."""
+    console.print(_game(report))
+    if report.costs:
+        console.print(_costs(report.costs))
+    if report.findings:
+        _show_findings(console, report.findings)
+
+
+def _game(report: Report) -> Table:
+    table = Table(title="Shooting range", show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    distinct = len({envelope.id for envelope in report.evidence.outcomes})
+    rows = (
+        ("shots fired", report.options.shots),
+        ("deliveries sent", report.deliveries),
+        ("  of them duplicates", f"{report.duplicates} ({report.duplicates / report.options.shots:.0%})"),
+        ("replies lost after the write was applied", report.injected.lost_after),
+        ("replies lost before", report.injected.lost_before),
+        ("requests throttled", report.injected.throttled),
+        ("reads from lagging replicas", "20 %" if report.options.faults else "none"),
+        ("function hosts killed (SIGKILL)", report.progress.kills),
+        ("games", len(report.evidence.states)),
+        ("distinct outcomes published", distinct),
+        ("  copies among them, for the next handler to drop", len(report.evidence.outcomes) - distinct),
+        ("messages in poison queues", report.evidence.poison),
+        ("seconds", f"{report.seconds:.0f}"),
+    )
+    for name, value in rows:
+        table.add_row(name, str(value))
+    colour = "red" if report.findings else "green"
+    table.add_section()
+    table.add_row(f"[{colour}]violations[/]", f"[{colour}]{len(report.findings)}[/]")
+    return table
+
+
+def _costs(costs: Sequence[Cost]) -> Table:
+    table = Table(title="What it costs: requests to Cosmos DB per message, no trouble", title_justify="left")
+    table.add_column("preset")
+    table.add_column("message")
+    for name in ("operations", "allowed", "rounds before publishing", "RU"):
+        table.add_column(name, justify="right")
+    for cost in costs:
+        rounds = " / ".join(str(rounds) for rounds in (cost.rounds, cost.rounds_apart) if rounds)
+        colour = "red" if cost.operations > cost.limit else "green"
+        table.add_row(
+            cost.preset,
+            cost.kind,
+            f"[{colour}]{cost.operations:.2f}[/]",
+            f"{cost.limit:g}",
+            rounds,
+            f"{cost.charge:.1f}",
+        )
+    table.caption = (
+        "Rounds: requests one after the other; the second figure where records or outputs are written apart."
+    )
+    return table
+
+
+def _show_findings(console: Console, findings: Sequence[Finding]) -> None:
+    for kind, number in Counter(finding.kind for finding in findings).most_common():
+        console.print(f"[red]{number} times: {kind}[/]")
+        for finding in [one for one in findings if one.kind == kind][:_EXAMPLES]:
+            console.print(f"    {finding.game} {finding.detail}")

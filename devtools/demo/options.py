@@ -1,0 +1,58 @@
+"""What a demo is told."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from dataclasses import dataclass
+from typing import Literal
+
+Strategy = Literal["outbox", "naive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Size and kind of a demo.
+
+    Attributes:
+        shots: distinct shots.
+        games: entities they are spread over.
+        faults: whether anything goes wrong.
+        strategy: the library, or a plain read-handle-write-send function for contrast.
+        seed: of the shots and of the trouble.
+        hosts: function hosts that share the queues.
+    """
+
+    shots: int = 1000
+    games: int = 20
+    faults: bool = True
+    strategy: Strategy = "outbox"
+    seed: int = 1
+    hosts: int = 2
+
+
+def parse(arguments: list[str] | None = None) -> Options:
+    """Options from the command line."""
+    parser = ArgumentParser(prog="python -m devtools.demo", description="Play a shooting-range game under trouble.")
+    parser.add_argument("--shots", type=_positive, default=Options.shots, help="distinct shots (default %(default)s)")
+    parser.add_argument(
+        "--games", type=_positive, default=Options.games, help="games they are spread over (default %(default)s)"
+    )
+    parser.add_argument(
+        "--faults", choices=("on", "off"), default="on", help="lost replies, stale reads, kills (default on)"
+    )
+    parser.add_argument(
+        "--strategy", choices=("outbox", "naive"), default="outbox", help="naive: no library, for contrast"
+    )
+    parser.add_argument("--seed", type=int, default=Options.seed, help="of shots and trouble (default %(default)s)")
+    parser.add_argument(
+        "--hosts", type=_positive, default=Options.hosts, help="function hosts side by side (default %(default)s)"
+    )
+    given = parser.parse_args(arguments)
+    return Options(given.shots, given.games, given.faults == "on", given.strategy, given.seed, given.hosts)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number

@@ -1,0 +1,7 @@
+"""Putting an application together on Azure Functions, or in any process of one's own."""
+
+from exactlyonce.hosting.adapters import PlainJson
+from exactlyonce.hosting.composition import ExactlyOnce
+from exactlyonce.hosting.settings import Settings
+
+__all__ = ["ExactlyOnce", "PlainJson", "Settings"]

@@ -1,0 +1,56 @@
+"""Queues whose messages are not envelopes: an adapter makes one of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from exactlyonce.envelope import MAX_MESSAGE_BYTES, Envelope
+from exactlyonce.errors import MalformedMessage
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.messages import message_type
+
+
+class Adapter(Protocol):
+    """From the body of a queue message to an envelope. Raises `MalformedMessage`."""
+
+    def __call__(self, body: bytes) -> Envelope: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainJson:
+    """Adapter for bodies that are one JSON object each, all of one type.
+
+    Attributes:
+        model: the registered message type they are.
+        source: who sends them; part of every message's identity.
+        id: tells a message's id from the object. Copies of a message must give the same id, and no two messages may share
+            one, so take an order number or a request id; the id of the queue message is no such thing, since a sender
+            that tries again gets a new one.
+    """
+
+    model: type
+    source: str
+    id: Callable[[dict[str, Any]], str]
+
+    def __call__(self, body: bytes) -> Envelope:
+        if len(body) > MAX_MESSAGE_BYTES:
+            raise MalformedMessage(f"The message has {len(body)} bytes; at most {MAX_MESSAGE_BYTES} are read.")
+        try:
+            content = json.loads(body)
+            data = Json.of(content)
+        except (ValueError, RecursionError) as error:
+            raise MalformedMessage(f"The message is not JSON ({type(error).__name__}).") from None
+        if not isinstance(content, dict):
+            raise MalformedMessage(f"The message is not a JSON object but a {type(content).__name__}.")
+        try:
+            id = self.id(content)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise MalformedMessage(f"The message has nothing to take its id from ({type(error).__name__}).") from None
+        if not isinstance(id, str) or not id:
+            raise MalformedMessage(
+                "The message's id is empty or not a string; without one, duplicates cannot be known."
+            )
+        return Envelope(self.source, id, message_type(self.model).name, data)

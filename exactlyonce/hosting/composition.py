@@ -1,0 +1,153 @@
+"""The application: entities, destinations, and the store and queues that settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import azure.functions as func
+
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.combining import Assignment, Combiner
+from exactlyonce.drivers.publishing import Publisher
+from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import PUBLISHED, LoadEntity, NoAnswer, Publish
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.handling.attempts import key_of
+from exactlyonce.handling.entities import Entity, EntityKey
+from exactlyonce.handling.messages import encode, message_type
+from exactlyonce.handling.routes import Destination, Routes
+from exactlyonce.handling.running import Runner
+from exactlyonce.hosting.adapters import Adapter
+from exactlyonce.hosting.azure_functions import envelope_of
+from exactlyonce.hosting.azure_resources import AzureResources
+from exactlyonce.hosting.settings import Settings
+from exactlyonce.records import Output, read_entity
+
+State = TypeVar("State")
+
+
+class ExactlyOnce:
+    """The entry of an application. One per process; clients open on first use.
+
+    Args:
+        entities: the entity types whose messages this application processes.
+        destinations: where handlers may send to. Names that only `send` and `context.send` use need no types.
+        settings: where things are.
+        surroundings: time and chance.
+
+    Raises:
+        ConfigurationError: entities or message types contradict each other, or a setting is missing.
+    """
+
+    def __init__(
+        self,
+        entities: Iterable[Entity[Any]],
+        *,
+        destinations: Iterable[Destination] = (),
+        settings: Settings,
+        surroundings: Surroundings | None = None,
+    ) -> None:
+        self._entities = tuple(entities)
+        self._destinations = tuple(destinations)
+        _require_distinct(self._entities, self._destinations)
+        self._settings = settings
+        self._surroundings = surroundings or Surroundings()
+        self._resources = AzureResources(settings, self._entities, self._destinations)
+        self._publisher = Publisher(self._resources.addresses)
+        self._routes = Routes.to(self._destinations, self._publisher.limits)
+        self._driver = AsyncDriver(self._resources.store, self._publisher, self._surroundings)
+        self._retrying = Retrying(Backoff(), self._surroundings.random)
+        self._combiner = Combiner(self._driver, self._retrying, self._surroundings.clock, settings.mark_after)
+
+    @classmethod
+    def from_environment(cls, *entities: Entity[Any], destinations: Iterable[Destination] = ()) -> ExactlyOnce:
+        """An application with the settings of this environment; see `Settings` for their names."""
+        return cls(entities, destinations=destinations, settings=Settings.load())
+
+    async def process(self, message: func.QueueMessage, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
+        """Process a queue message. Returning acknowledges it; raising gives it back to the queue.
+
+        Args:
+            message: as the trigger delivers it.
+            entity: the type whose handlers take this queue's messages.
+            adapter: makes an envelope of a body that is none.
+
+        Raises:
+            ExactlyOnceError: naming message and entity; nothing was changed, or what was changed is known and will not be
+                repeated by the next delivery.
+        """
+        envelope = envelope_of(message, adapter)
+        ref = entity.ref_of(envelope)
+        await self._resources.ready()
+        await self._combiner.process(Assignment(ref, entity.strategy, Runner(entity, ref, self._routes)), envelope)
+
+    async def send(self, destination: str, message: object, *, message_id: str, source: str = "external") -> None:
+        """Send a message from outside of any handler.
+
+        Args:
+            destination: logical name.
+            message: an instance of a registered message type.
+            message_id: the caller's id; the same id (and source) means the same message, however often it is sent.
+            source: who sends it.
+
+        Raises:
+            UnknownDestination, OutputTooLarge: as `context.send` does.
+            TryAgainLater: whether the queue took it is not known; send it again under the same id.
+        """
+        name, data = encode(message)
+        envelope = Envelope(source, message_id, name, data, self._surroundings.clock.now())
+        wire = Envelope.read(envelope.to_json().text).to_json()  # What could not be read there must not leave here.
+        self._routes.check(destination, wire.size)
+        output = Output(key_of(envelope), destination, wire)
+        if await self._publisher.publish(Publish((output,))) is not PUBLISHED:
+            raise TryAgainLater(
+                f"Whether message {key_of(envelope)} was sent is not known. Send it again under the same id."
+            )
+
+    async def read(self, entity: Entity[State], key: str | EntityKey) -> State | None:
+        """The state of an entity as some replica has it, for showing; None if it is absent or deleted.
+
+        Raises:
+            TryAgainLater: the store did not answer.
+            StoredDataError: the document does not fit the state model.
+        """
+        ref = entity.ref(key)
+        await self._resources.ready()
+        loaded = await self._driver.run(self._retrying.insist(iter(LoadEntity(ref))))
+        if isinstance(loaded, NoAnswer):
+            raise TryAgainLater(f"Entity {ref} could not be read.")
+        body = read_entity(ref, loaded.document).body
+        state: State | None = None if body is None else entity.shape.read(ref, body)
+        return state
+
+    async def quiesce(self) -> None:
+        """Finish what is under way, and mark at once what was published. For scripts and measurements."""
+        await self._combiner.quiesce()
+
+    async def close(self) -> None:
+        """Finish what is under way, mark what was published, close the clients."""
+        await self._combiner.quiesce()
+        await self._resources.close()
+
+
+def _require_distinct(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+    """Raise `ConfigurationError` where one name means two things."""
+    for what, names in (
+        ("entities", [entity.name for entity in entities]),
+        ("destinations", [destination.name for destination in destinations]),
+    ):
+        if repeated := {name for name in names if names.count(name) > 1}:
+            raise ConfigurationError(f"Two {what} have the name {min(repeated)!r}.")
+    models: dict[str, type] = {}
+    used = [model for entity in entities for model in entity.models.values()]
+    used += [model for destination in destinations for model in destination.receives]
+    for model in used:
+        registered = message_type(model)
+        for name in (registered.name, *registered.formerly):
+            if models.setdefault(name, model) is not model:
+                raise ConfigurationError(
+                    f"{models[name].__name__} and {model.__name__} both travel as {name!r}. Give one of them another name."
+                )

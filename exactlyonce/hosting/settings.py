@@ -1,0 +1,110 @@
+"""Settings, read from the environment under the names the Functions host uses for its own connections."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from exactlyonce.errors import ConfigurationError
+
+_DEVELOPMENT_STORAGE: Final = (
+    "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;"
+    # The key of the storage emulator, the same for everybody and published by Microsoft: not a secret.
+    "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
+    "QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;"
+)
+
+
+class Settings(BaseSettings):
+    """The library's settings. Names of variables are given in the aliases.
+
+    Attributes:
+        account_endpoint: `COSMOS__accountEndpoint`, such as `https://name.documents.azure.com:443/`.
+        database: `COSMOS__database`, which holds the entities' containers and the library's.
+        account_key: `COSMOS__accountKey`, for local use only; without one, Microsoft Entra ID is used.
+        client_id: `COSMOS__clientId` of a user-assigned managed identity.
+        library_container: `EXACTLYONCE__container`, where the library keeps its documents.
+        connection: `EXACTLYONCE__connection`, the name of the storage connection that outputs are sent over.
+        destinations: `EXACTLYONCE__destinations`, a JSON object from destination to queue name; a destination that is not
+            in it is a queue of that name.
+        delivery_limit: `EXACTLYONCE__deliveryLimit`, how long a message may wait in its queue (ISO 8601 duration or seconds).
+        mark_after: `EXACTLYONCE__markAfter`, seconds a quiet entity is left alone before what was published is marked.
+    """
+
+    model_config = SettingsConfigDict(extra="ignore", populate_by_name=True)
+
+    account_endpoint: str = Field(validation_alias="COSMOS__accountEndpoint", pattern=r"^https?://")
+    database: str = Field(validation_alias="COSMOS__database", min_length=1)
+    account_key: SecretStr | None = Field(None, validation_alias="COSMOS__accountKey")
+    client_id: str | None = Field(None, validation_alias="COSMOS__clientId")
+    library_container: str = Field("exactlyonce", validation_alias="EXACTLYONCE__container")
+    connection: str = Field("AzureWebJobsStorage", validation_alias="EXACTLYONCE__connection")
+    destinations: dict[str, str] = Field(default_factory=dict, validation_alias="EXACTLYONCE__destinations")
+    delivery_limit: timedelta = Field(timedelta(days=7), validation_alias="EXACTLYONCE__deliveryLimit", gt=timedelta(0))
+    mark_after: float = Field(10.0, validation_alias="EXACTLYONCE__markAfter", gt=0)
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **others: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments first, then the environment; no files: the Functions host reads those."""
+        del settings_cls
+        return (init_settings, others["env_settings"])
+
+    @classmethod
+    def load(cls) -> Settings:
+        """Read the environment.
+
+        Raises:
+            ConfigurationError: naming every setting that is missing or wrong.
+        """
+        try:
+            return cls()  # type: ignore[call-arg]  # The environment gives the rest.
+        except ValidationError as error:
+            wrong = "; ".join(
+                f"{one['loc'][0]}: {one['msg']}" for one in error.errors(include_input=False, include_url=False)
+            )
+            raise ConfigurationError(
+                f"Settings are missing or wrong: {wrong}. Set them as application settings, or in local.settings.json."
+            ) from None  # The cause would quote what may be a key.
+
+
+@dataclass(frozen=True, slots=True)
+class StorageConnection:
+    """How to reach a storage account: one of the two.
+
+    Attributes:
+        connection_string: with a key; for local use.
+        queue_service_uri: reached with an identity.
+        client_id: of a user-assigned managed identity.
+    """
+
+    connection_string: str | None = None
+    queue_service_uri: str | None = None
+    client_id: str | None = None
+
+    def __repr__(self) -> str:
+        return f"StorageConnection({self.queue_service_uri or 'by connection string'})"
+
+    @classmethod
+    def load(cls, name: str, environment: Mapping[str, str] = os.environ) -> StorageConnection:
+        """Find a connection as the Functions host does: by name, with and without the prefix `AzureWebJobs`.
+
+        Raises:
+            ConfigurationError: there is none of that name.
+        """
+        for candidate in (name, f"AzureWebJobs{name}"):
+            if text := environment.get(candidate):
+                return cls(_DEVELOPMENT_STORAGE if text.strip() == "UseDevelopmentStorage=true" else text)
+            if uri := environment.get(f"{candidate}__queueServiceUri"):
+                return cls(queue_service_uri=uri, client_id=environment.get(f"{candidate}__clientId"))
+        raise ConfigurationError(
+            f"There is no storage connection {name!r}. Set {name}__queueServiceUri to use an identity, or {name} to a "
+            "connection string on a developer's machine."
+        )

@@ -1,0 +1,212 @@
+"""One logical partition of one container, and the requests the protocols make of it. Every request has a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from azure.core import MatchConditions
+from azure.cosmos.aio import ContainerProxy
+
+from exactlyonce.effects import UNKNOWN, Conflict, NoAnswer
+from exactlyonce.identity import PartitionValue
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import batches
+from exactlyonce.stores.cosmos_replies import (
+    FAILURES,
+    SESSION_TOKEN,
+    Absent,
+    Operation,
+    after_query,
+    after_read,
+    after_write,
+)
+from exactlyonce.stores.port import Busy, Unknown
+
+Reply = TypeVar("Reply")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as one replica has it, system properties included, in a view at `token`."""
+
+    properties: dict[str, Any]
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Documents in a view at `token`."""
+
+    properties: tuple[dict[str, Any], ...]
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A write was applied; `token` includes it. A batch has no ETag."""
+
+    token: str | None
+    etag: str | None = None
+
+
+class CosmosPartition:
+    """One logical partition.
+
+    Args:
+        connection: where the container is.
+        container: its name.
+        key: values of the full partition key.
+        time_limit: seconds that one request may take, the SDK's repetitions included.
+    """
+
+    def __init__(
+        self, connection: CosmosConnection, container: str, key: tuple[PartitionValue, ...], time_limit: float
+    ) -> None:
+        self._connection = connection
+        self._container = container
+        self._key = key[0] if len(key) == 1 else list(key)
+        self._time_limit = time_limit
+
+    async def read(self, id: str, token: str | None) -> Document | Absent | NoAnswer | Busy:
+        """Read one document, at or after a token."""
+        try:
+            found = await self._ask(lambda container: container.read_item(id, self._key, session_token=token))
+        except FAILURES as error:
+            reply = after_read(error)
+            return Absent(reply.token or token) if isinstance(reply, Absent) else reply
+        # A view that was asked for with a token is at that token at least, whether or not the reply says so.
+        return Document(found, _token(found.get_response_headers()) or token)
+
+    async def read_all(self, ids: Sequence[str], token: str | None, select: str = "*") -> Documents | NoAnswer | Busy:
+        """Read those of the documents that exist, at or after a token. One request, if one page holds them.
+
+        Args:
+            ids: of the documents.
+            token: session token.
+            select: what to read of each; a single document is read whole, since that is cheaper than any query.
+        """
+        if len(ids) == 1:
+            one = await self.read(ids[0], token)
+            if isinstance(one, Document):
+                return Documents((one.properties,), one.token)
+            return Documents((), one.token) if isinstance(one, Absent) else one
+        names = [f"@id{number}" for number in range(len(ids))]
+        query = f"SELECT {select} FROM c WHERE c.id IN ({', '.join(names)})"  # noqa: S608  # Values are parameters.
+        return await self.query(query, dict(zip(names, ids, strict=True)), token)
+
+    async def query(
+        self, query: str, parameters: Mapping[str, str], token: str | None
+    ) -> Documents | NoAnswer | Busy:
+        """Everything that a query finds in this partition, each page in a view at or after the token."""
+        given = {} if token is None else {"session_token": token}
+
+        async def all_pages(container: ContainerProxy) -> Documents:
+            rows = container.query_items(
+                query,
+                parameters=[{"name": name, "value": value} for name, value in parameters.items()],
+                partition_key=self._key,
+                **given,
+            )
+            found: list[dict[str, Any]] = []
+            tokens: list[str | None] = []
+            async for page in rows.by_page():
+                found += [row async for row in page]
+                tokens.append(_token(rows.get_response_headers()))
+            # Each page may come from another replica, so several have only the token that they were asked for in common.
+            return Documents(tuple(found), (tokens[0] if len(tokens) == 1 else None) or token)
+
+        try:
+            return await self._ask(all_pages)
+        except FAILURES as error:
+            return after_query(error)
+
+    async def create(self, document: dict[str, Any], operation: Operation) -> Applied | Conflict | Unknown:
+        """Create one document, which must not exist."""
+        return await self._write(lambda container: container.create_item(document, no_response=True), operation)
+
+    async def replace(self, id: str, document: dict[str, Any], etag: str) -> Applied | Conflict | Unknown:
+        """Replace one document, if it still has this ETag."""
+        return await self._write(
+            lambda container: container.replace_item(
+                id, document, etag=etag, match_condition=MatchConditions.IfNotModified, no_response=True
+            ),
+            Operation.REPLACE,
+        )
+
+    async def create_all(self, documents: Sequence[dict[str, Any]]) -> Applied | Conflict | Unknown:
+        """Create documents of the library; a conflict if an earlier send of this request had created any of them."""
+        conflict = False
+        reply: Applied | Conflict | Unknown = UNKNOWN
+        for batch in batches(documents):
+            if len(batch) == 1:
+                reply = await self.create(batch[0], Operation.STAGE)
+            else:
+                reply = await self._batch("create", [(document,) for document in batch], Operation.STAGE)
+            if reply is UNKNOWN:
+                return UNKNOWN
+            # The other batches are still to be written: what conflicts is this batch's own earlier send, not theirs.
+            conflict = conflict or isinstance(reply, Conflict)
+        return Conflict(reply.token) if conflict and not isinstance(reply, NoAnswer) else reply
+
+    async def upsert_all(self, documents: Sequence[dict[str, Any]]) -> Applied | Conflict | Unknown:
+        """Upsert documents, in order; the token of the last write includes them all."""
+        reply: Applied | Conflict | Unknown = UNKNOWN
+        for batch in batches(documents):
+            if len(batch) == 1:
+                reply = await self._write(_upserting(batch[0]), Operation.RECORD)
+            else:
+                reply = await self._batch("upsert", [(document,) for document in batch], Operation.RECORD)
+            if not isinstance(reply, Applied):
+                return reply
+        return reply
+
+    async def delete_all(self, ids: Sequence[str]) -> None:
+        """Delete documents as far as they exist; best effort."""
+        if len(ids) > 1 and isinstance(await self._batch("delete", [(id,) for id in ids], Operation.DELETE), Applied):
+            return
+        # One that is missing fails the whole batch.
+        await asyncio.gather(*(self._delete(id) for id in ids))
+
+    async def _delete(self, id: str) -> None:
+        try:
+            await self._ask(lambda container: container.delete_item(id, self._key))
+        except FAILURES:
+            return
+
+    async def _batch(
+        self, verb: str, arguments: Sequence[tuple[Any, ...]], operation: Operation
+    ) -> Applied | Conflict | Unknown:
+        operations = [(verb, one) for one in arguments]
+        return await self._write(
+            lambda container: container.execute_item_batch(operations, self._key), operation
+        )
+
+    async def _write(
+        self, request: Callable[[ContainerProxy], Awaitable[Any]], operation: Operation
+    ) -> Applied | Conflict | Unknown:
+        try:
+            written = await self._ask(request)
+        except FAILURES as error:
+            return after_write(error, operation)
+        headers = written.get_response_headers()
+        return Applied(_token(headers), headers.get("etag"))
+
+    async def _ask(self, request: Callable[[ContainerProxy], Awaitable[Reply]]) -> Reply:
+        """Make a request within the time limit. The SDK's own `timeout` is none: it is looked at between sends only."""
+
+        async def ask() -> Reply:
+            return await request(await self._connection.container(self._container))
+
+        return await asyncio.wait_for(ask(), self._time_limit)
+
+
+def _upserting(document: dict[str, Any]) -> Callable[[ContainerProxy], Awaitable[Any]]:
+    return lambda container: container.upsert_item(document, no_response=True)
+
+
+def _token(headers: Mapping[str, Any]) -> str | None:
+    token = headers.get(SESSION_TOKEN)
+    return None if token is None else str(token)

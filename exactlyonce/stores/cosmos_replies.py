@@ -1,0 +1,222 @@
+"""From what the SDK raises to what a strategy is told: one table.
+
+The rule behind its rows: azure-cosmos 4.17 and aiohttp below it send a request again on their own after a lost reply or a
+503, writes included, so **an error speaks only for the last send**. Hence no refusal of a write proves that it was not
+applied: a conflict may be one's own earlier success, which every protocol expects of a `Conflict`; and 429, 449, 410 and
+408 may follow a send that was applied, so that a write is never `Busy`. The SDK has waited out most throttling by then.
+
+What is neither the world's doing nor passing is raised. That is as safe as a crash between two effects, and unlike
+`UNKNOWN` it does not make every message spin until its queue gives it up.
+
+Sources: measured with azure-cosmos 4.17.1; "HTTP status codes for Azure Cosmos DB" (Microsoft).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from azure.core.exceptions import AzureError
+from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
+
+from exactlyonce.effects import BEHIND, UNKNOWN, Conflict, NoAnswer
+from exactlyonce.errors import ConfigurationError, EntityTooLarge, ExactlyOnceError, OutputTooLarge
+from exactlyonce.stores.port import Busy, Unknown
+
+SESSION_TOKEN: Final = "x-ms-session-token"  # noqa: S105
+FAILURES: Final = (AzureError, asyncio.TimeoutError)
+"""What requests may raise for what the world does: AzureError is the root of everything the SDK raises, bodies that are cut
+off included. CancelledError is not here: cancelling equals a crash."""
+
+_RETRY_AFTER_MS: Final = "x-ms-retry-after-ms"
+_log = logging.getLogger(__name__)
+
+
+class Operation(Enum):
+    """What was asked of the service."""
+
+    OPEN = "read the account, a database or a container"
+    READ = "read a document"
+    QUERY = "query documents"
+    CREATE = "create an entity document"
+    REPLACE = "replace an entity document"
+    RECORD = "upsert processed records"
+    STAGE = "create staged documents"
+    DELETE = "delete staged documents"
+
+
+class Meaning(Enum):
+    """What an outcome means to a strategy."""
+
+    ABSENT = "no such document, in the view that answered"
+    CONFLICT = "the condition did not hold, possibly because of one's own earlier send"
+    BEHIND = "the replica has not reached the session token"
+    BUSY = "not now; nothing was applied"
+    UNKNOWN = "nobody knows"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table; the first that fits decides.
+
+    Attributes:
+        operations: it is about.
+        status, substatus: of the reply; a substatus of None fits any.
+        means: what it means, or the error that it is.
+        advice: what to do about the error.
+    """
+
+    operations: frozenset[Operation]
+    status: int
+    substatus: int | None
+    means: Meaning | type[ExactlyOnceError]
+    advice: str = ""
+
+
+_ALL: Final = frozenset(Operation)
+_READS: Final = frozenset({Operation.READ, Operation.QUERY})
+_SAVES: Final = frozenset({Operation.CREATE, Operation.REPLACE})
+
+TABLE: Final = (
+    # A replica that is behind says nothing about the document. After it, 404/0 on a read is a statement of a replica.
+    Row(_READS, 404, 1002, Meaning.BEHIND),
+    Row(frozenset({Operation.READ}), 404, 0, Meaning.ABSENT),
+    # Conditional writes are judged by the primary, and the condition fails as well if an earlier send of the same request
+    # was applied: 409 for a create, 412 for a replace. A document to replace may have been deleted, or be expired. A 409 of
+    # a replace is a unique key of the user's container.
+    Row(_SAVES | {Operation.STAGE}, 409, None, Meaning.CONFLICT),
+    Row(_SAVES, 412, None, Meaning.CONFLICT),
+    Row(frozenset({Operation.REPLACE}), 404, 0, Meaning.CONFLICT),
+    # Not now: throttled, in the way of another request for the same document, the partition moving. A read applies nothing
+    # however often it was sent. For a write the same codes are UNKNOWN, by the rule above.
+    Row(_READS, 429, None, Meaning.BUSY),
+    Row(_READS, 449, None, Meaning.BUSY),
+    Row(_READS, 410, None, Meaning.BUSY),
+    # The write region is moving; it passes, and the SDK has tried for a while. Every other 403 stays until somebody acts.
+    Row(_ALL, 403, 3, Meaning.UNKNOWN),
+    Row(_ALL, 403, 1008, Meaning.UNKNOWN),
+    Row(
+        _ALL,
+        403,
+        1014,
+        ConfigurationError,
+        "The logical partition has reached 20 GB: use a finer partition key, or let clean-up remove old records.",
+    ),
+    Row(
+        _ALL,
+        403,
+        None,
+        ConfigurationError,
+        "Give the identity the data-plane role 'Cosmos DB Built-in Data Contributor' on the database, and let the network "
+        "it calls from through the account's firewall.",
+    ),
+    Row(
+        _ALL,
+        401,
+        None,
+        ConfigurationError,
+        "Check the account key, or, without one, that the identity belongs to the account's tenant; check the clock, too.",
+    ),
+    # An absent database or container is never an absent document: taken for one, every duplicate would look new.
+    Row(_ALL, 404, 1003, ConfigurationError, "Create the container, or correct its name in the settings."),
+    Row(
+        frozenset({Operation.OPEN}),
+        404,
+        None,
+        ConfigurationError,
+        "Create the database and the container, or correct their names in the settings.",
+    ),
+    Row(
+        _ALL,
+        400,
+        None,
+        ConfigurationError,
+        "The request makes no sense to this container: check that its partition key path is what the entity declares.",
+    ),
+    # Too large is so at every send, so nothing was applied. The library's own limits leave room below 2 MB, but properties of
+    # many small outputs, and characters that JSON has to escape, add to what they count.
+    Row(_SAVES, 413, None, EntityTooLarge, "Keep less in the entity: the service takes documents up to 2 MB."),
+    Row(
+        frozenset({Operation.STAGE, Operation.RECORD}),
+        413,
+        None,
+        OutputTooLarge,
+        "Send fewer messages from one handler: the service takes documents up to 2 MB.",
+    ),
+    # Everything else is UNKNOWN: 408 and 5xx above all, which can follow an applied write; and whatever has no row.
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """No such document, in a view at `token`."""
+
+    token: str | None
+
+
+def after_read(error: BaseException, operation: Operation = Operation.READ) -> Absent | NoAnswer | Busy:
+    """The reply to a read that failed. Raises the error of a row that has one."""
+    meaning = meaning_of(error, operation)
+    if meaning is Meaning.ABSENT:
+        return Absent(headers_of(error).get(SESSION_TOKEN))
+    if meaning is Meaning.BEHIND:
+        return BEHIND
+    return Busy(_retry_after(error)) if meaning is Meaning.BUSY else UNKNOWN
+
+
+def after_query(error: BaseException) -> NoAnswer | Busy:
+    """The reply to a query that failed; there is no row by which a query finds a document absent."""
+    reply = after_read(error, Operation.QUERY)
+    return UNKNOWN if isinstance(reply, Absent) else reply
+
+
+def after_write(error: BaseException, operation: Operation) -> Conflict | Unknown:
+    """The reply to a write that failed, with the token of the conflict. Raises the error of a row that has one."""
+    if meaning_of(error, operation) is Meaning.CONFLICT:
+        return Conflict(headers_of(error).get(SESSION_TOKEN))
+    return UNKNOWN
+
+
+def meaning_of(error: BaseException, operation: Operation) -> Meaning:
+    """Look an outcome up.
+
+    Raises:
+        ConfigurationError, EntityTooLarge, OutputTooLarge: as the row says.
+    """
+    status, substatus = _status(error)
+    for row in TABLE:
+        if operation in row.operations and row.status == status and row.substatus in (None, substatus):
+            if not isinstance(row.means, Meaning):
+                raise row.means(
+                    f"Cosmos DB refused to {operation.value} ({status}/{substatus}). {row.advice}"
+                ) from error
+            meaning = row.means
+            break
+    else:
+        meaning = Meaning.UNKNOWN
+    if meaning in (Meaning.UNKNOWN, Meaning.BUSY):
+        # The class and the codes only: the text of an error may quote what was sent.
+        _log.warning("could not %s: %s, %s/%s", operation.value, type(error).__name__, status, substatus)
+    return meaning
+
+
+def headers_of(error: BaseException) -> Mapping[str, Any]:
+    """The headers of the reply, if there was one."""
+    return (error.headers or {}) if isinstance(error, CosmosHttpResponseError | CosmosBatchOperationError) else {}
+
+
+def _status(error: BaseException) -> tuple[int | None, int]:
+    """Status and substatus of the reply. Only these two classes have the service's: others, such as a body cut off or a
+    token refused by Entra ID, derive from HttpResponseError and carry a status that means something else."""
+    if isinstance(error, CosmosHttpResponseError | CosmosBatchOperationError):
+        return error.status_code, error.sub_status or 0
+    return None, 0
+
+
+def _retry_after(error: BaseException) -> float | None:
+    milliseconds = headers_of(error).get(_RETRY_AFTER_MS)
+    return None if milliseconds is None else float(milliseconds) / 1000

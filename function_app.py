@@ -1,0 +1,60 @@
+"""The Functions app: wiring only. Business code is in `handlers`, the protocol in `exactlyonce`."""
+
+import azure.functions as func
+from pydantic import BaseModel, Field, ValidationError
+
+from exactlyonce import Destination
+from exactlyonce.hosting import ExactlyOnce
+from handlers.leader_board import boards, leader_board
+from handlers.messages import FireAt, Hit, Missed
+from handlers.shooting_range import ranges, shooting_range
+
+audience = Destination("audience", receives=(Hit, Missed))  # Another application shows them on a screen.
+
+app = func.FunctionApp(http_auth_level=func.AuthLevel.FUNCTION)
+once = ExactlyOnce.from_environment(ranges, boards, destinations=(shooting_range, leader_board, audience))
+
+
+@app.queue_trigger(arg_name="message", queue_name="shooting-range", connection="AzureWebJobsStorage")
+async def process_shots(message: func.QueueMessage) -> None:
+    """Every shot changes its game once and announces one outcome."""
+    await once.process(message, ranges)
+
+
+@app.queue_trigger(arg_name="message", queue_name="leader-board", connection="AzureWebJobsStorage")
+async def process_outcomes(message: func.QueueMessage) -> None:
+    """Every outcome counts once."""
+    await once.process(message, boards)
+
+
+class Shot(BaseModel):
+    """Body of a request to fire."""
+
+    position: int = Field(ge=0, lt=100)
+
+
+@app.route("games/{game}/shots", methods=["POST"])
+async def fire(request: func.HttpRequest) -> func.HttpResponse:
+    """Fire a shot. Requests that carry the same `Idempotency-Key` are the same shot."""
+    key = request.headers.get("Idempotency-Key")
+    if not key:
+        return func.HttpResponse(
+            "The header Idempotency-Key is missing; without it, a repeated request is a new shot.", status_code=400
+        )
+    try:
+        shot = FireAt(
+            game_id=request.route_params["game"], position=Shot.model_validate_json(request.get_body()).position
+        )
+    except ValidationError:
+        return func.HttpResponse('The body has to be like {"position": 42}, from 0 to 99.', status_code=400)
+    await once.send("shooting-range", shot, message_id=key, source="http")
+    return func.HttpResponse(status_code=202)
+
+
+@app.route("games/{game}", methods=["GET"])
+async def show_score(request: func.HttpRequest) -> func.HttpResponse:
+    """A game's line on the leader board."""
+    score = await once.read(boards, request.route_params["game"])
+    if score is None:
+        return func.HttpResponse("Nobody has fired in this game yet.", status_code=404)
+    return func.HttpResponse(score.model_dump_json(), mimetype="application/json")
