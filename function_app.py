@@ -34,17 +34,15 @@ class Shot(BaseModel):
 
 
 @app.route("games/{game}/shots", methods=["POST"])
-async def fire(request: func.HttpRequest) -> func.HttpResponse:
+async def fire(req: func.HttpRequest) -> func.HttpResponse:
     """Fire a shot. Requests that carry the same `Idempotency-Key` are the same shot."""
-    key = request.headers.get("Idempotency-Key")
+    key = req.headers.get("Idempotency-Key")
     if not key:
         return func.HttpResponse(
             "The header Idempotency-Key is missing; without it, a repeated request is a new shot.", status_code=400
         )
     try:
-        shot = FireAt(
-            game_id=request.route_params["game"], position=Shot.model_validate_json(request.get_body()).position
-        )
+        shot = FireAt(game_id=req.route_params["game"], position=Shot.model_validate_json(req.get_body()).position)
     except ValidationError:
         return func.HttpResponse('The body has to be like {"position": 42}, from 0 to 99.', status_code=400)
     await once.send("shooting-range", shot, message_id=key, source="http")
@@ -52,9 +50,9 @@ async def fire(request: func.HttpRequest) -> func.HttpResponse:
 
 
 @app.route("games/{game}", methods=["GET"])
-async def show_score(request: func.HttpRequest) -> func.HttpResponse:
+async def show_score(req: func.HttpRequest) -> func.HttpResponse:
     """A game's line on the leader board."""
-    score = await once.read(boards, request.route_params["game"])
+    score = await once.read(boards, req.route_params["game"])
     if score is None:
         return func.HttpResponse("Nobody has fired in this game yet.", status_code=404)
     return func.HttpResponse(score.model_dump_json(), mimetype="application/json")

@@ -77,9 +77,9 @@ class Envelope:
         """Read an envelope from the wire.
 
         Raises:
-            MalformedMessage: it is not JSON, not a CloudEvents 1.0 envelope, has no JSON data, or is over a limit.
+            MalformedMessage: it is not JSON, not a CloudEvents 1.0 envelope, carries binary data, or is over a limit.
         """
-        size = len(body.encode()) if isinstance(body, str) else len(body)
+        size = len(body.encode(errors="surrogatepass")) if isinstance(body, str) else len(body)
         if size > MAX_MESSAGE_BYTES:
             raise MalformedMessage(
                 f"The message has {size} bytes; at most {MAX_MESSAGE_BYTES} are read. Send what is large as a blob and "
@@ -114,6 +114,9 @@ class Envelope:
     def _from_event(cls, attributes: dict[str, Any], data: Any) -> Envelope:
         if isinstance(data, bytes):
             raise MalformedMessage("The message carries binary data (data_base64); handlers take JSON data only.")
+        for value in attributes.values():
+            if isinstance(value, str):
+                value.encode()  # JSON can escape half a surrogate pair, which no store and no queue takes.
         for name in ("id", "source", "type"):
             if len(attributes[name]) > MAX_ATTRIBUTE_LENGTH:
                 raise MalformedMessage(

@@ -29,9 +29,11 @@ class Json:
 
         Raises:
             TypeError: it holds something else.
-            ValueError: it holds NaN or an infinity, which JSON does not have, or refers to itself.
+            ValueError: it holds NaN, an infinity or half a surrogate pair, which UTF-8 does not have; or refers to itself.
         """
-        return cls(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()
+        return cls(text)
 
     @property
     def value(self) -> Any:

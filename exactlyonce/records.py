@@ -6,7 +6,7 @@ library does not own pass through untouched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, TypeVar
@@ -231,11 +231,31 @@ def _read(shape: type[_Record], raw: Any, name: str) -> _Record:
     try:
         record: _Record = adapter(shape).validate_json(Json.of(raw).text, strict=True)
     except ValidationError as error:
-        raise DamagedDocument(
-            f"{name} is damaged: {problems(error)}. Nothing was changed. Restore the document from a "
-            "backup; do not just remove the property, or duplicates will no longer be known."
-        ) from None  # The cause would quote what it read, and bodies stay out of logs.
+        raise _damaged(name, problems(error)) from None  # The cause would quote what it read: bodies stay out of logs.
+    # A default would pass for knowledge: without its entries a ledger knows no duplicate, without `owed` it owes nothing.
+    if missing := next(_missing(_write(record), raw), None):
+        raise _damaged(name, f"{missing}: Field required")
     return record
+
+
+def _damaged(name: str, what: str) -> DamagedDocument:
+    return DamagedDocument(
+        f"{name} is damaged: {what}. Nothing was changed. Restore the document from a backup; do not just remove the "
+        "property, or duplicates will no longer be known."
+    )
+
+
+def _missing(written: Any, raw: Any, path: str = "") -> Iterator[str]:
+    """Properties that are written and were not read."""
+    if isinstance(written, dict):
+        for name, value in written.items():
+            if name in raw:
+                yield from _missing(value, raw[name], f"{path}{name}.")
+            else:
+                yield f"{path}{name}"
+    elif isinstance(written, list):
+        for index, value in enumerate(written):
+            yield from _missing(value, raw[index], f"{path}{index}.")
 
 
 def _write(record: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Literal
 Strategy = Literal["outbox", "naive"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Options:
     """Size and kind of a demo.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import partial
+from math import isfinite
+from typing import Any, Final, Generic, TypeVar
 
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, UnknownMessageType
@@ -18,6 +20,9 @@ from exactlyonce.identity import EntityRef, PartitionValue, message_key
 State = TypeVar("State")
 Message = TypeVar("Message")
 Handler = Callable[[State, Message, Context], State]
+MAX_PATHS: Final = 3
+"""Most partition key paths that a container of the service can have."""
+_NOT_PLAIN: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ class Entity(Generic[State]):
         self.name = name
         self.container = container
         self.paths = (partition_key,) if isinstance(partition_key, str) else tuple(partition_key)
+        if not 1 <= len(self.paths) <= MAX_PATHS:
+            raise ConfigurationError("A container has a partition key of one to three paths.")
         self.strategy = strategy
         self.shape = StateShape(state, self.paths)
         self._handlings: dict[str, Handling[State, Any]] = {}
@@ -147,20 +154,36 @@ class Entity(Generic[State]):
             ConfigurationError: the key has fewer or more values than the container's partition key has paths.
             InvalidMessage: Cosmos DB takes no document of that id.
         """
-        if isinstance(key, str):
-            key = EntityKey(key, key)
-        partition = key.partition if isinstance(key.partition, tuple) else (key.partition,)
+        id, partition = _parts(key)
         if len(partition) != len(self.paths):
             raise ConfigurationError(
                 f"Entity {self.name!r} has the partition key {', '.join(self.paths)}; the key given has {len(partition)} "
                 "value(s). Return an EntityKey(id, (value, ...)) from key=."
             )
-        if not _is_document_id(key.id):
+        if not _is_document_id(id):
             raise InvalidMessage(
                 f"The key of an entity {self.name!r} is not a document id: it has to be a string of 1 to 255 characters "
                 "without '/', '\\', '?' and '#', not ending in a space."
             )
-        return EntityRef(self.name, partition, key.id)
+        if not all(_is_partition_value(value) for value in partition):
+            raise InvalidMessage(
+                f"The partition key of an entity {self.name!r} has to be made of strings, finite numbers and booleans."
+            )
+        # JSON writes 1 and 1.0 differently, the service takes them for the same: one entity must not have two names.
+        canonical = (int(one) if isinstance(one, float) and one.is_integer() else one for one in partition)
+        return EntityRef(self.name, tuple(canonical), id)
+
+
+def _parts(key: object) -> tuple[str, tuple[PartitionValue, ...]]:
+    if isinstance(key, EntityKey):
+        return key.id, key.partition if isinstance(key.partition, tuple) else (key.partition,)
+    if isinstance(key, str):
+        return key, (key,)
+    raise InvalidMessage(f"The key of an entity has to be a string or an EntityKey; it is a {type(key).__name__}.")
+
+
+def _is_partition_value(value: object) -> bool:
+    return isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value))
 
 
 def _is_document_id(id: object) -> bool:
@@ -170,9 +193,12 @@ def _is_document_id(id: object) -> bool:
 
 def _require_handler(handler: Callable[..., Any]) -> None:
     name = getattr(handler, "__qualname__", repr(handler))
-    if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None)):  # noqa: B004
+    called: Any = handler
+    while isinstance(called, partial):
+        called = called.func
+    if any(kind(form) for kind in _NOT_PLAIN for form in (called, getattr(called, "__call__", None))):  # noqa: B004
         raise ConfigurationError(
-            f"The handler {name} is async. A handler has to be a plain function, since it may run any number of times; "
+            f"The handler {name} is async, or a generator. A handler has to be a plain function, since it may run any number of times; "
             "bind what it needs with functools.partial, and call other services from the next message."
         )
     try:

@@ -78,6 +78,11 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
             f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error)}. Correct the sender, or give "
             "the model a before-validator that upgrades old bodies."
         ) from None  # The cause would quote the body.
+    except Exception as error:  # A validator of the model's own may raise anything; so may nesting without end.
+        raise InvalidMessage(
+            f"Message {message_key(source, id)} cannot be read as {model.__name__}: reading it raised {type(error).__name__}. "
+            "Correct the sender, or the model's validators."
+        ) from error
     return decoded
 
 

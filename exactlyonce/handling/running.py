@@ -38,7 +38,7 @@ class Runner:
         try:
             result = handling.handler(state, message, context)
         except ExactlyOnceError as error:
-            raise type(error)(f"{about}: {error}") from error
+            raise _kind_of(error)(f"{about}: {error}") from error
         except Exception as error:
             raise HandlerFailed(
                 f"{about}: the handler raised {type(error).__name__}. Nothing was changed and nothing was sent."
@@ -49,4 +49,20 @@ class Runner:
             raise NoStateReturned(
                 f"{about}: the handler returned None. Return the new state, or call context.delete() to delete the entity."
             )
-        return Handled(shape.write(self.entity, result, body), context.outputs)
+        try:
+            return Handled(shape.write(self.entity, result, body), context.outputs)
+        except ExactlyOnceError:
+            raise
+        except Exception as error:
+            raise HandlerFailed(
+                f"{about}: what the handler returned, a {type(result).__name__}, cannot be stored ({type(error).__name__}). "
+                "Return an instance of the state model that holds only what JSON has."
+            ) from error
+
+
+def _kind_of(error: ExactlyOnceError) -> type[ExactlyOnceError]:
+    """The library's own class of an error: one that a user derived may not take just a text."""
+    kind: type[ExactlyOnceError] = next(
+        kind for kind in type(error).__mro__ if kind.__module__ == ExactlyOnceError.__module__
+    )
+    return kind

@@ -37,7 +37,16 @@ class StateShape:
         self._require_start()
 
     def start(self, entity: EntityRef) -> Any:
-        """The state of an absent entity."""
+        """The state of an absent entity. Raises `ConfigurationError` if the model does not take the entity's key."""
+        try:
+            return self._start(entity)
+        except ValidationError as error:
+            raise ConfigurationError(
+                f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and partition "
+                f"key it is given: {problems(error)}. Declare them as their messages' keys are, or not at all."
+            ) from None  # The cause would quote the key.
+
+    def _start(self, entity: EntityRef) -> Any:
         return adapter(self._state).validate_python(self._known(self.tombstone(entity).value))
 
     def read(self, entity: EntityRef, body: Json) -> Any:
@@ -83,7 +92,7 @@ class StateShape:
     def _require_start(self) -> None:
         sample = EntityRef("sample", tuple("sample" for _ in self._steps), "sample")
         try:
-            self.start(sample)
+            self._start(sample)
         except ValidationError as error:
             if all(one["type"] != "missing" for one in error.errors(include_input=False)):
                 return  # Only the sample key does not fit, say where the model declares the key as a number.

@@ -2,6 +2,6 @@
 
 from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.composition import ExactlyOnce
-from exactlyonce.hosting.settings import Settings
+from exactlyonce.hosting.settings import Settings, StorageConnection
 
-__all__ = ["ExactlyOnce", "PlainJson", "Settings"]
+__all__ = ["ExactlyOnce", "PlainJson", "Settings", "StorageConnection"]

@@ -1,1 +1,84 @@
-"""Azure clients of one process: opened on first use, verified once, closed together."""
+"""The Azure side of one process: opened on first use, verified once, closed together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from azure.identity.aio import DefaultAzureCredential
+
+from exactlyonce.drivers.publishing import Address
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.routes import Destination
+from exactlyonce.hosting.settings import Settings, StorageConnection
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.stores.cosmos_verify import verify
+from exactlyonce.transports.storage_queue import StorageQueueTransport
+
+
+class AzureResources:
+    """Cosmos DB and Storage Queues, as settings name them.
+
+    Args:
+        settings: of the library.
+        storage: the account whose queues outputs go to.
+        entities: whose containers are verified.
+        destinations: which get an address each.
+
+    Raises:
+        ConfigurationError: settings map a destination that nobody declared.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        storage: StorageConnection,
+        entities: Iterable[Entity[Any]],
+        destinations: Iterable[Destination],
+    ) -> None:
+        names = [destination.name for destination in destinations]
+        if unknown := sorted(settings.destinations.keys() - set(names)):
+            raise ConfigurationError(
+                f"EXACTLYONCE__destinations maps {unknown[0]!r}, which is no destination of this application; declared are: "
+                f"{', '.join(names) or 'none'}."
+            )
+        key = settings.account_key.get_secret_value() if settings.account_key else None
+        self._database = settings.database
+        self._containers = tuple(EntityContainer(one.name, one.container, one.paths) for one in entities)
+        self._library = settings.library_container
+        self._connection = CosmosConnection(
+            settings.account_endpoint, settings.database, key=key, client_id=settings.client_id
+        )
+        self._identity = None
+        if storage.client_id is not None:
+            self._identity = DefaultAzureCredential(managed_identity_client_id=storage.client_id)
+        self._transport = StorageQueueTransport(storage.account, self._identity, delivery_limit=settings.delivery_limit)
+        self._verifying = asyncio.Lock()
+        self._verified = False
+        self.store = CosmosStore(self._connection, self._containers, self._library)
+        self.addresses = {name: Address(self._transport, settings.destinations.get(name, name)) for name in names}
+
+    async def ready(self) -> None:
+        """Verify the account, once; until it passes, every call tries again.
+
+        Raises:
+            ConfigurationError: naming all that has to be changed.
+            TryAgainLater: the account could not be asked.
+        """
+        if self._verified:
+            return
+        async with self._verifying:
+            if not self._verified:
+                await verify(await self._connection.client(), self._database, self._containers, self._library)
+                self._verified = True
+
+    async def close(self) -> None:
+        """Close all clients."""
+        await self._connection.close()
+        await self._transport.close()
+        if self._identity is not None:
+            await self._identity.close()

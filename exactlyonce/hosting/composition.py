@@ -23,7 +23,7 @@ from exactlyonce.handling.running import Runner
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.azure_functions import envelope_of
 from exactlyonce.hosting.azure_resources import AzureResources
-from exactlyonce.hosting.settings import Settings
+from exactlyonce.hosting.settings import Settings, StorageConnection
 from exactlyonce.records import Output, read_entity
 
 State = TypeVar("State")
@@ -36,6 +36,7 @@ class ExactlyOnce:
         entities: the entity types whose messages this application processes.
         destinations: where handlers may send to. Names that only `send` and `context.send` use need no types.
         settings: where things are.
+        storage: the account whose queues outputs go to.
         surroundings: time and chance.
 
     Raises:
@@ -48,14 +49,14 @@ class ExactlyOnce:
         *,
         destinations: Iterable[Destination] = (),
         settings: Settings,
+        storage: StorageConnection,
         surroundings: Surroundings | None = None,
     ) -> None:
         self._entities = tuple(entities)
         self._destinations = tuple(destinations)
         _require_distinct(self._entities, self._destinations)
-        self._settings = settings
         self._surroundings = surroundings or Surroundings()
-        self._resources = AzureResources(settings, self._entities, self._destinations)
+        self._resources = AzureResources(settings, storage, self._entities, self._destinations)
         self._publisher = Publisher(self._resources.addresses)
         self._routes = Routes.to(self._destinations, self._publisher.limits)
         self._driver = AsyncDriver(self._resources.store, self._publisher, self._surroundings)
@@ -65,7 +66,9 @@ class ExactlyOnce:
     @classmethod
     def from_environment(cls, *entities: Entity[Any], destinations: Iterable[Destination] = ()) -> ExactlyOnce:
         """An application with the settings of this environment; see `Settings` for their names."""
-        return cls(entities, destinations=destinations, settings=Settings.load())
+        settings = Settings.load()
+        storage = StorageConnection.load(settings.connection)
+        return cls(entities, destinations=destinations, settings=settings, storage=storage)
 
     async def process(self, message: func.QueueMessage, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
         """Process a queue message. Returning acknowledges it; raising gives it back to the queue.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
@@ -51,11 +51,16 @@ class Settings(BaseSettings):
 
     @classmethod
     def settings_customise_sources(
-        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **others: Any
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments first, then the environment; no files: the Functions host reads those."""
-        del settings_cls
-        return (init_settings, others["env_settings"])
+        del settings_cls, dotenv_settings, file_secret_settings
+        return (init_settings, env_settings)
 
     @classmethod
     def load(cls) -> Settings:
@@ -65,7 +70,7 @@ class Settings(BaseSettings):
             ConfigurationError: naming every setting that is missing or wrong.
         """
         try:
-            return cls()  # type: ignore[call-arg]  # The environment gives the rest.
+            return cls()  # The environment gives the rest.
         except ValidationError as error:
             wrong = "; ".join(
                 f"{one['loc'][0]}: {one['msg']}" for one in error.errors(include_input=False, include_url=False)
@@ -77,20 +82,15 @@ class Settings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class StorageConnection:
-    """How to reach a storage account: one of the two.
+    """How to reach a storage account.
 
     Attributes:
-        connection_string: with a key; for local use.
-        queue_service_uri: reached with an identity.
+        account: a connection string, for local use; or the address of the queue service, reached with an identity.
         client_id: of a user-assigned managed identity.
     """
 
-    connection_string: str | None = None
-    queue_service_uri: str | None = None
+    account: str = field(repr=False)
     client_id: str | None = None
-
-    def __repr__(self) -> str:
-        return f"StorageConnection({self.queue_service_uri or 'by connection string'})"
 
     @classmethod
     def load(cls, name: str, environment: Mapping[str, str] = os.environ) -> StorageConnection:
@@ -103,7 +103,7 @@ class StorageConnection:
             if text := environment.get(candidate):
                 return cls(_DEVELOPMENT_STORAGE if text.strip() == "UseDevelopmentStorage=true" else text)
             if uri := environment.get(f"{candidate}__queueServiceUri"):
-                return cls(queue_service_uri=uri, client_id=environment.get(f"{candidate}__clientId"))
+                return cls(uri, environment.get(f"{candidate}__clientId"))
         raise ConfigurationError(
             f"There is no storage connection {name!r}. Set {name}__queueServiceUri to use an identity, or {name} to a "
             "connection string on a developer's machine."

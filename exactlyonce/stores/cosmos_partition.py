@@ -67,7 +67,7 @@ class CosmosPartition:
     ) -> None:
         self._connection = connection
         self._container = container
-        self._key = key[0] if len(key) == 1 else list(key)
+        self._key: PartitionValue | list[PartitionValue] = key[0] if len(key) == 1 else list(key)
         self._time_limit = time_limit
 
     async def read(self, id: str, token: str | None) -> Document | Absent | NoAnswer | Busy:
@@ -97,19 +97,12 @@ class CosmosPartition:
         query = f"SELECT {select} FROM c WHERE c.id IN ({', '.join(names)})"  # noqa: S608  # Values are parameters.
         return await self.query(query, dict(zip(names, ids, strict=True)), token)
 
-    async def query(
-        self, query: str, parameters: Mapping[str, str], token: str | None
-    ) -> Documents | NoAnswer | Busy:
+    async def query(self, query: str, parameters: Mapping[str, str], token: str | None) -> Documents | NoAnswer | Busy:
         """Everything that a query finds in this partition, each page in a view at or after the token."""
-        given = {} if token is None else {"session_token": token}
+        given: list[dict[str, object]] = [{"name": name, "value": value} for name, value in parameters.items()]
 
         async def all_pages(container: ContainerProxy) -> Documents:
-            rows = container.query_items(
-                query,
-                parameters=[{"name": name, "value": value} for name, value in parameters.items()],
-                partition_key=self._key,
-                **given,
-            )
+            rows = container.query_items(query, parameters=given, partition_key=self._key, session_token=token)
             found: list[dict[str, Any]] = []
             tokens: list[str | None] = []
             async for page in rows.by_page():
@@ -123,9 +116,9 @@ class CosmosPartition:
         except FAILURES as error:
             return after_query(error)
 
-    async def create(self, document: dict[str, Any], operation: Operation) -> Applied | Conflict | Unknown:
+    async def create(self, document: dict[str, Any]) -> Applied | Conflict | Unknown:
         """Create one document, which must not exist."""
-        return await self._write(lambda container: container.create_item(document, no_response=True), operation)
+        return await self._write(lambda container: container.create_item(document, no_response=True), Operation.CREATE)
 
     async def replace(self, id: str, document: dict[str, Any], etag: str) -> Applied | Conflict | Unknown:
         """Replace one document, if it still has this ETag."""
@@ -136,53 +129,40 @@ class CosmosPartition:
             Operation.REPLACE,
         )
 
-    async def create_all(self, documents: Sequence[dict[str, Any]]) -> Applied | Conflict | Unknown:
-        """Create documents of the library; a conflict if an earlier send of this request had created any of them."""
+    async def write_all(
+        self, documents: Sequence[dict[str, Any]], operation: Operation
+    ) -> Applied | Conflict | Unknown:
+        """Create (STAGE) or upsert (RECORD) documents, in order; the token of the last reply includes them all.
+
+        A conflict says that an earlier send of this request had created some of them; all of them exist then.
+        """
         conflict = False
         reply: Applied | Conflict | Unknown = UNKNOWN
         for batch in batches(documents):
-            if len(batch) == 1:
-                reply = await self.create(batch[0], Operation.STAGE)
-            else:
-                reply = await self._batch("create", [(document,) for document in batch], Operation.STAGE)
+            reply = await self._write(_writing(batch, self._key, operation), operation)
             if reply is UNKNOWN:
                 return UNKNOWN
-            # The other batches are still to be written: what conflicts is this batch's own earlier send, not theirs.
+            # What conflicts is this batch's own earlier send; that says nothing about the next batch, which has to go on.
             conflict = conflict or isinstance(reply, Conflict)
         return Conflict(reply.token) if conflict and not isinstance(reply, NoAnswer) else reply
 
-    async def upsert_all(self, documents: Sequence[dict[str, Any]]) -> Applied | Conflict | Unknown:
-        """Upsert documents, in order; the token of the last write includes them all."""
-        reply: Applied | Conflict | Unknown = UNKNOWN
-        for batch in batches(documents):
-            if len(batch) == 1:
-                reply = await self._write(_upserting(batch[0]), Operation.RECORD)
-            else:
-                reply = await self._batch("upsert", [(document,) for document in batch], Operation.RECORD)
-            if not isinstance(reply, Applied):
-                return reply
-        return reply
-
     async def delete_all(self, ids: Sequence[str]) -> None:
         """Delete documents as far as they exist; best effort."""
-        if len(ids) > 1 and isinstance(await self._batch("delete", [(id,) for id in ids], Operation.DELETE), Applied):
-            return
-        # One that is missing fails the whole batch.
+        if len(ids) > 1:
+            operations = [("delete", (id,)) for id in ids]
+            reply = await self._write(
+                lambda container: container.execute_item_batch(operations, self._key), Operation.DELETE
+            )
+            if not isinstance(reply, Conflict):
+                return
+        # There is one, or one of them is missing, which fails a batch for all.
         await asyncio.gather(*(self._delete(id) for id in ids))
 
     async def _delete(self, id: str) -> None:
         try:
             await self._ask(lambda container: container.delete_item(id, self._key))
-        except FAILURES:
-            return
-
-    async def _batch(
-        self, verb: str, arguments: Sequence[tuple[Any, ...]], operation: Operation
-    ) -> Applied | Conflict | Unknown:
-        operations = [(verb, one) for one in arguments]
-        return await self._write(
-            lambda container: container.execute_item_batch(operations, self._key), operation
-        )
+        except FAILURES as error:
+            after_write(error, Operation.DELETE)
 
     async def _write(
         self, request: Callable[[ContainerProxy], Awaitable[Any]], operation: Operation
@@ -203,8 +183,17 @@ class CosmosPartition:
         return await asyncio.wait_for(ask(), self._time_limit)
 
 
-def _upserting(document: dict[str, Any]) -> Callable[[ContainerProxy], Awaitable[Any]]:
-    return lambda container: container.upsert_item(document, no_response=True)
+def _writing(
+    batch: Sequence[dict[str, Any]], key: PartitionValue | list[PartitionValue], operation: Operation
+) -> Callable[[ContainerProxy], Awaitable[Any]]:
+    """One request for a batch; a plain one if it holds one document, since its reply need not repeat the document."""
+    upsert = operation is Operation.RECORD
+    if len(batch) > 1:
+        operations = [("upsert" if upsert else "create", (document,)) for document in batch]
+        return lambda container: container.execute_item_batch(operations, key)
+    if upsert:
+        return lambda container: container.upsert_item(batch[0], no_response=True)
+    return lambda container: container.create_item(batch[0], no_response=True)
 
 
 def _token(headers: Mapping[str, Any]) -> str | None:

@@ -86,11 +86,11 @@ TABLE: Final = (
     Row(_READS, 404, 1002, Meaning.BEHIND),
     Row(frozenset({Operation.READ}), 404, 0, Meaning.ABSENT),
     # Conditional writes are judged by the primary, and the condition fails as well if an earlier send of the same request
-    # was applied: 409 for a create, 412 for a replace. A document to replace may have been deleted, or be expired. A 409 of
+    # was applied: 409 for a create, 412 for a replace. A document to replace or delete may be gone already. A 409 of
     # a replace is a unique key of the user's container.
     Row(_SAVES | {Operation.STAGE}, 409, None, Meaning.CONFLICT),
     Row(_SAVES, 412, None, Meaning.CONFLICT),
-    Row(frozenset({Operation.REPLACE}), 404, 0, Meaning.CONFLICT),
+    Row(frozenset({Operation.REPLACE, Operation.DELETE}), 404, 0, Meaning.CONFLICT),
     # Not now: throttled, in the way of another request for the same document, the partition moving. A read applies nothing
     # however often it was sent. For a write the same codes are UNKNOWN, by the rule above.
     Row(_READS, 429, None, Meaning.BUSY),

@@ -35,7 +35,7 @@ from exactlyonce.effects import (
     Together,
     WriteProcessed,
 )
-from exactlyonce.errors import LedgerRemoved
+from exactlyonce.errors import ConfigurationError, LedgerRemoved
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Finished, Memory, Remembered, Work, key_of
 from exactlyonce.identity import EntityRef
@@ -70,6 +70,12 @@ class Outbox:
     window: int | None = 16
     inline_limit: int | None = 32 * 1024
     retention: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.window is not None and self.window < 1:
+            raise ConfigurationError("The window of an outbox has to hold at least one transaction; None is for all.")
+        if self.inline_limit is not None and self.inline_limit < 0:
+            raise ConfigurationError("The inline_limit of an outbox cannot be negative; 0 stages all outputs.")
 
     @classmethod
     def transaction_id(cls) -> Outbox:

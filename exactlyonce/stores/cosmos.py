@@ -1,0 +1,157 @@
+"""Entities and the library's documents in Azure Cosmos DB for NoSQL.
+
+One request per effect: a point read, a conditional write, a query of one partition, or a transactional batch; more only
+where a batch would be larger than the service takes. Session tokens come in with effects and go out with replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from exactlyonce.effects import (
+    UNKNOWN,
+    Conflict,
+    DeleteStaged,
+    FindProcessed,
+    Found,
+    FoundStaged,
+    HasRecords,
+    Loaded,
+    LoadEntity,
+    LoadStaged,
+    NoAnswer,
+    Saved,
+    SaveEntity,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.errors import DamagedDocument
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import read_staged
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import (
+    EntityContainer,
+    from_library,
+    processed_id,
+    require_storable,
+    staged_id,
+    to_library,
+    without_system,
+)
+from exactlyonce.stores.cosmos_partition import Applied, CosmosPartition, Document, Documents
+from exactlyonce.stores.cosmos_replies import Absent, Operation
+from exactlyonce.stores.port import Busy, Unknown
+
+LIBRARY_CONTAINER: Final = "exactlyonce"
+TIME_LIMIT: Final = 10.0
+
+
+class CosmosStore:
+    """The store. It keeps no session tokens, nor anything else but its connection.
+
+    Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
+    and `InvalidMessage` for an entity whose id Cosmos DB cannot hold; `OutputTooLarge` and `EntityTooLarge` say that the
+    service found a document too large.
+
+    Args:
+        connection: the account and database; closing it is its owner's.
+        entities: where each entity type lives.
+        library: name of the container for processed records and staged outputs.
+        time_limit: seconds that one request may take. A write that takes longer is `UNKNOWN`: it may still land.
+    """
+
+    def __init__(
+        self,
+        connection: CosmosConnection,
+        entities: Iterable[EntityContainer],
+        library: str = LIBRARY_CONTAINER,
+        *,
+        time_limit: float = TIME_LIMIT,
+    ) -> None:
+        self._connection = connection
+        self._containers = {entity.type: entity.container for entity in entities}
+        self._library_container = library
+        self._time_limit = time_limit
+
+    async def load_entity(self, effect: LoadEntity) -> Loaded | NoAnswer | Busy:
+        reply = await self._entity(effect.entity).read(effect.entity.id, effect.token)
+        if isinstance(reply, Absent):
+            return Loaded(None, None, 0, reply.token)
+        if not isinstance(reply, Document):
+            return reply
+        found = reply.properties
+        return Loaded(Json.of(without_system(found)), found["_etag"], found["_ts"], reply.token)
+
+    async def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
+        partition, document = self._entity(effect.entity), effect.document.value
+        if effect.etag is None:
+            reply = await partition.create(document)
+        else:
+            reply = await partition.replace(effect.entity.id, document, effect.etag)
+        if not isinstance(reply, Applied):
+            return reply
+        return UNKNOWN if reply.etag is None else Saved(reply.etag, reply.token)
+
+    async def find_processed(self, effect: FindProcessed) -> Found | NoAnswer | Busy:
+        wanted = {processed_id(message): message for message in effect.messages}
+        reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token, "c.id, c.message")
+        if not isinstance(reply, Documents):
+            return reply
+        for record in reply.properties:
+            _require_same(effect.entity, record["id"], record.get("message"), wanted[record["id"]])
+        return Found(frozenset(wanted[record["id"]] for record in reply.properties), reply.token)
+
+    async def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
+        query = "SELECT TOP 1 c.id FROM c WHERE c.kind = @kind"
+        reply = await self._library(effect.entity).query(query, {"@kind": "processed"}, None)
+        return bool(reply.properties) if isinstance(reply, Documents) else reply
+
+    async def write_processed(self, effect: WriteProcessed) -> Written | Unknown | Busy:
+        documents = [to_library(effect.entity, record) for record in effect.records]
+        reply = await self._library(effect.entity).write_all(documents, Operation.RECORD)
+        # A commit relies on the token, so a write without one is as good as one that was not answered.
+        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
+
+    async def stage(self, effect: Stage) -> Written | Conflict | Unknown | Busy:
+        documents = [to_library(effect.entity, document) for document in effect.documents]
+        reply = await self._library(effect.entity).write_all(documents, Operation.STAGE)
+        if isinstance(reply, Conflict):
+            return reply
+        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
+
+    async def load_staged(self, effect: LoadStaged) -> FoundStaged | NoAnswer | Busy:
+        wanted = {staged_id(tx): tx for tx in effect.transactions}
+        reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
+        if not isinstance(reply, Documents):
+            return reply
+        found = {one["id"]: read_staged(from_library(one)) for one in reply.properties}
+        for id, document in found.items():
+            _require_same(effect.entity, id, document.tx, wanted[id])
+        return FoundStaged(tuple(found[id] for id in wanted if id in found))
+
+    async def delete_staged(self, effect: DeleteStaged) -> None:
+        await self._library(effect.entity).delete_all([staged_id(tx) for tx in effect.transactions])
+
+    def _entity(self, entity: EntityRef) -> CosmosPartition:
+        return self._partition(entity, self._containers[entity.type], entity.partition)
+
+    def _library(self, entity: EntityRef) -> CosmosPartition:
+        return self._partition(entity, self._library_container, (entity.key,))
+
+    def _partition(
+        self, entity: EntityRef, container: str, key: tuple[str | int | float | bool, ...]
+    ) -> CosmosPartition:
+        require_storable(entity)
+        return CosmosPartition(self._connection, container, key, self._time_limit)
+
+
+def _require_same(entity: EntityRef, id: str, stored: object, wanted: str) -> None:
+    """An id may be a hash; the body says what it is of."""
+    if stored != wanted:
+        raise DamagedDocument(
+            f"The library's document {id!r} of entity {entity} is about something else than its id says. Nothing was changed. "
+            "Restore it from a backup; or delete it, if it was put there by hand."
+        )

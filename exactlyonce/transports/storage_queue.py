@@ -1,0 +1,128 @@
+"""Azure Storage queues.
+
+A message is the envelope's JSON in base64, the `messageEncoding` that a function host expects unless its host.json says
+otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import math
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Final
+
+from azure.core.credentials_async import AsyncTokenCredential
+from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFoundError
+from azure.identity.aio import DefaultAzureCredential
+from azure.storage.queue.aio import QueueClient, QueueServiceClient
+
+from exactlyonce.effects import PUBLISHED, UNKNOWN
+from exactlyonce.records import Output
+from exactlyonce.transports.port import SendReply
+
+MAX_BYTES: Final = 48 * 1024
+"""Longest envelope: base64 makes 64 KiB of it, the service's limit for one message."""
+
+DELIVERY_LIMIT: Final = timedelta(days=7)
+
+MAX_DELAY: Final = timedelta(days=7)
+"""Longest that the service lets a message stay invisible."""
+
+_log = logging.getLogger(__name__)
+
+
+class StorageQueueTransport:
+    """Sends to the queues of one storage account; a queue that is missing is created.
+
+    Args:
+        account: a connection string, or the address of the account's queue service (`https://….queue.core.windows.net`).
+        credential: for an address; whoever made it closes it. Without one it is a `DefaultAzureCredential` of its own.
+        delivery_limit: time after which an undelivered message expires. Clean-up's retention has to exceed it.
+        time_limit: seconds that sending one message may take, its repetitions included.
+        concurrency: most messages on their way at once.
+    """
+
+    def __init__(
+        self,
+        account: str,
+        credential: AsyncTokenCredential | None = None,
+        *,
+        delivery_limit: timedelta = DELIVERY_LIMIT,
+        time_limit: float = 30.0,
+        concurrency: int = 16,
+    ) -> None:
+        self._account = account
+        self._credential = credential
+        self._own_credential: DefaultAzureCredential | None = None
+        self._delivery_limit = delivery_limit
+        self._time_limit = time_limit
+        self._on_their_way = asyncio.Semaphore(concurrency)
+        self._service: QueueServiceClient | None = None
+        self._queues: dict[str, QueueClient] = {}
+
+    @property
+    def max_bytes(self) -> int:
+        return MAX_BYTES
+
+    async def send(self, address: str, outputs: tuple[Output, ...]) -> SendReply:
+        arrived = await asyncio.gather(*(self._send(address, output) for output in outputs))
+        return PUBLISHED if all(arrived) else UNKNOWN
+
+    async def close(self) -> None:
+        """Close the clients and the credential that was made here. A later use opens them again."""
+        service, self._service = self._service, None
+        credential, self._own_credential = self._own_credential, None
+        self._queues.clear()
+        if service is not None:
+            await service.close()
+        if credential is not None:
+            await credential.close()
+
+    async def _send(self, address: str, output: Output) -> bool:
+        """Whether the service has accepted it. One sent twice does no harm: its id is the same."""
+        async with self._on_their_way:
+            try:
+                await asyncio.wait_for(self._put(self._queue(address), output), self._time_limit)
+            except (AzureError, asyncio.TimeoutError) as error:
+                code = getattr(error, "error_code", None)
+                _log.warning("could not send to queue %s: %s, %s", address, type(error).__name__, code)
+                return False
+        return True
+
+    async def _put(self, queue: QueueClient, output: Output) -> None:
+        text = base64.b64encode(output.envelope.text.encode()).decode()
+        lifetime = math.ceil(self._delivery_limit.total_seconds())
+        # A message has to appear before it expires; one that asks for more is delivered as late as the service can.
+        delay = min(math.ceil(output.delay), lifetime - 1, int(MAX_DELAY.total_seconds()))
+        try:
+            await queue.send_message(text, visibility_timeout=delay, time_to_live=lifetime)
+        except ResourceNotFoundError:
+            with suppress(ResourceExistsError):  # Somebody else has just created it.
+                await queue.create_queue()
+            await queue.send_message(text, visibility_timeout=delay, time_to_live=lifetime)
+
+    def _queue(self, name: str) -> QueueClient:
+        if self._service is None:
+            self._service = self._open()
+        if name not in self._queues:
+            self._queues[name] = self._service.get_queue_client(name)
+        return self._queues[name]
+
+    def _open(self) -> QueueServiceClient:
+        # The SDK's default waits 15 s before it repeats anything, and a minute for a reply.
+        patience: dict[str, Any] = {
+            "initial_backoff": 1,
+            "increment_base": 2,
+            "random_jitter_range": 1,
+            "retry_total": 2,
+            "connection_timeout": 5,
+            "read_timeout": 10,
+        }
+        if "=" in self._account:
+            return QueueServiceClient.from_connection_string(self._account, **patience)
+        if self._credential is None:
+            self._own_credential = DefaultAzureCredential()
+        return QueueServiceClient(self._account, self._credential or self._own_credential, **patience)
