@@ -62,6 +62,11 @@ class AdminClient:
         """Let replicas lag from now on; without `lag` they no longer do."""
         self._ask("POST", "lag", {"database": database, "container": container, **as_json(lag or Lag())})
 
+    def split(self, database: str, container: str, range_id: str) -> list[str]:
+        """Split a physical partition; returns the ids of its two successors."""
+        place = {"database": database, "container": container, "range": range_id}
+        return [str(range_id) for range_id in self._ask("POST", "split", place)["ranges"]]
+
     def set_latency(self, milliseconds: float) -> None:
         """Let every request for items take so much longer."""
         self._ask("POST", "latency", {"milliseconds": milliseconds})

@@ -43,6 +43,9 @@ class Administration(Protocol):
     def set_lag(self, database: str, container: str | None = None, lag: Lag | None = None) -> None:
         """Let the replicas of a container, or of a whole database, lag from now on; without `lag` they no longer do."""
 
+    def split(self, database: str, container: str, range_id: str) -> list[str]:
+        """Split a physical partition in two; requests that name the old range get 410/1002. Returns the new ids."""
+
     def set_latency(self, milliseconds: float) -> None:
         """Let every request for items take so much longer."""
 

@@ -70,6 +70,10 @@ class RunningEmulator:
         """Let replicas lag from now on; without `lag` they no longer do."""
         self._call(lambda: self._emulator.account.set_lag(database, container, lag or Lag()))
 
+    def split(self, database: str, container: str, range_id: str) -> list[str]:
+        """Split a physical partition; returns the ids of its two successors."""
+        return self._call(lambda: self._emulator.account.split(database, container, range_id))
+
     def set_latency(self, milliseconds: float) -> None:
         """Every request for items takes so much longer."""
 

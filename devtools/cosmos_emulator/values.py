@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -33,8 +34,8 @@ def parse(text: str | bytes) -> Any:
         MalformedJsonError: The text is not JSON (`NaN` and `Infinity` are not).
     """
     try:
-        return json.loads(text, parse_int=_integer, parse_constant=_refuse_constant)
-    except ValueError as error:
+        return json.loads(text, parse_int=_integer, parse_float=_double, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
         raise MalformedJsonError(str(error)) from error
 
 
@@ -55,6 +56,13 @@ def follow(document: Any, path: Sequence[str]) -> Any:
 
 def _integer(digits: str) -> int:
     return int(digits) if len(digits) <= _LONGEST_EXACT_INTEGER else int(float(digits))
+
+
+def _double(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits} is too large for a double")
+    return number
 
 
 def _refuse_constant(name: str) -> Any:

@@ -11,6 +11,7 @@ from devtools.cosmos_emulator.semantics.replicas import Lag
 from devtools.demo.stack import DATABASE, Stack
 
 WRITES: Final = ("create", "replace", "upsert", "batch", "delete")
+COMMITS: Final = ("replace", "upsert")  # The naive handler upserts.
 KILLS: Final = (0.25, 0.5, 0.75)
 """After which share of the shots the hosts are killed; the middle one between a commit and its publish."""
 _LOST: Final = 0.08
@@ -65,7 +66,7 @@ async def kill_between_commit_and_publish(stack: Stack) -> int:
     Raises:
         RuntimeError: no commit came along.
     """
-    rule = stack.cosmos.add_fault(FaultRule(DATABASE, "games", ("replace",), when="after", action="hang", times=1))
+    rule = stack.cosmos.add_fault(FaultRule(DATABASE, "games", COMMITS, when="after", action="hang", times=1))
     for _ in range(round(_PATIENCE_SECONDS / _POLL_SECONDS)):
         if any(fault.rule_id == rule and fault.hit for fault in stack.cosmos.faults()):
             break

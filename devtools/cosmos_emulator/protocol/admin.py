@@ -6,7 +6,8 @@ DELETE faults, faults/{id}              {}
 GET    delayed                          {"waiting"}
 POST   delayed     {"database"?}        {"released"}
 POST   lag         {"database", "container"?, "writes", "varying", "share", ...}
-POST   latency     {"milliseconds"}
+POST   split       {"database", "container", "range"}   {"ranges": [ids]}
+    POST   latency     {"milliseconds"}
 GET    clock                            {"now"}
 POST   clock       {"advance"}          {"now"}
 GET    requests    ?after&limit         {"requests": [...], "totals": [...]}
@@ -20,6 +21,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from devtools.cosmos_emulator.semantics.emulator import Emulator
+from devtools.cosmos_emulator.semantics.errors import RefusedError
 from devtools.cosmos_emulator.semantics.faults import FaultCounters, FaultRule
 from devtools.cosmos_emulator.semantics.replicas import Lag
 from devtools.cosmos_emulator.values import JsonObject, MalformedJsonError, parse
@@ -51,6 +53,7 @@ class AdminEndpoints:
             ("GET", "delayed"): lambda *_: {"waiting": emulator.delayed()},
             ("POST", "delayed"): lambda _, body: {"released": emulator.release_delayed(body.get("database"))},
             ("POST", "lag"): self._set_lag,
+            ("POST", "split"): self._split,
             ("POST", "latency"): self._set_latency,
             ("GET", "clock"): lambda *_: {"now": emulator.clock.now()},
             ("POST", "clock"): lambda _, body: {"now": emulator.clock.advance(float(body["advance"]))},
@@ -77,7 +80,7 @@ class AdminEndpoints:
             raise AdminError(f"There is no {verb} /_admin/{'/'.join(path)}.")
         try:
             return endpoint(query, parse(body) if body else {})
-        except (MalformedJsonError, TypeError, ValueError, KeyError) as error:
+        except (MalformedJsonError, RefusedError, TypeError, ValueError, KeyError) as error:
             raise AdminError(f"{type(error).__name__}: {error}") from error
 
     def _list_faults(self, *_: object) -> JsonObject:
@@ -102,6 +105,10 @@ class AdminEndpoints:
         database, container = settings.pop("database"), settings.pop("container", None)
         self._emulator.account.set_lag(database, container, Lag(**settings))
         return {}
+
+    def _split(self, _: object, body: JsonObject) -> JsonObject:
+        ranges = self._emulator.account.split(body["database"], body["container"], str(body["range"]))
+        return {"ranges": ranges}
 
     def _set_latency(self, _: object, body: JsonObject) -> JsonObject:
         self._emulator.latency = float(body["milliseconds"]) / 1000

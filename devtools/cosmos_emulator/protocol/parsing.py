@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request
-from devtools.cosmos_emulator.semantics.requests import CONSISTENCY_LEVELS, OperationKind, Request
+from devtools.cosmos_emulator.semantics.requests import CONSISTENCY_LEVELS, ConsistencyLevel, OperationKind, Request
 from devtools.cosmos_emulator.values import MalformedJsonError, parse
 
 _COLLECTIONS: Final[Mapping[tuple[str, str], OperationKind]] = {
@@ -73,6 +73,8 @@ def parse_request(
         partition_key=headers.get("x-ms-documentdb-partitionkey"),
         if_match=headers.get("If-Match"),
         if_none_match=headers.get("If-None-Match"),
+        if_modified_since=headers.get("If-Modified-Since"),
+        latest_versions=headers.get("A-IM", "").lower() == "incremental feed",
         session_token=headers.get("x-ms-session-token"),
         consistency=_consistency(headers),
         minimal="return=minimal" in headers.get("Prefer", ""),
@@ -122,11 +124,14 @@ def _refined(operation: OperationKind, headers: Mapping[str, str]) -> OperationK
     return operation
 
 
-def _consistency(headers: Mapping[str, str]) -> str | None:
-    level = headers.get("x-ms-consistency-level")
-    if level is not None and level not in CONSISTENCY_LEVELS:
-        raise bad_request(f"The consistency level {level!r} does not exist.")
-    return level
+def _consistency(headers: Mapping[str, str]) -> ConsistencyLevel | None:
+    asked = headers.get("x-ms-consistency-level")
+    if asked is None:
+        return None
+    for level in CONSISTENCY_LEVELS:
+        if level == asked:
+            return level
+    raise bad_request(f"The consistency level {asked!r} does not exist.")
 
 
 def _throughput(headers: Mapping[str, str]) -> int:

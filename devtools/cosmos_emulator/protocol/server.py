@@ -14,7 +14,7 @@ from devtools.cosmos_emulator.protocol.wire import response, send
 from devtools.cosmos_emulator.semantics.emulator import Emulator, Outcome
 from devtools.cosmos_emulator.semantics.errors import RefusedError
 from devtools.cosmos_emulator.semantics.replies import refused
-from devtools.cosmos_emulator.semantics.requests import FOR_ITEMS, Request
+from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, Request
 
 LOOPBACK: Final = "127.0.0.1"
 _SHUTDOWN_SECONDS: Final = 1.0
@@ -69,7 +69,7 @@ class CosmosServer:
             request = self._authorized(http, path, body)
         except RefusedError as refusal:
             return response(refused(refusal))
-        if self._emulator.latency and request.operation in FOR_ITEMS:
+        if self._emulator.latency and request.operation in ITEM_OPERATIONS:
             await asyncio.sleep(self._emulator.latency)
         outcome = self._emulator.serve(request, started)
         return await send(http, outcome, lambda: self._until_released(outcome))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from devtools.cosmos_emulator.query.aggregates import AGGREGATES
@@ -42,7 +41,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Where a page ended: sort key of the last row, its place, and how many rows the query has passed so far."""
+    """Where a page ended: ORDER BY value of the last row, its place, and how many rows the query has passed so far."""
 
     value: Any
     place: tuple[str, int]
@@ -180,7 +179,7 @@ def _aggregate_of(query: Query) -> Call | None:
         case Everything():
             candidates = []
     calls = (part for part in candidates if isinstance(part, Call) and part.name in AGGREGATES)
-    return next(islice(calls, 1), None)
+    return next(calls, None)
 
 
 def _object(values: Mapping[str, Evaluator], document: Any) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def _on_strings(test: Callable[[str, str], bool]) -> Function:
     def call(text: Any, part: Any, ignore_case: Any = False) -> Any:
         if not isinstance(text, str) or not isinstance(part, str) or not isinstance(ignore_case, bool):
             return UNDEFINED
-        return test(text.casefold(), part.casefold()) if ignore_case else test(text, part)
+        return test(text.lower(), part.lower()) if ignore_case else test(text, part)
 
     return Function(call, 2, 3)
 
@@ -57,10 +57,6 @@ def _array_length(array: Any) -> Any:
     return len(array) if isinstance(array, list) else UNDEFINED
 
 
-def _string_function(change: Callable[[str], Any]) -> Function:
-    return Function(lambda text: change(text) if isinstance(text, str) else UNDEFINED, 1, 1)
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -72,9 +68,6 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "ENDSWITH": _on_strings(str.endswith),
     "STARTSWITH": _on_strings(str.startswith),
     "STRINGEQUALS": _on_strings(lambda text, other: text == other),
-    "LENGTH": _string_function(len),
-    "LOWER": _string_function(str.lower),
-    "UPPER": _string_function(str.upper),
     "IS_DEFINED": _is(lambda value: value is not UNDEFINED),
     "IS_NULL": _is(lambda value: value is None),
     "IS_BOOL": _is(lambda value: isinstance(value, bool)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
+from itertools import count
 from pathlib import Path as FilePath
 from typing import Any, Final, TypeAlias, cast
 
@@ -110,9 +111,12 @@ class _TreeBuilder(Transformer[Token, Any]):
         return {"selection": Value(parts[0])}
 
     def columns(self, columns: list[Column]) -> _Clause:
+        numbers = count(1)
         named = [
-            column if column.name else Column(_default_name(column.expression, number), column.expression)
-            for number, column in enumerate(columns, start=1)
+            column
+            if column.name
+            else Column(_default_name(column.expression) or f"${next(numbers)}", column.expression)
+            for column in columns
         ]
         if len({column.name for column in named}) != len(named):
             raise UnsupportedQueryError("Two columns of the SELECT list have the same name.")
@@ -209,15 +213,15 @@ def _maybe_not(negated: bool, expression: Expression) -> Expression:
     return Not(expression) if negated else expression
 
 
-def _default_name(expression: Expression, number: int) -> str:
-    """The service names a column after the last property of its path, any other `$1`, `$2`, ..."""
+def _default_name(expression: Expression) -> str | None:
+    """The service names a column after the last property of its path; any other is `$1`, `$2`, ..."""
     match expression:
         case Path(steps=(*_, str() as last)):
             return last
         case Path(alias=alias, steps=()):
             return alias
         case _:
-            return f"${number}"
+            return None
 
 
 def _number(text: str) -> int | float:
@@ -228,4 +232,7 @@ def _unquoted(literal: str) -> str:
     inside = literal[1:-1]
     if literal[0] == "'":
         inside = inside.replace("\\'", "'").replace('"', '\\"')
-    return str(json.loads(f'"{inside}"', strict=False))
+    try:
+        return str(json.loads(f'"{inside}"', strict=False))
+    except ValueError as error:
+        raise UnsupportedQueryError(f"The string {literal} has an escape that does not exist.") from error

@@ -8,6 +8,8 @@ from itertools import count
 from typing import Final
 
 from devtools.cosmos_emulator.semantics import feeds
+from devtools.cosmos_emulator.semantics.bulk import answer_bulk
+from devtools.cosmos_emulator.semantics.change_feed import read_changes
 from devtools.cosmos_emulator.semantics.clock import Clock
 from devtools.cosmos_emulator.semantics.container import Container, Surroundings
 from devtools.cosmos_emulator.semantics.container_definition import ContainerDefinition
@@ -15,7 +17,7 @@ from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request,
 from devtools.cosmos_emulator.semantics.history import History
 from devtools.cosmos_emulator.semantics.replicas import Lag
 from devtools.cosmos_emulator.semantics.replies import listing, refused, resource
-from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, Reply, Request
+from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, ConsistencyLevel, Reply, Request
 from devtools.cosmos_emulator.semantics.resource_ids import container_rid, database_rid
 from devtools.cosmos_emulator.semantics.transactions import checked_id
 from devtools.cosmos_emulator.values import JsonObject, serialise
@@ -37,7 +39,7 @@ class AccountSettings:
         region: The name of the only region.
     """
 
-    consistency: str = "Session"
+    consistency: ConsistencyLevel = "Session"
     multiple_write_locations: bool = False
     partitions: int = 1
     region: str = "Local"
@@ -92,6 +94,7 @@ class Account:
             "delete_container": self._delete_container,
             "read_ranges": self._read_ranges,
             "query": lambda request: feeds.answer_query(self._container(request), request),
+            "change_feed": lambda request: read_changes(self._container(request), request),
             "list_items": lambda request: feeds.list_items(self._container(request), request),
         }
 
@@ -101,6 +104,8 @@ class Account:
             operation = self._operations.get(request.operation)
             if operation is not None:
                 return operation(request)
+            if request.operation == "batch" and not request.atomic:
+                return answer_bulk(self._container(request), request)
             if request.operation in ITEM_OPERATIONS:
                 return self._container(request).execute(request)
             raise bad_request(f"The operation {request.operation} is not supported by this emulator.")
@@ -112,13 +117,14 @@ class Account:
         if not request.database or request.database in self._databases:
             return request
         try:
-            container = self._container(request) if request.container else None
             name = self._database(request).name
+            if not request.container:
+                return replace(request, database=name)
+            container = self._container(request)
+            item = container.id_of(request)
         except RefusedError:
-            return request  # To be refused in its turn.
-        if container is None:
-            return replace(request, database=name)
-        return replace(request, database=name, container=container.definition.name, item=container.id_of(request))
+            return request  # It will be refused for the same reason when it is executed.
+        return replace(request, database=name, container=container.definition.name, item=item)
 
     def set_lag(self, database: str, container: str | None, lag: Lag) -> None:
         """Let the replicas of a container, or of all containers of a database, lag from now on."""
@@ -129,6 +135,15 @@ class Account:
             for present in self._databases[database].containers.values():
                 if container in (None, present.definition.name):
                     present.replicas.follow(lag)
+
+    def split(self, database: str, container: str, range_id: str) -> list[str]:
+        """Split a physical partition; returns the ids of its two successors.
+
+        Raises:
+            RefusedError: 404 or 410; there is no such container or partition.
+        """
+        request = Request("read_ranges", database, container)
+        return [partition.id for partition in self._container(request).partitions.split(range_id)]
 
     def _lag(self, database: str, container: str) -> Lag:
         return self._lags.get((database, container)) or self._lags.get((database, None)) or Lag()
@@ -155,10 +170,12 @@ class Account:
 
     def _database(self, request: Request) -> _Database:
         """By name or by resource id, as requests may use either."""
-        for database in self._databases.values():
-            if request.database in (database.name, database.rid):
-                return database
-        raise not_found(f"database {request.database}")
+        database = self._databases.get(request.database)
+        if database is None:
+            database = next((other for other in self._databases.values() if other.rid == request.database), None)
+        if database is None:
+            raise not_found(f"database {request.database}")
+        return database
 
     def _container(self, request: Request) -> Container:
         try:

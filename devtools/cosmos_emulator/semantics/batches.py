@@ -72,7 +72,7 @@ def perform_batch(
             results.append(perform(operation, transaction, keys))  # noqa: PERF401  # The results before a failure count.
     except RefusedError as refusal:
         return _failed(len(operations), len(results), refusal, results)
-    return BatchResult(_SUCCESS, [_entry(result) for result in results], _total(results))
+    return BatchResult(_SUCCESS, [entry(result) for result in results], _total(results))
 
 
 def _command(operation: Any) -> ItemCommand:
@@ -87,18 +87,25 @@ def _command(operation: Any) -> ItemCommand:
     )
 
 
-def _entry(result: ItemResult) -> JsonObject:
-    entry: JsonObject = {"statusCode": result.status, "requestCharge": result.charge}
+def entry(result: ItemResult) -> JsonObject:
+    """What a reply says of an operation that was performed."""
+    said: JsonObject = {"statusCode": result.status, "requestCharge": result.charge}
     if result.item is not None:
-        entry |= {"eTag": result.item.etag, "resourceBody": result.item.document}
-    return entry
+        said |= {"eTag": result.item.etag, "resourceBody": result.item.document}
+    return said
+
+
+def refused_entry(refusal: RefusedError) -> JsonObject:
+    """What a reply says of the operation that was refused."""
+    said: JsonObject = {"statusCode": refusal.status, "requestCharge": charges.refused()}
+    if refusal.substatus:
+        said["subStatusCode"] = refusal.substatus
+    return said
 
 
 def _failed(count: int, failed: int, refusal: RefusedError, before: Sequence[ItemResult]) -> BatchResult:
     entries: list[JsonObject] = [{"statusCode": _FAILED_DEPENDENCY, "requestCharge": 0.0} for _ in range(count)]
-    entries[failed] = {"statusCode": refusal.status, "requestCharge": charges.refused()}
-    if refusal.substatus:
-        entries[failed]["subStatusCode"] = refusal.substatus
+    entries[failed] = refused_entry(refusal)
     return BatchResult(_FAILURE, entries, _total(before, charges.refused()))
 
 

@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Final
 
 from devtools.cosmos_emulator.semantics import batches, charges, expiry
 from devtools.cosmos_emulator.semantics.clock import Clock
 from devtools.cosmos_emulator.semantics.container_definition import ContainerDefinition
 from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request, not_found, too_large
 from devtools.cosmos_emulator.semantics.history import History
-from devtools.cosmos_emulator.semantics.item_operations import ItemCommand, perform
+from devtools.cosmos_emulator.semantics.item_operations import ItemCommand, ItemResult, perform
 from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, SMALLEST, PartitionKey
 from devtools.cosmos_emulator.semantics.ranges import PhysicalPartition, PhysicalPartitions
 from devtools.cosmos_emulator.semantics.replicas import Lag, Replicas
 from devtools.cosmos_emulator.semantics.replies import refused
-from devtools.cosmos_emulator.semantics.requests import Reply, Request
+from devtools.cosmos_emulator.semantics.requests import CONSISTENCY_LEVELS, ConsistencyLevel, Reply, Request
 from devtools.cosmos_emulator.semantics.sessions import SessionToken, token
 from devtools.cosmos_emulator.semantics.transactions import ItemFactory, Transaction
 from devtools.cosmos_emulator.storage.items import Item, ItemStore
 from devtools.cosmos_emulator.storage.memory import MemoryItemStore
 from devtools.cosmos_emulator.values import JsonObject, serialise
+
+_OF_THE_PRIMARY: Final = frozenset({"Strong", "BoundedStaleness"})
+"""Levels whose reads see every commit; within one region there is no staleness to bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Surroundings:
     clock: Clock
     history: History
     next_write: Callable[[], int]
-    consistency: str
+    consistency: ConsistencyLevel
 
 
 class Container:
@@ -138,10 +142,22 @@ class Container:
             content_path=self.path,
         )
 
+    def apply(self, command: ItemCommand, key: PartitionKey) -> ItemResult:
+        """Perform one operation and commit what it wrote.
+
+        Raises:
+            RefusedError: It is refused and changed nothing.
+        """
+        transaction = self._begin(key)
+        result = perform(command, transaction, self.definition.keys)
+        if transaction.changes:
+            self._commit(transaction, batch=False)
+        return result
+
     def snapshot(self, request: Request, partition: PhysicalPartition, *, alone: bool) -> int:
         """The LSN at which a read sees a partition (see `Replicas.serve`)."""
-        level = request.consistency or self.surroundings.consistency
-        if level in {"Strong", "BoundedStaleness"}:
+        level = self._level(request)
+        if level in _OF_THE_PRIMARY:
             return self.lsn
         required = SessionToken(request.session_token).required(partition, alone=alone) if level == "Session" else None
         return self.replicas.serve(self.lsn, required)
@@ -150,14 +166,21 @@ class Container:
         """Whether an item's time to live is over."""
         return expiry.is_expired(item, self.definition.default_ttl, self.surroundings.clock.now())
 
+    def _level(self, request: Request) -> ConsistencyLevel:
+        """The consistency of a read: the account's, unless the request asks for less."""
+        own = self.surroundings.consistency
+        asked = request.consistency or own
+        if CONSISTENCY_LEVELS.index(asked) < CONSISTENCY_LEVELS.index(own):
+            raise bad_request(f"The consistency level {asked} is stronger than the account's, which is {own}.")
+        return asked
+
     def _read(self, request: Request, key: PartitionKey, lsn: int) -> Reply:
         item = self.store.find((key.effective, request.item), lsn)
         if item is None or self.is_expired(item):
             raise not_found(request.item)
         if request.if_none_match in ("*", item.etag):
             return Reply(304, charge=charges.refused(), etag=item.etag)
-        level = request.consistency or self.surroundings.consistency
-        replicas = 2 if level in {"Strong", "BoundedStaleness"} else 1
+        replicas = 2 if self._level(request) in _OF_THE_PRIMARY else 1
         return Reply(200, item.raw, charges.read(len(item.raw), replicas=replicas), etag=item.etag)
 
     def _write(self, request: Request, key: PartitionKey) -> Reply:
@@ -170,17 +193,13 @@ class Container:
             if_match=request.if_match,
             if_none_match=request.if_none_match,
         )
-        transaction = self._begin(key)
-        result = perform(command, transaction, self.definition.keys)
-        self._commit(transaction, batch=False)
+        result = self.apply(command, key)
         if result.item is None:
             return Reply(result.status, charge=result.charge, applied=True)
         body = b"" if request.minimal else result.item.raw
         return Reply(result.status, body, result.charge, etag=result.item.etag, applied=True)
 
     def _batch(self, request: Request, key: PartitionKey) -> Reply:
-        if not request.atomic:
-            raise bad_request("Bulk requests (batch-atomic: false) are not supported by this emulator.")
         transaction = self._begin(key)
         commands = batches.commands(request.content, len(request.body))
         result = batches.perform_batch(commands, transaction, self.definition.keys)

@@ -13,7 +13,7 @@ from devtools.cosmos_emulator.semantics.faults import FaultRule, Faults, named_i
 from devtools.cosmos_emulator.semantics.history import History
 from devtools.cosmos_emulator.semantics.replies import refused
 from devtools.cosmos_emulator.semantics.request_log import RequestLog
-from devtools.cosmos_emulator.semantics.requests import FOR_ITEMS, Reply, Request
+from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, Reply, Request
 
 Manner = Literal["answer", "close", "reset", "hang", "truncate"]
 
@@ -33,7 +33,7 @@ class Outcome:
     fault: int | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _DelayedWrite:
     request: Request
     writes_left: int | None  # None: only when released
@@ -76,16 +76,14 @@ class Emulator:
             started: When it came, in seconds since the server started.
         """
         request = self.account.named(request)
-        if request.operation not in FOR_ITEMS:
+        if request.operation not in ITEM_OPERATIONS:
             return Outcome(self.account.execute(request))
         struck = self.faults.strike(request)
-        if struck is None:
-            reply = self.account.execute(request)
-            self._note(request, reply, executed=reply, started=started)
-            outcome = Outcome(reply)
-        else:
-            outcome = self._misbehave(request, *struck, started=started)
-        return outcome
+        if struck is not None:
+            return self._misbehave(request, *struck, started=started)
+        reply = self.account.execute(request)
+        self._note(request, reply, executed=reply, started=started)
+        return Outcome(reply)
 
     def release_delayed(self, database: str | None = None) -> int:
         """Apply the delayed writes of a database, or of all, now; returns how many there were."""
@@ -127,7 +125,7 @@ class Emulator:
         self._delayed = [write for write in self._delayed if write not in due]
         for write in due:
             executed = self.account.execute(write.request)
-            self._log(write.request, None, executed, self.elapsed(), fault=None, delayed=True)
+            self._log(write.request, executed, executed, self.elapsed(), fault=write.fault, delayed=True)
 
     def _log(
         self,
@@ -141,7 +139,7 @@ class Emulator:
     ) -> None:
         if not self.observed:
             return
-        items = [] if request.operation in {"batch", "query"} else named_items(request)
+        items = [] if request.operation == "batch" else named_items(request)
         item = items[0] if items else None
         times = (started, self.elapsed())
         self.log.add(request, item, reply, executed=executed, times=times, fault=fault, delayed=delayed)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Literal, get_args
 
+from devtools.cosmos_emulator.semantics.errors import RefusedError
 from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, WRITES, Request
-from devtools.cosmos_emulator.values import MalformedJsonError, parse
 
 When = Literal["before", "after", "later"]
 Action = Literal["close", "reset", "hang", "truncate", "status"]
@@ -23,7 +23,8 @@ class FaultRule:
     Attributes:
         database: Only requests to this database.
         container: Only to this container; None for all.
-        operations: Only these (create, read, replace, upsert, patch, delete, batch, query); empty for all.
+        operations: Only these (create, read, replace, upsert, patch, delete, batch, query, list_items, change_feed);
+            empty for all.
         id: Only requests that name this item; a batch names several.
         body_contains: Only requests whose body contains this text.
         when: `before`: nothing is applied; `after`: the request is applied, then its answer goes wrong; `later`: a write is
@@ -150,8 +151,8 @@ def named_items(request: Request) -> list[str]:
     if request.operation not in WRITES:
         return []
     try:
-        content = parse(request.body)
-    except MalformedJsonError:
+        content = request.content
+    except RefusedError:  # Not JSON; whoever executes the request will say so.
         return []
     operations = content if isinstance(content, list) else [content]
     return [item_id for operation in operations if (item_id := _named_item(operation))]

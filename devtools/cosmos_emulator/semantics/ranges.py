@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from devtools.cosmos_emulator.semantics.errors import RefusedError
@@ -13,6 +14,9 @@ from devtools.cosmos_emulator.values import JsonObject
 
 _HASHES: Final = 1 << 126
 """How many hashes there are: 128 bits with the two highest cleared."""
+
+_DIGITS: Final = 32
+"""Hexadecimal digits of one hash."""
 
 
 @dataclass(slots=True)
@@ -56,13 +60,32 @@ class PhysicalPartitions:
 
     def __init__(self, count: int) -> None:
         bounds = [SMALLEST, *(f"{_HASHES * number // count:032X}" for number in range(1, count)), LARGEST]
-        self._partitions = [PhysicalPartition(str(n), bounds[n], bounds[n + 1]) for n in range(count)]
+        self._created = 0
+        self._partitions = [PhysicalPartition(self._next_id(), low, high) for low, high in pairwise(bounds)]
         self._lows = bounds[:-1]
 
     @property
     def etag(self) -> str:
         """Changes with the ranges."""
         return '"' + "-".join(partition.id for partition in self._partitions) + '"'
+
+    def split(self, range_id: str) -> Sequence[PhysicalPartition]:
+        """Replace a partition by two, each with half of its hashes and all of its past; returns them.
+
+        Raises:
+            RefusedError: 410/1002; there is no such partition.
+        """
+        parent = self.named(range_id)
+        middle = f"{(_hash(parent.low) + _hash(parent.high)) // 2:032X}"
+        parents = (*parent.parents, parent.id)
+        halves = [
+            PhysicalPartition(self._next_id(), parent.low, middle, parent.lsn, parents),
+            PhysicalPartition(self._next_id(), middle, parent.high, parent.lsn, parents),
+        ]
+        place = self._partitions.index(parent)
+        self._partitions[place : place + 1] = halves
+        self._lows.insert(place + 1, middle)
+        return halves
 
     def all(self) -> Sequence[PhysicalPartition]:
         """In the order of their ranges."""
@@ -86,3 +109,14 @@ class PhysicalPartitions:
     def overlapping(self, low: str, high: str) -> Sequence[PhysicalPartition]:
         """The partitions that own keys from `low` to `high`, exclusive."""
         return [partition for partition in self._partitions if partition.low < high and low < partition.high]
+
+    def _next_id(self) -> str:
+        self._created += 1
+        return str(self._created - 1)
+
+
+def _hash(bound: str) -> int:
+    """The number at a bound; a hierarchical key is split at its first level."""
+    if bound == SMALLEST:
+        return 0
+    return _HASHES if bound == LARGEST else int(bound[:_DIGITS], 16)

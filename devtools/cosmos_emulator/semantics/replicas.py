@@ -60,13 +60,11 @@ class Replicas:
 
         Args:
             newest: The LSN of the container's last commit.
-            required: The least LSN that the read must see; None for any.
+            required: The least LSN that the read must see, at most `newest`; None for any.
 
         Raises:
             RefusedError: 404/1002; the replica is behind the token.
         """
-        if required is not None and required > newest:
-            raise session_not_available()
         replica = self._meet(newest)
         if required is None or required <= replica:
             return replica

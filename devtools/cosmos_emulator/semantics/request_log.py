@@ -25,7 +25,7 @@ class LoggedRequest:
         started, finished: Seconds since the server started.
         applied: True when something was written.
         fault: Id of the rule that hit the request; None for no fault.
-        delayed: True for the later execution of a write that a fault delayed.
+        delayed: True for the later execution of a write that a fault delayed; `status` is then what nobody was told.
     """
 
     n: int
@@ -135,6 +135,6 @@ class RequestLog:
             requests=total.requests + (not entry.delayed),
             applied=total.applied + entry.applied,
             refused=total.refused + (entry.status is not None and entry.status >= 400),  # noqa: PLR2004
-            faults=total.faults + (entry.fault is not None),
+            faults=total.faults + (entry.fault is not None and not entry.delayed),
             charge=round(total.charge + entry.charge, 2),
         )

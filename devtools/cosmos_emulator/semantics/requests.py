@@ -9,7 +9,9 @@ from typing import Any, Final, Literal, get_args
 from devtools.cosmos_emulator.semantics.errors import bad_request
 from devtools.cosmos_emulator.values import MalformedJsonError, parse
 
-ItemOperation = Literal["create", "read", "replace", "upsert", "patch", "delete", "batch", "query"]
+ItemOperation = Literal[
+    "create", "read", "replace", "upsert", "patch", "delete", "batch", "query", "list_items", "change_feed"
+]
 """Operations on items: what faults, latency and the request log speak of."""
 
 ResourceOperation = Literal[
@@ -24,8 +26,6 @@ ResourceOperation = Literal[
     "list_containers",
     "delete_container",
     "read_ranges",
-    "list_items",
-    "change_feed",
     "query_resources",
     "query_plan",
     "list_offers",
@@ -35,11 +35,11 @@ ResourceOperation = Literal[
 OperationKind = ItemOperation | ResourceOperation
 
 ITEM_OPERATIONS: Final[tuple[str, ...]] = get_args(ItemOperation)
-FOR_ITEMS: Final = frozenset({*ITEM_OPERATIONS, "list_items", "change_feed"})
 WRITES: Final = frozenset({"create", "replace", "upsert", "patch", "delete", "batch"})
 
 ConsistencyLevel = Literal["Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"]
-CONSISTENCY_LEVELS: Final[tuple[str, ...]] = get_args(ConsistencyLevel)
+CONSISTENCY_LEVELS: Final[tuple[ConsistencyLevel, ...]] = get_args(ConsistencyLevel)
+"""The strongest first."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class Request:
         body: The body as received.
         partition_key: JSON array of the key's components.
         if_match: An ETag, or `*`; the same for `if_none_match`.
+        if_modified_since: HTTP date at which a change feed begins.
+        latest_versions: True for a change feed of latest versions.
         session_token: The versions that a read must at least see.
         consistency: What the client asks for; None for the account's level.
         minimal: True when the client wants no body for a write.
@@ -77,8 +79,10 @@ class Request:
     partition_key: str | None = None
     if_match: str | None = None
     if_none_match: str | None = None
+    if_modified_since: str | None = None
+    latest_versions: bool = False
     session_token: str | None = None
-    consistency: str | None = None
+    consistency: ConsistencyLevel | None = None
     minimal: bool = False
     container_rid: str | None = None
     range_id: str | None = None

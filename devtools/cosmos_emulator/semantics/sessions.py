@@ -31,13 +31,18 @@ class SessionToken:
         Args:
             partition: The one that is read.
             alone: The request reads no other partition, so that the token must speak of this one.
+
+        Raises:
+            RefusedError: 404/1002; no replica can have what the token asks for.
         """
         if not self._lsns:
             return None
         lsns = [self._lsns[range_id] for range_id in (partition.id, *partition.parents) if range_id in self._lsns]
-        if not lsns and alone:
+        required = max(lsns, default=None)
+        unknown = required is None and alone
+        if unknown or (required is not None and required > partition.lsn):
             raise session_not_available()
-        return max(lsns, default=None)
+        return required
 
 
 def token(seen: Iterable[tuple[PhysicalPartition, int]]) -> str:

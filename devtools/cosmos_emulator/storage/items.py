@@ -47,6 +47,10 @@ class ItemStore(Protocol):
     def scan(self, low: str, high: str, lsn: int | None = None) -> Iterator[tuple[str, Item]]:
         """Effective key and item, for `low <= key < high`, in the order of key and ordinal."""
 
+    def changes(self, low: str, high: str, after: int, lsn: int) -> Iterator[tuple[int, Item]]:
+        """LSN and item for the newest version, as of `lsn`, of every item written after LSN `after`, deletes left out; in
+        the order of the LSNs."""
+
     def commit(self, effective: str, changes: Mapping[str, Item | None], lsn: int, horizon: int) -> None:
         """Write items (None: deleted) of one partition key, all of them or none.
 

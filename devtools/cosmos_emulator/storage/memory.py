@@ -31,18 +31,23 @@ class MemoryItemStore:
     def find(self, key: ItemKey, lsn: int | None = None) -> Item | None:
         """The version of an item as of `lsn`."""
         effective, item_id = key
-        version = self._by_key.get(effective, {}).get(item_id)
-        return _as_of(version, lsn)
+        version = _as_of(self._by_key.get(effective, {}).get(item_id), lsn)
+        return None if version is None else version.item
 
     def scan(self, low: str, high: str, lsn: int | None = None) -> Iterator[tuple[str, Item]]:
         """Effective key and item, for `low <= key < high`, in the order of key and ordinal."""
-        first, last = bisect_left(self._ordered_keys, low), bisect_left(self._ordered_keys, high)
-        for effective in self._ordered_keys[first:last]:
-            versions = self._by_key.get(effective, {})
-            items = [item for version in versions.values() if (item := _as_of(version, lsn))]
+        for effective in self._keys(low, high):
+            versions = (_as_of(version, lsn) for version in self._by_key[effective].values())
+            items = [version.item for version in versions if version is not None and version.item is not None]
             items.sort(key=lambda item: item.ordinal)
             for item in items:
                 yield effective, item
+
+    def changes(self, low: str, high: str, after: int, lsn: int) -> Iterator[tuple[int, Item]]:
+        """LSN and item for every item written after LSN `after` and by `lsn`, in the order of the LSNs."""
+        newest = (_as_of(version, lsn) for key in self._keys(low, high) for version in self._by_key[key].values())
+        written = [(v.lsn, v.item) for v in newest if v is not None and v.item is not None and v.lsn > after]
+        return iter(sorted(written, key=lambda change: change[0]))
 
     def commit(self, effective: str, changes: Mapping[str, Item | None], lsn: int, horizon: int) -> None:
         """Write items of one partition key under one LSN."""
@@ -56,6 +61,9 @@ class MemoryItemStore:
             if older is not None or item is None:
                 self._superseded.append((lsn, (effective, item_id)))
         self._forget(horizon)
+
+    def _keys(self, low: str, high: str) -> list[str]:
+        return self._ordered_keys[bisect_left(self._ordered_keys, low) : bisect_left(self._ordered_keys, high)]
 
     def _forget(self, horizon: int) -> None:
         """Drop what was superseded at or before the horizon."""
@@ -78,7 +86,7 @@ class MemoryItemStore:
             del self._ordered_keys[bisect_left(self._ordered_keys, effective)]
 
 
-def _as_of(version: _Version | None, lsn: int | None) -> Item | None:
+def _as_of(version: _Version | None, lsn: int | None) -> _Version | None:
     while version is not None and lsn is not None and version.lsn > lsn:
         version = version.older
-    return version.item if version is not None else None
+    return version

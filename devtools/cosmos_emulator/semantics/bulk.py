@@ -1,0 +1,61 @@
+"""Bulk: operations on any partition keys of one physical partition, each by itself; one may fail and the next succeed.
+
+The wire is that of a batch with `x-ms-cosmos-batch-atomic: false`: every operation names its partition key, and the request
+its physical partition. Operations after a failure are performed (`continue-on-error`), as all SDKs ask for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from devtools.cosmos_emulator.semantics import batches
+from devtools.cosmos_emulator.semantics.container import Container
+from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request
+from devtools.cosmos_emulator.semantics.item_operations import ItemCommand
+from devtools.cosmos_emulator.semantics.ranges import PhysicalPartition
+from devtools.cosmos_emulator.semantics.requests import WRITES, Reply, Request
+from devtools.cosmos_emulator.semantics.sessions import token
+from devtools.cosmos_emulator.values import JsonObject, serialise
+
+_REFUSED: Final = 400
+"""The first status that says no."""
+
+
+def answer_bulk(container: Container, request: Request) -> Reply:
+    """Perform all operations of a bulk request.
+
+    Raises:
+        RefusedError: 400, 410 or 413; the request as a whole is not acceptable.
+    """
+    if request.range_id is None:
+        raise bad_request("A bulk request names its partition key range.")
+    partition = container.partitions.named(request.range_id)
+    commands = batches.commands(request.content, len(request.body))
+    keys = [operation.get("partitionKey") for operation in request.content]
+    entries = [_perform(container, partition, *pair) for pair in zip(commands, keys, strict=True)]
+    if request.minimal:
+        for said in entries:
+            said.pop("resourceBody", None)
+    return Reply(
+        207 if any(said["statusCode"] >= _REFUSED for said in entries) else 200,
+        serialise(entries),
+        round(sum(said["requestCharge"] for said in entries), 2),
+        range_id=partition.id,
+        lsn=partition.lsn,
+        session_token=token([(partition, partition.lsn)]),
+        content_path=container.path,
+        applied=any(
+            said["statusCode"] < _REFUSED and command.operation in WRITES
+            for said, command in zip(entries, commands, strict=True)
+        ),
+    )
+
+
+def _perform(container: Container, partition: PhysicalPartition, command: ItemCommand, key: str | None) -> JsonObject:
+    try:
+        effective = container.definition.keys.read(key)
+        if container.partitions.owner(effective.effective) is not partition:
+            raise RefusedError(410, "The partition key does not belong to the partition key range.", 1002)
+        return batches.entry(container.apply(command, effective))
+    except RefusedError as refusal:
+        return batches.refused_entry(refusal)
