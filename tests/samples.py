@@ -17,6 +17,7 @@ class Deposit:
     amount: int = 1
     answers: int = 1
     padding: str = ""
+    repeat: int = 1
 
 
 @message("account.close")
@@ -59,7 +60,7 @@ def accounts(strategy: Strategy | None = None) -> Entity[Account]:
     def deposit(state: Account, given: Deposit, context: Context) -> Account:
         total = state.total + given.amount
         for _ in range(given.answers):
-            context.send("receipts", Deposited(total, context.new_id(), given.padding))
+            context.send("receipts", Deposited(total, context.new_id(), given.padding * given.repeat))
         return Account(total, [*state.history[-9:], given.amount], state.note)
 
     @entity.handles(Close, key=lambda close: close.account)

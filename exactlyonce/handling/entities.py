@@ -198,8 +198,8 @@ def _require_handler(handler: Callable[..., Any]) -> None:
         called = called.func
     if any(kind(form) for kind in _NOT_PLAIN for form in (called, getattr(called, "__call__", None))):  # noqa: B004
         raise ConfigurationError(
-            f"The handler {name} is async, or a generator. A handler has to be a plain function, since it may run any number of times; "
-            "bind what it needs with functools.partial, and call other services from the next message."
+            f"The handler {name} is async, or a generator. A handler has to be a plain function, since it may run any number "
+            "of times; bind what it needs with functools.partial, and call other services from the next message."
         )
     try:
         inspect.signature(handler).bind(None, None, None)

@@ -11,7 +11,7 @@ from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Handled, key_of
 from exactlyonce.handling.context import Context
-from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.entities import Entity, Handler
 from exactlyonce.handling.routes import Routes
 from exactlyonce.identity import EntityRef, Origin
 
@@ -31,23 +31,29 @@ class Runner:
     def __call__(self, body: Json | None, envelope: Envelope, at: datetime) -> Handled:
         """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
         handling, message = self.type.read(envelope)
+        context = Context(Origin(self.entity, key_of(envelope)), at, self.routes)
+        try:
+            return self._handle(handling.handler, message, body, context)
+        except ExactlyOnceError as error:
+            told = f"Message {key_of(envelope)} on entity {self.entity}: {error}"
+            raise _kind_of(error)(told) from error.__cause__ or error
+
+    def _handle(self, handler: Handler[Any, Any], message: Any, body: Json | None, context: Context) -> Handled:
         shape = self.type.shape
         state = shape.start(self.entity) if body is None else shape.read(self.entity, body)
-        context = Context(Origin(self.entity, key_of(envelope)), at, self.routes)
-        about = f"Message {key_of(envelope)} on entity {self.entity}"
         try:
-            result = handling.handler(state, message, context)
-        except ExactlyOnceError as error:
-            raise _kind_of(error)(f"{about}: {error}") from error
+            result = handler(state, message, context)
+        except ExactlyOnceError:
+            raise
         except Exception as error:
             raise HandlerFailed(
-                f"{about}: the handler raised {type(error).__name__}. Nothing was changed and nothing was sent."
+                f"The handler raised {type(error).__name__}. Nothing was changed and nothing was sent."
             ) from error
         if context.deleted:
             return Handled(shape.tombstone(self.entity), context.outputs, deleted=True)
         if result is None:
             raise NoStateReturned(
-                f"{about}: the handler returned None. Return the new state, or call context.delete() to delete the entity."
+                "The handler returned None. Return the new state, or call context.delete() to delete the entity."
             )
         try:
             return Handled(shape.write(self.entity, result, body), context.outputs)
@@ -55,8 +61,8 @@ class Runner:
             raise
         except Exception as error:
             raise HandlerFailed(
-                f"{about}: what the handler returned, a {type(result).__name__}, cannot be stored ({type(error).__name__}). "
-                "Return an instance of the state model that holds only what JSON has."
+                f"What the handler returned, a {type(result).__name__}, cannot be stored ({type(error).__name__}). Return an "
+                "instance of the state model that holds only what JSON has."
             ) from error
 
 

@@ -42,8 +42,8 @@ class StateShape:
             return self._start(entity)
         except ValidationError as error:
             raise ConfigurationError(
-                f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and partition "
-                f"key it is given: {problems(error)}. Declare them as their messages' keys are, or not at all."
+                f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
+                f"partition key it is given: {problems(error)}. Declare them as their messages' keys are, or not at all."
             ) from None  # The cause would quote the key.
 
     def _start(self, entity: EntityRef) -> Any:

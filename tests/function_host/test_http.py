@@ -113,12 +113,12 @@ async def test_the_host_listens_on_loopback_and_a_taken_port_is_reported() -> No
 
 
 async def test_a_request_under_way_is_answered_before_the_host_ends() -> None:
-    app, entered = func.FunctionApp(), asyncio.Event()
+    app, entered, finish = func.FunctionApp(), asyncio.Event(), asyncio.Event()
 
     @app.route(route="slow")
     async def slow(req: func.HttpRequest) -> str:
         entered.set()
-        await asyncio.sleep(0.3)
+        await finish.wait()
         return "done"
 
     async def ask(address: str) -> str:
@@ -128,6 +128,7 @@ async def test_a_request_under_way_is_answered_before_the_host_ends() -> None:
     async with function_host(app, {}) as host:
         asking = asyncio.create_task(ask(host.http))
         await entered.wait()
+        asyncio.get_running_loop().call_later(0.1, finish.set)  # By then the host is ending.
 
     assert await asking == "done"
 

@@ -1,0 +1,143 @@
+"""A whole application in this process: the function host, Azurite's queues, the local Cosmos."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import azure.functions as func
+import pytest
+from azure.cosmos.aio import ContainerProxy, CosmosClient
+from azure.cosmos.partition_key import PartitionKey
+from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePolicy
+from azure.storage.queue.aio import QueueClient
+from pydantic import SecretStr
+
+from devtools.azurite import Azurite, azurite
+from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
+from devtools.function_host import HostJson, HostOptions, Point, function_host
+from exactlyonce import Destination
+from exactlyonce.hosting import ExactlyOnce, PlainJson, Settings, StorageConnection
+from tests.samples import Account, Deposit, Deposited, accounts
+
+DEQUEUES = 2
+SECONDS = 30
+
+
+@pytest.fixture(scope="session")
+def storage() -> Iterator[Azurite]:
+    with azurite() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cosmos() -> Iterator[RunningEmulator]:
+    with running_emulator() as emulator:
+        yield emulator
+
+
+class Bank:
+    """An app with one queue of envelopes and one of plain JSON, and everything there is to look at."""
+
+    def __init__(self, storage: Azurite, cosmos: RunningEmulator, name: str) -> None:
+        self.storage, self.cosmos, self.name = storage, cosmos, name
+        self.entity = accounts()
+        self.once = ExactlyOnce(
+            [self.entity],
+            destinations=[Destination("receipts", receives=(Deposited,))],
+            settings=Settings(
+                account_endpoint=cosmos.endpoint,
+                account_key=SecretStr(cosmos.key),
+                database=name,
+                destinations={"receipts": f"{name}-receipts"},
+            ),
+            storage=StorageConnection(storage.connection_string),
+        )
+        self.points: Counter[Point] = Counter()
+        self.passed = asyncio.Event()
+        self.app = func.FunctionApp()
+
+        @self.app.queue_trigger(arg_name="message", queue_name=name, connection="AzureWebJobsStorage")
+        async def envelopes(message: func.QueueMessage) -> None:
+            await self.once.process(message, self.entity)
+
+        @self.app.queue_trigger(arg_name="message", queue_name=f"{name}-plain", connection="AzureWebJobsStorage")
+        async def plain(message: func.QueueMessage) -> None:
+            adapter = PlainJson(Deposit, source="shop", id=lambda body: str(body["order"]))
+            await self.once.process(message, self.entity, adapter=adapter)
+
+    def pass_point(self, point: Point) -> None:
+        """The checkpoint of the host: tells when a message was handled or put aside."""
+        self.points[point] += 1
+        self.passed.set()
+
+    async def until(self, point: Point, times: int) -> None:
+        """Wait until as many messages have passed a point."""
+        async with asyncio.timeout(SECONDS):
+            while self.points[point] < times:
+                self.passed.clear()
+                await self.passed.wait()
+
+    async def put(self, *bodies: bytes, queue: str = "") -> None:
+        """Put messages into the app's queue."""
+        async with self.queue(queue) as client:
+            for body in bodies:
+                await client.send_message(body)
+
+    async def contents(self, queue: str) -> list[bytes]:
+        """All messages of a queue, which go from sight."""
+        async with self.queue(queue) as client:
+            return [message.content async for message in client.receive_messages(max_messages=32)]
+
+    def queue(self, suffix: str = "") -> QueueClient:
+        return QueueClient.from_connection_string(
+            self.storage.connection_string,
+            self.name + suffix,
+            message_encode_policy=BinaryBase64EncodePolicy(),
+            message_decode_policy=BinaryBase64DecodePolicy(),
+        )
+
+    async def state(self, account: str) -> Account | None:
+        """The state of an account."""
+        return await self.once.read(self.entity, account)
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Every document ever accepted for an account, oldest first."""
+        return [write.document for write in self.cosmos.history(self.name, "accounts") if write.document]
+
+
+@dataclass
+class Plumbing:
+    """Direct access to the containers, as somebody who does damage has it."""
+
+    accounts: ContainerProxy
+
+
+@pytest.fixture
+async def bank(storage: Azurite, cosmos: RunningEmulator) -> AsyncIterator[Bank]:
+    """The app, running, with empty queues and containers."""
+    bank = Bank(storage, cosmos, f"bank-{uuid4().hex[:12]}")
+    async with CosmosClient(cosmos.endpoint, cosmos.key) as client:
+        database = await client.create_database(bank.name)
+        await database.create_container("accounts", PartitionKey("/owner"))
+        await database.create_container("exactlyonce", PartitionKey("/pk"), default_ttl=-1)
+    for suffix in ("", "-plain", "-receipts"):
+        async with bank.queue(suffix) as queue:
+            await queue.create_queue()
+    queues = {"maxDequeueCount": DEQUEUES, "visibilityTimeout": "00:00:00", "maxPollingInterval": "00:00:00.100"}
+    host_json = HostJson.model_validate({"extensions": {"queues": queues}})
+    settings = {"AzureWebJobsStorage": storage.connection_string}
+    options = HostOptions(checkpoint=bank.pass_point)
+    async with function_host(bank.app, settings, host_json=host_json, options=options):
+        yield bank
+    await bank.once.close()
+
+
+@pytest.fixture
+async def plumbing(bank: Bank) -> AsyncIterator[Plumbing]:
+    async with CosmosClient(bank.cosmos.endpoint, bank.cosmos.key) as client:
+        yield Plumbing(client.get_database_client(bank.name).get_container_client("accounts"))
