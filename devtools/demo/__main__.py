@@ -18,7 +18,7 @@ from devtools.demo.options import Options, parse
 from devtools.demo.oracle import judge
 from devtools.demo.play import gather, play
 from devtools.demo.shots import plan_deliveries, plan_shots
-from devtools.demo.stack import ROOT, running_stack
+from devtools.demo.stack import DATABASE, ROOT, running_stack
 
 
 async def demonstrate(options: Options, console: Console, logs: Path) -> Report:
@@ -37,16 +37,34 @@ async def demonstrate(options: Options, console: Console, logs: Path) -> Report:
         progress = await play(stack, options, deliveries, update)
         stack.stop_hosts()
         injected = trouble.count(stack)
+        used = [total for total in stack.cosmos.totals() if total.database == DATABASE]
         stack.cosmos.clear_faults()
         evidence = await gather(stack)
         measured = await costs.measure(stack) if options.strategy == "outbox" else []
     findings = judge(shots, evidence)
     seconds = time.monotonic() - started
-    return Report(options, len(deliveries), progress, injected, evidence, findings, measured, seconds)
+    return Report(
+        options=options,
+        deliveries=len(deliveries),
+        progress=progress,
+        injected=injected,
+        evidence=evidence,
+        findings=findings,
+        costs=measured,
+        requests=sum(total.requests for total in used),
+        charge=sum(total.charge for total in used),
+        seconds=seconds,
+    )
 
 
 def verdict(report: Report) -> str | None:
     """What is wrong with this demo; None if it shows what it should."""
+    least = report.options.shots // 10
+    if report.options.faults and (
+        min(report.injected.lost_after, report.injected.lost_before) < least
+        or report.progress.kills < len(trouble.KILLS)
+    ):
+        return "Too little trouble happened to show anything; fire more shots, or another SEED."
     if report.options.strategy == "naive":
         return (
             None

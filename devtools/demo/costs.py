@@ -22,7 +22,7 @@ _MEASURED: Final = 64
 _LATENCY_MILLISECONDS: Final = 2
 """Long enough that requests sent side by side overlap at the server."""
 
-Kind = Literal["first, busy entity", "first, quiet entity", "duplicate in the window", "duplicate after the window"]
+Kind = Literal["busy entity", "quiet entity", "duplicate in the window", "duplicate after it"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +53,20 @@ PRESETS: Final[tuple[tuple[str, Callable[[], Outbox], dict[Kind, float]], ...]] 
         "Outbox()",
         Outbox,
         {
-            "first, busy entity": 3.1,
-            "first, quiet entity": 4.1,
+            "busy entity": 3.1,
+            "quiet entity": 4.1,
             "duplicate in the window": 2,
-            "duplicate after the window": 2,
+            "duplicate after it": 2,
         },
     ),
     (
-        "Outbox.transaction_id()",
+        ".transaction_id()",
         Outbox.transaction_id,
         {
-            "first, busy entity": 6,
-            "first, quiet entity": 7,
+            "busy entity": 6,
+            "quiet entity": 7,
             "duplicate in the window": 2,
-            "duplicate after the window": 2,
+            "duplicate after it": 2,
         },
     ),
 )
@@ -118,12 +118,12 @@ class _Meter:
             before = self._last_request()
             if kind == "duplicate in the window":
                 await self._process(self._fired - 1)
-            elif kind == "duplicate after the window":
+            elif kind == "duplicate after it":
                 await self._process(number)
             else:
                 await self._process(self._fired)
                 self._fired += 1
-            if kind == "first, quiet entity":
+            if kind == "quiet entity":
                 await self._once.quiesce()
             chains.append([one for one in self._cosmos.requests(before) if one.database == self._database])
         return _summed(preset, kind, limit, chains)

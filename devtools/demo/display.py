@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
@@ -33,6 +33,8 @@ class Report:
     evidence: Evidence
     findings: Sequence[Finding]
     costs: Sequence[Cost]
+    requests: int
+    charge: float
     seconds: float
 
     @property
@@ -45,12 +47,10 @@ class Report:
 def progress_bar(console: Console, deliveries: int) -> Iterator[Callable[[Progress], None]]:
     """Show progress until the block ends."""
     columns = (
-        TextColumn("{task.description:>14}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(
-            "shots sent · {task.fields[writes]} writes · {task.fields[waiting]} waiting · {task.fields[kills]} kills"
-        ),
+        TextColumn("{task.description:>13}"),
+        BarColumn(bar_width=12),
+        TextColumn("{task.completed} sent · {task.fields[writes]} writes · {task.fields[waiting]} waiting"),
+        TextColumn("· {task.fields[kills]} killed"),
         TimeElapsedColumn(),
     )
     with Bar(*columns, console=console) as bar:
@@ -79,6 +79,7 @@ def _game(report: Report) -> Table:
     table.add_column(style="bold")
     table.add_column(justify="right")
     distinct = len({envelope.id for envelope in report.evidence.outcomes})
+    messages = report.options.shots + distinct
     rows = (
         ("shots fired", report.options.shots),
         ("deliveries sent", report.deliveries),
@@ -89,9 +90,12 @@ def _game(report: Report) -> Table:
         ("reads from lagging replicas", "20 %" if report.options.faults else "none"),
         ("function hosts killed (SIGKILL)", report.progress.kills),
         ("games", len(report.evidence.states)),
+        ("accepted writes of games", sum(map(len, report.evidence.states.values()))),
         ("distinct outcomes published", distinct),
         ("  copies among them, for the next handler to drop", len(report.evidence.outcomes) - distinct),
         ("messages in poison queues", report.evidence.poison),
+        ("requests to Cosmos DB per message, trouble included", f"{report.requests / messages:.1f}"),
+        ("request units per message, trouble included", f"{report.charge / messages:.1f}"),
         ("seconds", f"{report.seconds:.0f}"),
     )
     for name, value in rows:
@@ -106,7 +110,7 @@ def _costs(costs: Sequence[Cost]) -> Table:
     table = Table(title="What it costs: requests to Cosmos DB per message, no trouble", title_justify="left")
     table.add_column("preset")
     table.add_column("message")
-    for name in ("operations", "allowed", "rounds before publishing", "RU"):
+    for name in ("requests", "allowed", "rounds", "RU"):
         table.add_column(name, justify="right")
     for cost in costs:
         rounds = " / ".join(str(rounds) for rounds in (cost.rounds, cost.rounds_apart) if rounds)

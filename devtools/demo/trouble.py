@@ -14,7 +14,7 @@ WRITES: Final = ("create", "replace", "upsert", "batch", "delete")
 COMMITS: Final = ("replace", "upsert")  # The naive handler upserts.
 KILLS: Final = (0.25, 0.5, 0.75)
 """After which share of the shots the hosts are killed; the middle one between a commit and its publish."""
-_LOST: Final = 0.08
+_LOST: Final = 0.12
 _POLL_SECONDS: Final = 0.05
 _PATIENCE_SECONDS: Final = 20
 
@@ -33,7 +33,7 @@ def inject(stack: Stack, seed: int) -> None:
     cosmos = stack.cosmos
     cosmos.add_fault(FaultRule(DATABASE, operations=WRITES, when="after", action="close", probability=_LOST, seed=seed))
     cosmos.add_fault(
-        FaultRule(DATABASE, operations=WRITES, when="after", action="truncate", probability=0.04, seed=seed + 1)
+        FaultRule(DATABASE, operations=WRITES, when="after", action="truncate", probability=0.03, seed=seed + 1)
     )
     cosmos.add_fault(
         FaultRule(DATABASE, operations=WRITES, when="before", action="close", probability=_LOST, seed=seed + 2)

@@ -53,7 +53,7 @@ class Combiner:
         self._retrying = retrying
         self._clock = clock
         self._mark_after = mark_after
-        self._lanes: dict[EntityRef, _Lane] = {}
+        self._lanes: dict[str, _Lane] = {}  # By key: for Python the partition values 1 and True are equal.
         self._tasks: set[asyncio.Task[None]] = set()
         self._hurry = asyncio.Event()
 
@@ -66,9 +66,9 @@ class Combiner:
             ExactlyOnceError: it may not be acknowledged, and why.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        lane = self._lanes.get(assignment.entity)
+        lane = self._lanes.get(assignment.entity.key)
         if lane is None:
-            lane = self._lanes[assignment.entity] = _Lane(assignment)
+            lane = self._lanes[assignment.entity.key] = _Lane(assignment)
             task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -98,7 +98,9 @@ class Combiner:
             while lane.waiting or (lane.memory.published and await self._woken(lane)):
                 await self._process_group(lane)
         finally:
-            del self._lanes[lane.assignment.entity]
+            del self._lanes[lane.assignment.entity.key]
+            for _, done in lane.waiting:
+                done.cancel()  # Only an attempt that was cancelled leaves anybody behind.
         if lane.memory.published:
             await self._mark(lane)
 

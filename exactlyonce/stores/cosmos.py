@@ -29,7 +29,7 @@ from exactlyonce.effects import (
 )
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
+from exactlyonce.identity import EntityRef, PartitionValue
 from exactlyonce.records import read_staged
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import (
@@ -141,9 +141,7 @@ class CosmosStore:
     def _library(self, entity: EntityRef) -> CosmosPartition:
         return self._partition(entity, self._library_container, (entity.key,))
 
-    def _partition(
-        self, entity: EntityRef, container: str, key: tuple[str | int | float | bool, ...]
-    ) -> CosmosPartition:
+    def _partition(self, entity: EntityRef, container: str, key: tuple[PartitionValue, ...]) -> CosmosPartition:
         require_storable(entity)
         return CosmosPartition(self._connection, container, key, self._time_limit)
 

@@ -13,7 +13,7 @@ from azure.cosmos.aio import ContainerProxy
 from exactlyonce.effects import UNKNOWN, Conflict, NoAnswer
 from exactlyonce.identity import PartitionValue
 from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import batches
+from exactlyonce.stores.cosmos_layout import MAX_BATCH_OPERATIONS, batches
 from exactlyonce.stores.cosmos_replies import (
     FAILURES,
     SESSION_TOKEN,
@@ -102,13 +102,17 @@ class CosmosPartition:
         given: list[dict[str, object]] = [{"name": name, "value": value} for name, value in parameters.items()]
 
         async def all_pages(container: ContainerProxy) -> Documents:
-            rows = container.query_items(query, parameters=given, partition_key=self._key, session_token=token)
-            found: list[dict[str, Any]] = []
             tokens: list[str | None] = []
-            async for page in rows.by_page():
-                found += [row async for row in page]
-                tokens.append(_token(rows.get_response_headers()))
-            # Each page may come from another replica, so several have only the token that they were asked for in common.
+            # The hook sees every reply of the service; pages do not, since those without documents are left out.
+            rows = container.query_items(
+                query,
+                parameters=given,
+                partition_key=self._key,
+                session_token=token,
+                response_hook=lambda headers, _: tokens.append(_token(headers)),
+            )
+            found = [row async for row in rows]
+            # Replies may come from different replicas, so several have only the token they were asked with in common.
             return Documents(tuple(found), (tokens[0] if len(tokens) == 1 else None) or token)
 
         try:
@@ -148,6 +152,10 @@ class CosmosPartition:
 
     async def delete_all(self, ids: Sequence[str]) -> None:
         """Delete documents as far as they exist; best effort."""
+        for first in range(0, len(ids), MAX_BATCH_OPERATIONS):
+            await self._delete_some(ids[first : first + MAX_BATCH_OPERATIONS])
+
+    async def _delete_some(self, ids: Sequence[str]) -> None:
         if len(ids) > 1:
             operations = [("delete", (id,)) for id in ids]
             reply = await self._write(

@@ -1,0 +1,133 @@
+"""What the store contract makes requests with: entities, records and staged outputs, made up; each new at every call."""
+
+# ruff: noqa: S101  # It belongs to a suite.
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any, Final
+from uuid import uuid4
+
+from exactlyonce.effects import (
+    FindProcessed,
+    Found,
+    FoundStaged,
+    Loaded,
+    LoadEntity,
+    LoadStaged,
+    Saved,
+    SaveEntity,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef, PartitionValue
+from exactlyonce.records import Output, OutputRef, ProcessedRecord, StagedOutputs
+from exactlyonce.stores.port import AsyncStore
+
+PLAIN: Final = "contract-plain"
+LEVELS: Final = "contract-levels"
+ENTITY_TYPES: Final[Mapping[str, tuple[str, ...]]] = {PLAIN: ("/id",), LEVELS: ("/tenant", "/place/region", "/number")}
+"""The entity types of the suite, each with the partition key paths of its container."""
+
+AWKWARD: Final = (
+    "web/m-42",
+    "web/m%2F42",
+    "web/%",
+    "web/ÄÖÜ €",
+    "web/消息 🎯",
+    "web/a\\b?c#d",
+    "web/trailing space ",
+    "web/" + "x" * 1000,
+    "UPPER",
+    "upper",
+    "web/'quoted\" \n line",
+)
+"""Keys of messages that an id in a store may not be able to hold."""
+
+MEGABYTE: Final = 1_000_000
+AT: Final = datetime(2026, 11, 21, 10, 0, 2, 250_000, tzinfo=timezone.utc)
+
+
+def unique() -> str:
+    """A name nobody used before."""
+    return uuid4().hex
+
+
+def plain_entity() -> EntityRef:
+    """An entity whose id is its partition key."""
+    id = unique()
+    return EntityRef(PLAIN, (id,), id)
+
+
+def entity_document(entity: EntityRef, **properties: Any) -> Json:
+    """A document with the id and the partition key where the container wants them."""
+    document: dict[str, Any] = {"id": entity.id}
+    for path, value in zip(ENTITY_TYPES[entity.type], entity.partition, strict=True):
+        _put(document, path.split("/")[1:], value)
+    return Json.of({**document, **properties})
+
+
+def _put(document: dict[str, Any], names: list[str], value: PartitionValue) -> None:
+    for name in names[:-1]:
+        document = document.setdefault(name, {})
+    document[names[-1]] = value
+
+
+async def save(store: AsyncStore, entity: EntityRef, etag: str | None = None, /, **properties: Any) -> Saved:
+    """Save an entity, which succeeds."""
+    reply = await store.save_entity(SaveEntity(entity, entity_document(entity, **properties), etag))
+    assert isinstance(reply, Saved)
+    return reply
+
+
+async def load(store: AsyncStore, entity: EntityRef, token: str | None) -> Loaded:
+    """Load an entity at or after a token."""
+    reply = await store.load_entity(LoadEntity(entity, token))
+    assert isinstance(reply, Loaded)
+    return reply
+
+
+async def write(store: AsyncStore, entity: EntityRef, *messages: str) -> str:
+    """Write records of messages; the token of the write."""
+    records = tuple(a_record(entity, message) for message in messages)
+    reply = await store.write_processed(WriteProcessed(entity, records))
+    assert isinstance(reply, Written)
+    return reply.token
+
+
+async def find(store: AsyncStore, entity: EntityRef, *messages: str, token: str | None = None) -> set[str]:
+    """Which of the messages have records."""
+    reply = await store.find_processed(FindProcessed(entity, messages, token))
+    assert isinstance(reply, Found)
+    return set(reply.messages)
+
+
+async def staged_now(store: AsyncStore, entity: EntityRef, *transactions: str) -> tuple[StagedOutputs, ...]:
+    """Deleting gives no token; that of any later write to the partition covers it."""
+    token = await write(store, entity, f"web/{unique()}")
+    reply = await store.load_staged(LoadStaged(entity, transactions, token))
+    assert isinstance(reply, FoundStaged)
+    return reply.documents
+
+
+def a_record(entity: EntityRef, message: str) -> ProcessedRecord:
+    """A record of a message."""
+    return ProcessedRecord(entity.key, message, unique(), 1, AT, (OutputRef("o-1", "receipts"),), "digest")
+
+
+def a_staged(
+    entity: EntityRef, *, tx: str | None = None, size: int = 10, outputs: tuple[Output, ...] | None = None
+) -> StagedOutputs:
+    """Staged outputs of some transaction.
+
+    Args:
+        entity: that sends them.
+        tx: transaction id; a fresh one by default.
+        size: bytes of the one envelope, roughly.
+        outputs: in place of one made up.
+    """
+    envelope = Json.of({"id": "o-1", "data": {"padding": "x" * size, "text": "ÄÖÜ 🎯", "none": None}})
+    one = Output("o-1", "receipts", envelope, 1.5)
+    return StagedOutputs(entity.key, "web/m-1", tx or unique(), AT, (one,) if outputs is None else outputs)

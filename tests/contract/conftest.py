@@ -1,0 +1,79 @@
+"""A local Cosmos DB for the tests in this directory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from azure.cosmos import PartitionKey
+from azure.cosmos.aio import DatabaseProxy
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
+from devtools.cosmos_emulator.semantics.faults import FaultRule
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.testing.contract_samples import ENTITY_TYPES, PLAIN
+
+Fault = Callable[..., None]
+ENTITY_CONTAINERS = [EntityContainer(type, type, paths) for type, paths in ENTITY_TYPES.items()]
+
+
+@pytest.fixture(scope="session")
+def account() -> Iterator[RunningEmulator]:
+    with running_emulator() as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def emulator(account: RunningEmulator) -> Iterator[RunningEmulator]:
+    """The account, without faults before and after."""
+    account.clear_faults()
+    yield account
+    account.clear_faults()
+    account.set_latency(0)
+
+
+@pytest.fixture
+async def connection(emulator: RunningEmulator) -> AsyncIterator[CosmosConnection]:
+    """A connection to a fresh database with the containers of the store contract."""
+    connection = CosmosConnection(emulator.endpoint, f"db-{uuid4().hex}", key=emulator.key)
+    await create_containers(await (await connection.client()).create_database(connection.database))
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+def store(connection: CosmosConnection) -> CosmosStore:
+    return CosmosStore(connection, ENTITY_CONTAINERS)
+
+
+@pytest.fixture
+def entity() -> EntityRef:
+    id = uuid4().hex
+    return EntityRef(PLAIN, (id,), id)
+
+
+@pytest.fixture
+def fault(emulator: RunningEmulator, connection: CosmosConnection) -> Fault:
+    """Arms a rule for the test's database."""
+
+    def arm(**rule: Any) -> None:
+        emulator.add_fault(FaultRule(connection.database, **rule))
+
+    return arm
+
+
+async def create_containers(database: DatabaseProxy) -> None:
+    """What infrastructure code creates in production."""
+    for entity in ENTITY_CONTAINERS:
+        await database.create_container(entity.container, partition_key=partition_key(entity.paths))
+    await database.create_container(LIBRARY_CONTAINER, partition_key=partition_key((LIBRARY_PATH,)), default_ttl=-1)
+
+
+def partition_key(paths: tuple[str, ...]) -> PartitionKey:
+    """One path makes a plain key, several a hierarchical one."""
+    return PartitionKey(path=paths[0]) if len(paths) == 1 else PartitionKey(path=list(paths), kind="MultiHash")

@@ -1,0 +1,62 @@
+"""Every request a strategy may make of a store, on an entity of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from exactlyonce.effects import (
+    DeleteStaged,
+    FindProcessed,
+    HasRecords,
+    Loaded,
+    LoadEntity,
+    LoadStaged,
+    SaveEntity,
+    Stage,
+    WriteProcessed,
+)
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.testing.contract_samples import a_record, a_staged
+
+Request = Callable[[CosmosStore, EntityRef], Awaitable[Any]]
+
+
+async def create(store: CosmosStore, entity: EntityRef, total: int = 1) -> Any:
+    return await store.save_entity(SaveEntity(entity, Json.of({"id": entity.id, "total": total}), None))
+
+
+async def replace(store: CosmosStore, entity: EntityRef, etag: str, total: int = 2) -> Any:
+    return await store.save_entity(SaveEntity(entity, Json.of({"id": entity.id, "total": total}), etag))
+
+
+async def total(store: CosmosStore, entity: EntityRef) -> int | None:
+    loaded = await store.load_entity(LoadEntity(entity))
+    assert isinstance(loaded, Loaded)
+    return None if loaded.document is None else int(loaded.document.value["total"])
+
+
+REQUESTS: dict[str, Request] = {
+    "load_entity": lambda store, entity: store.load_entity(LoadEntity(entity)),
+    "save_entity": create,
+    "find_processed of one": lambda store, entity: store.find_processed(FindProcessed(entity, ("web/1",), None)),
+    "find_processed of two": lambda store, entity: store.find_processed(FindProcessed(entity, ("a/1", "a/2"), None)),
+    "has_records": lambda store, entity: store.has_records(HasRecords(entity)),
+    "write_processed of one": lambda store, entity: store.write_processed(
+        WriteProcessed(entity, (a_record(entity, "web/1"),))
+    ),
+    "write_processed of two": lambda store, entity: store.write_processed(
+        WriteProcessed(entity, (a_record(entity, "web/1"), a_record(entity, "web/2")))
+    ),
+    "stage of one": lambda store, entity: store.stage(Stage(entity, (a_staged(entity),))),
+    "stage of two": lambda store, entity: store.stage(Stage(entity, (a_staged(entity), a_staged(entity)))),
+    "load_staged of one": lambda store, entity: store.load_staged(LoadStaged(entity, ("5f",), None)),
+    "load_staged of two": lambda store, entity: store.load_staged(LoadStaged(entity, ("5f", "9a"), None)),
+    "delete_staged of one": lambda store, entity: store.delete_staged(DeleteStaged(entity, ("5f",))),
+    "delete_staged of two": lambda store, entity: store.delete_staged(DeleteStaged(entity, ("5f", "9a"))),
+}
+READS = [name for name in REQUESTS if name.startswith(("load", "find", "has"))]
+WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage"))]
+BATCHES = [name for name in WRITES if name.endswith("two")]

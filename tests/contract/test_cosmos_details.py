@@ -1,0 +1,213 @@
+"""What the contract of stores leaves open: tokens, costs, and what the store in Cosmos DB refuses."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from devtools.cosmos_emulator.semantics.replicas import Lag
+from exactlyonce.effects import (
+    BEHIND,
+    UNKNOWN,
+    Conflict,
+    DeleteStaged,
+    FindProcessed,
+    Found,
+    HasRecords,
+    Loaded,
+    LoadEntity,
+    LoadStaged,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.errors import ConfigurationError, DamagedDocument, InvalidMessage, OutputTooLarge
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Output
+from exactlyonce.session_tokens import at_or_after
+from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import EntityContainer, processed_id, staged_id
+from exactlyonce.testing.contract_samples import PLAIN, a_record, a_staged, staged_now
+from tests.contract.conftest import ENTITY_CONTAINERS
+from tests.contract.cosmos_requests import REQUESTS, create, total
+
+
+class TestReplicasThatAreBehind:
+    @pytest.fixture(autouse=True)
+    def _behind(self, emulator: RunningEmulator, connection: CosmosConnection) -> None:
+        emulator.set_lag(connection.database, lag=Lag(writes=1000))
+
+    async def test_a_read_with_a_token_is_behind_and_never_absent(
+        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef
+    ) -> None:
+        saved = await create(store, entity)
+        written = await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        staged = await store.stage(Stage(entity, (a_staged(entity, tx="5f"),)))
+        assert isinstance(written, Written)
+        assert isinstance(staged, Written)
+        assert await store.load_entity(LoadEntity(entity, saved.token)) is BEHIND
+        for messages in (("web/1",), ("web/1", "web/2")):
+            assert await store.find_processed(FindProcessed(entity, messages, written.token)) is BEHIND
+        for transactions in (("5f",), ("5f", "9a")):
+            assert await store.load_staged(LoadStaged(entity, transactions, staged.token)) is BEHIND
+
+    async def test_tokens_of_batches_and_of_conflicts_count_like_any_other(
+        self, store: CosmosStore, entity: EntityRef
+    ) -> None:
+        records = (a_record(entity, "web/1"), a_record(entity, "web/2"))
+        written = await store.write_processed(WriteProcessed(entity, records))
+        assert isinstance(written, Written)
+        assert await store.find_processed(FindProcessed(entity, ("web/1",), written.token)) is BEHIND
+        staged = (a_staged(entity), a_staged(entity))
+        for again in (staged, staged[:1]):
+            await store.stage(Stage(entity, again))
+            conflict = await store.stage(Stage(entity, again))
+            assert isinstance(conflict, Conflict)
+            assert await store.load_staged(LoadStaged(entity, (staged[0].tx,), conflict.token)) is BEHIND
+
+    async def test_another_process_may_see_an_earlier_version(
+        self, store: CosmosStore, emulator: RunningEmulator, connection: CosmosConnection, entity: EntityRef
+    ) -> None:
+        """The SDK adds the tokens its own client has seen; a fresh client has seen none."""
+        await create(store, entity)
+        await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        other = CosmosConnection(emulator.endpoint, connection.database, key=emulator.key)
+        elsewhere = CosmosStore(other, ENTITY_CONTAINERS)
+        assert await total(elsewhere, entity) is None
+        for messages in (("web/1",), ("web/1", "web/2")):
+            found = await elsewhere.find_processed(FindProcessed(entity, messages, None))
+            assert isinstance(found, Found)
+            assert found.messages == frozenset()
+        assert await elsewhere.has_records(HasRecords(entity)) is False
+        await other.close()
+
+
+class TestTokens:
+    async def test_every_view_says_where_it_is(self, store: CosmosStore, entity: EntityRef) -> None:
+        saved = await create(store, entity)
+        loaded = await store.load_entity(LoadEntity(entity))
+        assert isinstance(loaded, Loaded)
+        assert at_or_after(loaded.token, saved.token)
+        written = await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        assert isinstance(written, Written)
+        for messages in (("web/1",), ("web/2",), ("web/1", "web/2"), ("web/2", "web/3")):
+            found = await store.find_processed(FindProcessed(entity, messages, None))
+            assert isinstance(found, Found)
+            assert at_or_after(found.token, written.token)
+
+    async def test_an_absence_says_where_it_was_seen(self, store: CosmosStore, entity: EntityRef) -> None:
+        loaded = await store.load_entity(LoadEntity(entity))
+        assert isinstance(loaded, Loaded)
+        assert loaded.token is not None
+
+
+class TestCosts:
+    @pytest.mark.parametrize("name", list(REQUESTS))
+    async def test_every_effect_is_one_request(
+        self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator, name: str
+    ) -> None:
+        await store.stage(Stage(entity, (a_staged(entity, tx="5f"), a_staged(entity, tx="9a"))))
+        before = emulator.requests()[-1].n
+        await REQUESTS[name](store, entity)
+        assert len(emulator.requests(before)) == 1
+
+    async def test_two_hundred_and_fifty_records_are_three_requests(
+        self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
+    ) -> None:
+        before = emulator.requests()[-1].n if emulator.requests() else 0
+        records = tuple(a_record(entity, f"web/{number}") for number in range(250))
+        await store.write_processed(WriteProcessed(entity, records))
+        assert [request.operation for request in emulator.requests(before)] == ["batch"] * 3
+
+    async def test_more_deletions_than_a_batch_holds_are_several_requests(
+        self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
+    ) -> None:
+        staged = tuple(a_staged(entity) for _ in range(150))
+        await store.stage(Stage(entity, staged))
+        before = emulator.requests()[-1].n
+        await store.delete_staged(DeleteStaged(entity, tuple(one.tx for one in staged)))
+        assert [request.operation for request in emulator.requests(before)] == ["batch"] * 2
+        assert await staged_now(store, entity, *(one.tx for one in staged)) == ()
+
+
+class TestWhatTheStoreDoesNotTrust:
+    @pytest.mark.parametrize("messages", [("web/1",), ("web/1", "web/2")])
+    async def test_a_record_about_another_message_than_its_id_says(
+        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef, messages: tuple[str, ...]
+    ) -> None:
+        container = await connection.container(LIBRARY_CONTAINER)
+        await container.create_item({"id": processed_id("web/1"), "pk": entity.key, "message": "web/7"})
+        with pytest.raises(DamagedDocument, match="something else"):
+            await store.find_processed(FindProcessed(entity, messages, None))
+
+    @pytest.mark.parametrize("transactions", [("5f",), ("5f", "9a")])
+    async def test_staged_outputs_of_another_transaction_than_their_id_says(
+        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef, transactions: tuple[str, ...]
+    ) -> None:
+        await store.stage(Stage(entity, (a_staged(entity, tx="77"),)))
+        container = await connection.container(LIBRARY_CONTAINER)
+        document = await container.read_item(staged_id("77"), entity.key)
+        await container.create_item({**document, "id": staged_id("5f")})
+        with pytest.raises(DamagedDocument, match="something else"):
+            await store.load_staged(LoadStaged(entity, transactions, None))
+
+    async def test_an_entity_whose_id_cannot_be_stored(self, store: CosmosStore) -> None:
+        with pytest.raises(InvalidMessage):
+            await store.load_entity(LoadEntity(EntityRef(PLAIN, ("a/b",), "a/b")))
+
+    @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+    @pytest.mark.parametrize("others", [0, 1])
+    async def test_outputs_that_the_service_finds_too_large(
+        self, store: CosmosStore, entity: EntityRef, others: int
+    ) -> None:
+        many = tuple(Output(f"{number:036}", "receipts", Json("{}")) for number in range(30_000))
+        large = a_staged(entity, outputs=many)
+        with pytest.raises(OutputTooLarge):
+            await store.stage(Stage(entity, (*(a_staged(entity) for _ in range(others)), large)))
+
+
+class TestAConnection:
+    async def test_a_wrong_key_is_a_configuration_error(self, emulator: RunningEmulator, entity: EntityRef) -> None:
+        connection = CosmosConnection(emulator.endpoint, "any", key="d3Jvbmc=")
+        with pytest.raises(ConfigurationError, match="account key"):
+            await create(CosmosStore(connection, ENTITY_CONTAINERS), entity)
+        await connection.close()
+
+    async def test_a_missing_container_is_a_configuration_error_and_not_an_absent_entity(
+        self, connection: CosmosConnection, entity: EntityRef
+    ) -> None:
+        store = CosmosStore(connection, [EntityContainer(PLAIN, "elsewhere", ("/id",))], "nowhere")
+        with pytest.raises(ConfigurationError, match="container"):
+            await store.load_entity(LoadEntity(entity))
+        with pytest.raises(ConfigurationError, match="container"):
+            await store.find_processed(FindProcessed(entity, ("web/1",), None))
+
+    async def test_a_container_removed_later_is_a_configuration_error_too(
+        self, connection: CosmosConnection, store: CosmosStore, entity: EntityRef
+    ) -> None:
+        await create(store, entity)
+        await (await connection.client()).get_database_client(connection.database).delete_container(PLAIN)
+        with pytest.raises(ConfigurationError, match="container"):
+            await store.load_entity(LoadEntity(entity))
+
+    async def test_an_account_that_cannot_be_reached_is_unknown(self, entity: EntityRef) -> None:
+        connection = CosmosConnection("http://127.0.0.1:1/", "any", key="a2V5")
+        store = CosmosStore(connection, ENTITY_CONTAINERS)
+        assert await create(store, entity) is UNKNOWN
+        await connection.close()
+
+    async def test_a_process_has_one_client(self, connection: CosmosConnection) -> None:
+        one, other = await asyncio.gather(connection.client(), connection.client())
+        assert one is other
+
+    async def test_a_connection_that_was_closed_opens_again(
+        self, connection: CosmosConnection, store: CosmosStore, entity: EntityRef
+    ) -> None:
+        await create(store, entity)
+        await connection.close()
+        await connection.close()
+        assert await total(store, entity) == 1

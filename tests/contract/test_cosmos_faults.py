@@ -1,0 +1,191 @@
+"""What goes wrong between the store and Cosmos DB, through the real SDK: which reply a strategy gets, and what was applied."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+import pytest
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from exactlyonce.effects import (
+    UNKNOWN,
+    Conflict,
+    FoundStaged,
+    Loaded,
+    LoadEntity,
+    LoadStaged,
+    Saved,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.port import Busy
+from exactlyonce.testing.contract_samples import PLAIN, a_record, a_staged
+from tests.contract.conftest import ENTITY_CONTAINERS, Fault
+from tests.contract.cosmos_requests import BATCHES, READS, REQUESTS, WRITES, create, replace, total
+
+
+class TestALostReply:
+    @pytest.mark.parametrize("action", ["close", "reset"])
+    async def test_a_create_conflicts_with_itself(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, action: Literal["close", "reset"]
+    ) -> None:
+        fault(action=action, when="after", times=1)
+        reply = await create(store, entity)
+        assert isinstance(reply, Conflict)
+        assert reply.token is not None
+        assert await total(store, entity) == 1
+
+    @pytest.mark.parametrize("action", ["close", "reset"])
+    async def test_a_replace_conflicts_with_itself(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, action: Literal["close", "reset"]
+    ) -> None:
+        saved = await create(store, entity)
+        fault(action=action, when="after", times=1)
+        reply = await replace(store, entity, saved.etag)
+        assert isinstance(reply, Conflict)
+        loaded = await store.load_entity(LoadEntity(entity, reply.token))
+        assert isinstance(loaded, Loaded)
+        assert loaded.document == Json.of({"id": entity.id, "total": 2})
+
+    @pytest.mark.parametrize("documents", [1, 3])
+    async def test_staging_conflicts_with_itself_and_has_happened(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, documents: int
+    ) -> None:
+        staged = tuple(a_staged(entity) for _ in range(documents))
+        fault(action="close", when="after", times=1)
+        reply = await store.stage(Stage(entity, staged))
+        assert isinstance(reply, Conflict)
+        transactions = tuple(one.tx for one in staged)
+        assert await store.load_staged(LoadStaged(entity, transactions, reply.token)) == FoundStaged(staged)
+
+    @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+    async def test_staging_goes_on_after_the_batch_that_conflicts_with_itself(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, emulator: RunningEmulator
+    ) -> None:
+        staged = tuple(a_staged(entity, size=900_000) for _ in range(5))
+        fault(action="close", when="after", times=1)
+        reply = await store.stage(Stage(entity, staged))
+        assert isinstance(reply, Conflict)
+        transactions = tuple(one.tx for one in staged)
+        assert await store.load_staged(LoadStaged(entity, transactions, reply.token)) == FoundStaged(staged)
+
+    @pytest.mark.parametrize("records", [1, 3])
+    async def test_writing_records_again_changes_nothing(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, records: int
+    ) -> None:
+        written = tuple(a_record(entity, f"web/{number}") for number in range(records))
+        fault(action="close", when="after", times=1)
+        assert isinstance(await store.write_processed(WriteProcessed(entity, written)), Written)
+
+    async def test_a_request_lost_on_its_way_is_repeated(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault
+    ) -> None:
+        fault(action="close", when="before", times=1)
+        assert isinstance(await create(store, entity), Saved)
+
+    async def test_a_read_is_repeated(self, store: CosmosStore, entity: EntityRef, fault: Fault) -> None:
+        await create(store, entity)
+        fault(action="close", when="after", times=1)
+        assert await total(store, entity) == 1
+
+
+class TestNoReply:
+    @pytest.mark.parametrize("name", [*READS, *WRITES])
+    async def test_it_is_unknown(self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str) -> None:
+        fault(action="close")
+        assert await REQUESTS[name](store, entity) is UNKNOWN
+
+    @pytest.mark.parametrize("name", [*READS, *WRITES])
+    async def test_a_request_that_hangs_is_unknown_after_its_time_limit(
+        self, connection: CosmosConnection, entity: EntityRef, fault: Fault, name: str
+    ) -> None:
+        store = CosmosStore(connection, ENTITY_CONTAINERS, time_limit=0.05)
+        await connection.container(PLAIN)
+        await connection.container(LIBRARY_CONTAINER)
+        fault(action="hang")
+        assert await REQUESTS[name](store, entity) is UNKNOWN
+
+    @pytest.mark.parametrize("name", [*READS, *BATCHES])
+    async def test_a_body_that_is_cut_off_is_unknown(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
+    ) -> None:
+        """Only replies with a body can be cut off; those to single writes have none."""
+        await create(store, entity)
+        await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        await store.stage(Stage(entity, (a_staged(entity, tx="5f"),)))
+        fault(action="truncate")
+        assert await REQUESTS[name](store, entity) is UNKNOWN
+
+    async def test_a_request_can_be_cancelled_and_may_have_been_applied(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, emulator: RunningEmulator
+    ) -> None:
+        fault(action="hang", times=1)
+        request = asyncio.ensure_future(create(store, entity))
+        while not any(rule.hit for rule in emulator.faults()):  # noqa: ASYNC110  # The server has a thread of its own.
+            await asyncio.sleep(0.001)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        assert await total(store, entity) == 1
+
+    @pytest.mark.parametrize("name", ["delete_staged of one", "delete_staged of two"])
+    async def test_deleting_staged_outputs_is_best_effort(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
+    ) -> None:
+        fault(action="close")
+        assert await REQUESTS[name](store, entity) is None
+
+
+class TestARefusal:
+    @pytest.mark.parametrize("name", READS)
+    @pytest.mark.parametrize("code", [(429, 3200), (449, 0), (410, 1007)])
+    async def test_a_read_can_be_asked_again(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
+    ) -> None:
+        fault(action="status", when="before", status=code[0], substatus=code[1], retry_after_ms=2)
+        assert await REQUESTS[name](store, entity) == Busy(0.002)
+
+    @pytest.mark.parametrize("name", WRITES)
+    @pytest.mark.parametrize("code", [(429, 3200), (449, 0), (410, 1007), (408, 0), (500, 0)])
+    async def test_a_write_is_unknown(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
+    ) -> None:
+        fault(action="status", when="before", status=code[0], substatus=code[1], retry_after_ms=1)
+        assert await REQUESTS[name](store, entity) is UNKNOWN
+
+    @pytest.mark.parametrize("name", [*READS, *WRITES])
+    async def test_a_throttled_request_waits_as_long_as_it_was_told(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
+    ) -> None:
+        fault(action="status", when="before", status=429, substatus=3200, retry_after_ms=1, times=2)
+        assert not isinstance(await REQUESTS[name](store, entity), Busy | type(UNKNOWN))
+
+    async def test_throttling_can_hide_that_a_write_was_applied(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault
+    ) -> None:
+        """Why a write is never `Busy`."""
+        fault(action="close", when="after", times=1)
+        fault(action="status", when="before", status=429, substatus=3200, retry_after_ms=1)
+        assert await create(store, entity) is UNKNOWN
+
+    async def test_after_a_503_a_create_conflicts_with_itself(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault
+    ) -> None:
+        fault(action="status", when="after", status=503, times=1)
+        assert isinstance(await create(store, entity), Conflict)
+
+    @pytest.mark.parametrize("name", [*READS, *WRITES, "delete_staged of one", "delete_staged of two"])
+    @pytest.mark.parametrize("code", [(401, 0), (403, 0), (403, 1014), (400, 0), (404, 1003)])
+    async def test_what_only_an_operator_can_change_is_raised(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
+    ) -> None:
+        fault(action="status", when="before", status=code[0], substatus=code[1])
+        with pytest.raises(ConfigurationError):
+            await REQUESTS[name](store, entity)

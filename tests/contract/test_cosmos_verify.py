@@ -1,0 +1,147 @@
+"""What is checked about the account at start-up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import pytest
+from azure.cosmos.aio import CosmosClient, DatabaseProxy
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
+from devtools.cosmos_emulator.semantics.account import AccountSettings
+from devtools.cosmos_emulator.semantics.requests import ConsistencyLevel
+from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.stores.cosmos_client import CosmosConnection, cosmos_client
+from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.stores.cosmos_verify import verify
+from tests.contract.conftest import partition_key
+
+GAMES = EntityContainer("game", "games", ("/gameId",))
+BOARDS = EntityContainer("board", "boards", ("/region", "/boardId"))
+
+
+@asynccontextmanager
+async def opened(emulator: RunningEmulator) -> AsyncIterator[CosmosClient]:
+    async with cosmos_client(emulator.endpoint, emulator.key) as client:
+        yield client
+
+
+@pytest.fixture
+async def database(emulator: RunningEmulator) -> AsyncIterator[DatabaseProxy]:
+    """A database as it has to be, and nothing in it but the two containers of entities and the library's."""
+    async with opened(emulator) as client:
+        database = await client.create_database(f"db-{uuid4().hex}")
+        await database.create_container("games", partition_key=partition_key(("/gameId",)))
+        await database.create_container("boards", partition_key=partition_key(("/region", "/boardId")), default_ttl=-1)
+        await database.create_container("exactlyonce", partition_key=partition_key(("/pk",)), default_ttl=-1)
+        yield database
+
+
+async def problems(
+    emulator: RunningEmulator, database: str, *entities: EntityContainer, library: str = "exactlyonce"
+) -> str:
+    """What is wrong, as the operator is told."""
+    async with opened(emulator) as client:
+        with pytest.raises(ConfigurationError) as raised:
+            await verify(client, database, entities, library)
+    return str(raised.value)
+
+
+async def test_a_database_as_it_has_to_be_is_accepted(emulator: RunningEmulator, database: DatabaseProxy) -> None:
+    async with opened(emulator) as client:
+        await verify(client, database.id, [GAMES, BOARDS], "exactlyonce")
+
+
+async def test_a_missing_database_is_named(emulator: RunningEmulator) -> None:
+    assert "no database 'nowhere'" in await problems(emulator, "nowhere", GAMES)
+
+
+async def test_missing_containers_are_named(emulator: RunningEmulator, database: DatabaseProxy) -> None:
+    elsewhere = EntityContainer("game", "elsewhere", ("/gameId",))
+    text = await problems(emulator, database.id, elsewhere, library="nowhere")
+    assert "no container 'elsewhere' of entity 'game'" in text
+    assert "/gameId" in text
+    assert "no container 'nowhere' of the library" in text
+    assert "defaultTtl -1" in text
+
+
+@pytest.mark.parametrize("paths", [("/id",), ("/gameid",), ("/gameId", "/id")])
+async def test_another_partition_key_than_declared_is_refused(
+    emulator: RunningEmulator, database: DatabaseProxy, paths: tuple[str, ...]
+) -> None:
+    text = await problems(emulator, database.id, EntityContainer("game", "games", paths))
+    assert f"has the partition key /gameId, but the entity declares {', '.join(paths)}" in text
+
+
+async def test_a_hierarchical_key_in_another_order_is_refused(
+    emulator: RunningEmulator, database: DatabaseProxy
+) -> None:
+    text = await problems(emulator, database.id, EntityContainer("board", "boards", ("/boardId", "/region")))
+    assert "has the partition key /region, /boardId" in text
+
+
+async def test_entities_must_not_expire_by_themselves(emulator: RunningEmulator, database: DatabaseProxy) -> None:
+    await database.create_container("passing", partition_key=partition_key(("/gameId",)), default_ttl=3600)
+    text = await problems(emulator, database.id, EntityContainer("game", "passing", ("/gameId",)))
+    assert "'passing' of entity 'game' lets documents expire after 3600 s" in text
+
+
+@pytest.mark.parametrize("lifetime", [None, 3600])
+async def test_the_librarys_records_expire_only_when_they_say_so(
+    emulator: RunningEmulator, database: DatabaseProxy, lifetime: int | None
+) -> None:
+    await database.create_container("records", partition_key=partition_key(("/pk",)), default_ttl=lifetime)
+    text = await problems(emulator, database.id, GAMES, library="records")
+    assert f"'records' of the library has the defaultTtl {lifetime}: set it to -1" in text
+
+
+async def test_the_librarys_partition_key_is_not_for_choosing(
+    emulator: RunningEmulator, database: DatabaseProxy
+) -> None:
+    text = await problems(emulator, database.id, library="games")
+    assert "has the partition key /gameId: create it anew with /pk" in text
+
+
+@pytest.mark.parametrize("level", ["Eventual", "ConsistentPrefix"])
+async def test_an_account_weaker_than_session_is_refused(level: ConsistencyLevel) -> None:
+    with running_emulator(AccountSettings(consistency=level)) as emulator:
+        assert f"consistency is {level}: set it to Session" in await problems(emulator, "nowhere")
+
+
+@pytest.mark.parametrize("level", ["Session", "BoundedStaleness", "Strong"])
+async def test_stronger_accounts_are_accepted(level: ConsistencyLevel) -> None:
+    with running_emulator(AccountSettings(consistency=level)) as emulator:
+        assert "consistency" not in await problems(emulator, "nowhere")
+
+
+async def test_an_account_that_writes_in_several_regions_is_refused() -> None:
+    with running_emulator(AccountSettings(multiple_write_locations=True)) as emulator:
+        assert "turn multi-region writes off" in await problems(emulator, "nowhere")
+
+
+async def test_all_problems_are_told_at_once() -> None:
+    settings = AccountSettings(consistency="Eventual", multiple_write_locations=True)
+    with running_emulator(settings) as emulator:
+        async with opened(emulator) as client:
+            database = await client.create_database("db")
+            await database.create_container("games", partition_key=partition_key(("/id",)), default_ttl=5)
+            await database.create_container("exactlyonce", partition_key=partition_key(("/id",)))
+        text = await problems(emulator, "db", GAMES, BOARDS)
+    assert text.count("\n- ") == 7
+
+
+async def test_a_wrong_key_is_told_as_such(emulator: RunningEmulator) -> None:
+    connection = CosmosConnection(emulator.endpoint, "db", key="d3Jvbmc=")
+    with pytest.raises(ConfigurationError, match="account key"):
+        await connection.client()
+    await connection.close()
+
+
+async def test_an_account_that_does_not_answer_is_asked_again_later() -> None:
+    with running_emulator() as emulator:
+        client = await cosmos_client(emulator.endpoint, emulator.key).__aenter__()
+    with pytest.raises(TryAgainLater, match="endpoint"):
+        await verify(client, "db", [GAMES], "exactlyonce")
+    await client.close()

@@ -1,0 +1,18 @@
+"""The store in memory does what every store has to do."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.port import AsyncStore
+from exactlyonce.testing.store_contract import StoreContract
+
+
+class TestMemoryStore(StoreContract):
+    @pytest.fixture
+    def store(self) -> AsyncStore:
+        return Awaited(MemoryStore(lambda: datetime(2026, 11, 21, tzinfo=timezone.utc)))

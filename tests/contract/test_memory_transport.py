@@ -1,0 +1,20 @@
+"""The transport in memory does what every transport has to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from exactlyonce.frozen_json import Json
+from exactlyonce.testing.transport_contract import TransportContract
+from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.transports.port import AsyncTransport
+
+
+class TestMemoryTransport(TransportContract):
+    @pytest.fixture
+    def transport(self) -> AsyncTransport:
+        return MemoryTransport()
+
+    async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
+        assert isinstance(transport, MemoryTransport)
+        return [output.envelope for output in transport.queues[address]]
