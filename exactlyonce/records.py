@@ -25,6 +25,7 @@ MAX_DOCUMENT_BYTES: Final = 1_500_000
 MAX_OUTPUT_BYTES: Final = 1_900_000
 """Most that all outputs of one message may have together: they have to fit one staged document."""
 
+_OUTPUT_FRAME_BYTES: Final = 80  # `{"id":"","destination":"","envelope":,"delay":604800.0},` with some room left.
 _EXACT: Final = ConfigDict(extra="forbid")  # What is not understood must not be dropped by the next save.
 _Record = TypeVar("_Record")
 
@@ -45,6 +46,11 @@ class Output:
     destination: str
     envelope: Json
     delay: float = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes in a document: the envelope, and what stands around it."""
+        return self.envelope.size + len(self.id) + len(self.destination.encode()) + _OUTPUT_FRAME_BYTES
 
 
 @with_config(_EXACT)
@@ -96,6 +102,7 @@ class Ledger:
         entries: the latest transactions, oldest first.
         deleted: the entity was deleted; the document remains as a tombstone, so that late duplicates are known.
         schema: version of this shape.
+        type: of the entity. Two types may share a container, but a document belongs to one.
     """
 
     version: int = 0
@@ -103,6 +110,7 @@ class Ledger:
     entries: tuple[Entry, ...] = ()
     deleted: bool = False
     schema: int = SCHEMA
+    type: str = ""
 
     @property
     def owing_since(self) -> datetime | None:
@@ -179,7 +187,7 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
     """Take an entity document apart.
 
     Raises:
-        DamagedDocument: the ledger cannot be read.
+        DamagedDocument: the ledger cannot be read, or belongs to an entity of another type.
         NewerSchema: a newer version of the library wrote it.
     """
     if document is None:
@@ -191,6 +199,11 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
     if isinstance(raw, dict):
         raw.pop("owing_since", None)  # Derived from the entries; stored for queries only.
     ledger = _read(Ledger, raw, f"The ledger of entity {entity} (property {LEDGER!r})")
+    if ledger.type not in ("", entity.type):
+        raise DamagedDocument(
+            f"The document of entity {entity} belongs to an entity of type {ledger.type!r}. Nothing was changed. Two types "
+            "that share a container need ids that differ: return such keys from key=."
+        )
     return EntityView(None if ledger.deleted else Json.of(properties), ledger)
 
 

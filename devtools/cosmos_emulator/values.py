@@ -40,8 +40,11 @@ def parse(text: str | bytes) -> Any:
 
 
 def serialise(value: Any) -> bytes:
-    """The compact JSON text of a value, in ASCII."""
-    return json.dumps(value, separators=(",", ":")).encode("ascii")
+    """The compact JSON text of a value, in UTF-8: what the service's limits count."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # Half a surrogate pair can only be written escaped.
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def follow(document: Any, path: Sequence[str]) -> Any:

@@ -59,23 +59,24 @@ class Context:
             UnknownDestination: nobody configured that name.
             OutputTooLarge: the message does not fit its queue, or all of this handler's do not fit together.
             ConfigurationError: the class of the message is not registered.
-            ValueError: the delay is negative.
+            ValueError: the delay is negative, or so long that the message would expire before it appears.
         """
-        seconds = 0.0 if delay is None else delay.total_seconds()
-        if seconds < 0:
-            raise ValueError(f"A delay cannot be negative: {delay}.")
+        wait = delay or timedelta(0)
+        if not timedelta(0) <= wait < self._routes.max_delay:
+            raise ValueError(f"A delay is at least 0 and less than {self._routes.max_delay}; this one is {wait}.")
         name, data = encode(message)
         id = self._origin.output_id(len(self._outputs))
         envelope = Envelope(self._origin.entity.source, id, name, data, self._now).to_json()
         self._routes.check(destination, envelope.size)
-        total = self._bytes + envelope.size
+        output = Output(id, destination, envelope, wait.total_seconds())
+        total = self._bytes + output.size
         if total > MAX_OUTPUT_BYTES:
             raise OutputTooLarge(
                 f"With this message all of them have {total} bytes together; one handler may send {MAX_OUTPUT_BYTES}. Send "
                 "fewer, or send one message to yourself that goes on with the rest."
             )
         self._bytes = total
-        self._outputs.append(Output(id, destination, envelope, seconds))
+        self._outputs.append(output)
 
     def announce(self, event: object) -> None:
         """Send an event to every destination that declared its type; to none if there is none. Raises as `send` does."""

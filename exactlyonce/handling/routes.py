@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.messages import message_type
@@ -29,20 +30,24 @@ class Routes:
     Attributes:
         limits: for each destination the longest envelope it takes, in bytes.
         subscribers: for each message type name the destinations that receive it when it is announced.
+        max_delay: longest delay of a message; it has to appear before it expires.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
     subscribers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    max_delay: timedelta = timedelta(days=7)
 
     @classmethod
-    def to(cls, destinations: tuple[Destination, ...], limits: Mapping[str, int]) -> Routes:
+    def to(
+        cls, destinations: tuple[Destination, ...], limits: Mapping[str, int], max_delay: timedelta = timedelta(days=7)
+    ) -> Routes:
         """Routes to these destinations, each of which has a limit."""
         subscribers: dict[str, tuple[str, ...]] = {}
         for destination in destinations:
             for model in destination.receives:
                 name = message_type(model).name
                 subscribers[name] = (*subscribers.get(name, ()), destination.name)
-        return cls(dict(limits), subscribers)
+        return cls(dict(limits), subscribers, max_delay)
 
     def check(self, destination: str, size: int) -> None:
         """Raise `UnknownDestination` or `OutputTooLarge` unless an envelope of `size` bytes may go there."""

@@ -58,7 +58,7 @@ class ExactlyOnce:
         self._surroundings = surroundings or Surroundings()
         self._resources = AzureResources(settings, storage, self._entities, self._destinations)
         self._publisher = Publisher(self._resources.addresses)
-        self._routes = Routes.to(self._destinations, self._publisher.limits)
+        self._routes = Routes.to(self._destinations, self._publisher.limits, settings.delivery_limit)
         self._driver = AsyncDriver(self._resources.store, self._publisher, self._surroundings)
         self._retrying = Retrying(Backoff(), self._surroundings.random)
         self._combiner = Combiner(self._driver, self._retrying, self._surroundings.clock, settings.mark_after)

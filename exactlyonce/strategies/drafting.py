@@ -109,8 +109,13 @@ def next_ledger(limits: Limits, view: View, draft: Draft, token: str | None) -> 
         kept = view.ledger.with_published(view.memory.published).entries
         if limits.retention is not None:
             kept = _trimmed(kept, view.timestamp, limits.retention)
-    deleted = draft.handled is not None and draft.handled.deleted
-    return Ledger(view.ledger.version + len(draft.entries), token, (*kept, *draft.entries), deleted)
+    return replace(
+        view.ledger,
+        version=view.ledger.version + len(draft.entries),
+        token=token,
+        entries=(*kept, *draft.entries),
+        deleted=draft.handled is not None and draft.handled.deleted,
+    )
 
 
 def remembering(memory: Memory, ledger: Ledger, document: Json | None, etag: str | None) -> Memory:
@@ -122,7 +127,7 @@ def remembering(memory: Memory, ledger: Ledger, document: Json | None, etag: str
 
 def _entry(limits: Limits, handled: Handled, message: str, commit: tuple[str, int, datetime]) -> Entry:
     tx, version, at = commit
-    size = sum(output.envelope.size for output in handled.outputs)
+    size = sum(output.size for output in handled.outputs)
     staged = limits.inline_limit is not None and size > limits.inline_limit
     return Entry(
         message=message,

@@ -139,7 +139,7 @@ class Outbox:
             adoptable = yield from _never_had_a_ledger(entity, loaded)
             if not adoptable:
                 return Again(memory, "whether the entity ever had a ledger is not certain")
-        ledger = stored.ledger or Ledger()
+        ledger = replace(stored.ledger or Ledger(), type=entity.type)
         known = {entry.message for entry in ledger.entries}
         unseen = tuple(key for key in keys if key not in known)
         if unseen and ledger.entries_left and not at_or_after(found.token, ledger.token):

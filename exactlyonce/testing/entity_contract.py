@@ -1,0 +1,167 @@
+"""What every store has to do with entity documents; a part of `StoreContract`."""
+
+# ruff: noqa: S101  # A suite asserts.
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from exactlyonce.effects import (
+    Conflict,
+    Loaded,
+    LoadEntity,
+    Saved,
+    SaveEntity,
+)
+from exactlyonce.identity import EntityRef, PartitionValue
+from exactlyonce.stores.port import AsyncStore
+from exactlyonce.testing.contract_samples import (
+    LEVELS,
+    MEGABYTE,
+    PLAIN,
+    entity_document,
+    find,
+    load,
+    plain_entity,
+    save,
+    unique,
+    write,
+)
+
+
+class EntityContract:
+    """Loading and saving entities, and keeping them apart."""
+
+    async def test_an_entity_nobody_saved_is_absent(self, store: AsyncStore) -> None:
+        reply = await store.load_entity(LoadEntity(plain_entity()))
+        assert isinstance(reply, Loaded)
+        assert (reply.document, reply.etag, reply.timestamp) == (None, None, 0)
+
+    async def test_a_created_entity_is_loaded_as_it_was_saved(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        saved = await save(store, entity, total=1)
+        loaded = await load(store, entity, saved.token)
+        assert loaded.document == entity_document(entity, total=1)
+        assert loaded.etag == saved.etag
+        assert loaded.timestamp > 0
+
+    async def test_creating_an_existing_entity_is_a_conflict_and_changes_nothing(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        await save(store, entity, total=1)
+        reply = await store.save_entity(SaveEntity(entity, entity_document(entity, total=2), None))
+        assert isinstance(reply, Conflict)
+        assert (await load(store, entity, reply.token)).document == entity_document(entity, total=1)
+
+    async def test_a_save_with_the_current_etag_replaces(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        first = await save(store, entity, total=1)
+        second = await save(store, entity, first.etag, total=2)
+        assert second.etag != first.etag
+        assert (await load(store, entity, second.token)).document == entity_document(entity, total=2)
+
+    async def test_saving_the_same_document_again_changes_the_etag(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        first = await save(store, entity, total=1)
+        assert (await save(store, entity, first.etag, total=1)).etag != first.etag
+
+    async def test_a_save_with_an_old_etag_is_a_conflict_whose_token_shows_the_winner(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        first = await save(store, entity, total=1)
+        await save(store, entity, first.etag, total=2)
+        reply = await store.save_entity(SaveEntity(entity, entity_document(entity, total=3), first.etag))
+        assert isinstance(reply, Conflict)
+        assert (await load(store, entity, reply.token)).document == entity_document(entity, total=2)
+
+    async def test_replacing_an_entity_that_is_not_there_is_a_conflict_and_creates_nothing(
+        self, store: AsyncStore
+    ) -> None:
+        entity = plain_entity()
+        etag = (await save(store, plain_entity(), total=1)).etag
+        reply = await store.save_entity(SaveEntity(entity, entity_document(entity, total=2), etag))
+        assert isinstance(reply, Conflict)
+        assert (await load(store, entity, reply.token)).document is None
+
+    async def test_of_sixteen_concurrent_saves_one_wins(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        etag: str | None = None
+        for _ in range(2):  # First of creates, then of replaces.
+            saves = (store.save_entity(SaveEntity(entity, entity_document(entity, total=n), etag)) for n in range(16))
+            replies = await asyncio.gather(*saves)
+            winners = [(n, reply) for n, reply in enumerate(replies) if isinstance(reply, Saved)]
+            assert len(winners) == 1
+            assert all(isinstance(reply, Saved | Conflict) for reply in replies)
+            winner, saved = winners[0]
+            assert (await load(store, entity, saved.token)).document == entity_document(entity, total=winner)
+            etag = saved.etag
+
+    async def test_every_kind_of_json_comes_back_as_it_went(self, store: AsyncStore) -> None:
+        values: dict[str, Any] = {
+            "none": None,
+            "booleans": [True, False],
+            "numbers": [0, -1, 0.5, -2.25e-3, 9_007_199_254_740_991, 1e21],
+            "texts": ["", "ÄÖÜ €", "消息 🎯", '\u0000\u2028"\\/', "_ts"],
+            "empty": [{}, [], [[]]],
+            "nested": {"_etag": "mine", "$type": "x", "a b": {"": 1}},
+        }
+        entity = plain_entity()
+        saved = await save(store, entity, **values)
+        loaded = await load(store, entity, saved.token)
+        assert loaded.document is not None
+        assert loaded.document.value == entity_document(entity, **values).value
+
+    async def test_properties_keep_their_order(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        saved = await save(store, entity, zulu=1, alpha=2, mike=3)
+        loaded = await load(store, entity, saved.token)
+        assert loaded.document is not None
+        assert list(loaded.document.value) == ["id", "zulu", "alpha", "mike"]
+
+    @pytest.mark.parametrize("character", ["x", "ж", "🎯"])
+    async def test_a_document_of_1_4_megabytes_can_be_stored(self, store: AsyncStore, character: str) -> None:
+        entity = plain_entity()
+        text = character * (14 * MEGABYTE // 10 // len(character.encode()))
+        saved = await save(store, entity, text=text)
+        saved = await save(store, entity, saved.etag, text=text, more=1)
+        assert (await load(store, entity, saved.token)).document == entity_document(entity, text=text, more=1)
+
+    async def test_entities_live_under_hierarchical_partition_keys(self, store: AsyncStore) -> None:
+        entity = EntityRef(LEVELS, (unique(), "north", 7), "a")
+        saved = await save(store, entity, total=1)
+        saved = await save(store, entity, saved.etag, total=2)
+        assert (await load(store, entity, saved.token)).document == entity_document(entity, total=2)
+        token = await write(store, entity, "web/m-1")
+        assert await find(store, entity, "web/m-1", "web/m-2", token=token) == {"web/m-1"}
+
+    async def test_entities_of_one_id_in_different_partitions_are_different(self, store: AsyncStore) -> None:
+        tenant = unique()
+        partitions: list[tuple[PartitionValue, ...]] = [
+            (tenant, "north", 2),
+            (tenant, "north", "2"),
+            (tenant, "north", True),
+            (tenant, "2", 2),
+        ]
+        entities = [EntityRef(LEVELS, partition, "a") for partition in partitions]
+        tokens = [
+            ((await save(store, entity, total=number)).token, await write(store, entity, f"web/{number}"))
+            for number, entity in enumerate(entities)
+        ]
+        for number, (entity, (saved, written)) in enumerate(zip(entities, tokens, strict=True)):
+            assert (await load(store, entity, saved)).document == entity_document(entity, total=number)
+            assert await find(store, entity, "web/0", "web/1", "web/2", "web/3", token=written) == {f"web/{number}"}
+
+    async def test_records_of_entities_whose_names_run_together_are_kept_apart(self, store: AsyncStore) -> None:
+        fresh = unique()
+        entities = [
+            EntityRef(PLAIN, (fresh + "/a",), "b"),
+            EntityRef(PLAIN, (fresh, "a"), "b"),
+            EntityRef(PLAIN, (fresh,), 'a","b'),
+            EntityRef(LEVELS, (fresh,), "a"),
+            EntityRef(PLAIN, (fresh,), "a"),
+        ]
+        tokens = [await write(store, entity, f"web/{number}") for number, entity in enumerate(entities)]
+        messages = tuple(f"web/{number}" for number in range(len(entities)))
+        for number, (entity, token) in enumerate(zip(entities, tokens, strict=True)):
+            assert await find(store, entity, *messages, token=token) == {f"web/{number}"}
