@@ -45,7 +45,7 @@ class Output:
     id: str
     destination: str
     envelope: Json
-    delay: float = 0
+    delay: float = 0.0
 
     @property
     def size(self) -> int:

@@ -58,6 +58,11 @@ class StateShape:
                 f"The document of entity {entity} does not fit {self._state.__name__}: {problems(error)}. Nothing was "
                 "changed. Correct the document, or give the model a default or a before-validator that reads the old form."
             ) from None  # The cause would quote the document.
+        except Exception as error:  # A validator of the model's own may raise anything.
+            raise DamagedDocument(
+                f"The document of entity {entity} cannot be read as {self._state.__name__}: reading it raised "
+                f"{type(error).__name__}. Nothing was changed. Correct the document, or the model's validators."
+            ) from error
 
     def write(self, entity: EntityRef, state: Any, before: Json | None) -> Json:
         """State to body; properties of the body before that the model does not know survive.

@@ -99,7 +99,9 @@ class Script:
 
     def play(self, step: Step[Finished | Again], replies: Replies | None = None) -> Played:
         """Play to the end. A list among `replies` holds one reply for each time; then the script's own come again."""
-        scripted = {kind: list(reply) if isinstance(reply, list) else [reply] for kind, reply in (replies or {}).items()}
+        scripted = {
+            kind: list(reply) if isinstance(reply, list) else [reply] for kind, reply in (replies or {}).items()
+        }
         effects: list[Effect[Any]] = []
         reply: Any = None
         while True:
@@ -117,7 +119,7 @@ class Script:
             return waiting.pop(0)
         return self._usual(effect)
 
-    def _usual(self, effect: Effect[Any]) -> Any:
+    def _usual(self, effect: Effect[Any]) -> Any:  # noqa: C901, PLR0911
         match effect:
             case Begin(count=wanted):
                 return Begun(AT, tuple(f"tx-{next(self._transactions)}" for _ in range(wanted)))

@@ -102,11 +102,11 @@ def test_a_ledger_that_never_let_go_of_an_entry_needs_no_second_find() -> None:
 def test_a_find_without_an_answer_is_never_taken_as_absent(reply: NoAnswer) -> None:
     first = left_the_window().play(attempt(WINDOW, deposit("m-1")), {FindProcessed: reply})
     assert first.kinds == [Together]
-    assert first.again
+    assert first.again.reason
     stale = Found(frozenset(), None)
     second = left_the_window().play(attempt(WINDOW, deposit("m-1")), {FindProcessed: [stale, reply]})
     assert second.kinds == [Together, FindProcessed]
-    assert second.again
+    assert second.again.reason
 
 
 def test_reads_carry_the_tokens_that_are_remembered() -> None:

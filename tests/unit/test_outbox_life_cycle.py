@@ -74,14 +74,14 @@ def test_without_the_fence_a_removed_ledger_may_be_a_stale_view(reply: Any) -> N
     script.records = frozenset({"web/m-0"})
     played = script.play(attempt(Outbox(), deposit("m-1")), {SaveEntity: reply})
     assert played.kinds == [Together, HasRecords, SaveEntity]
-    assert played.again
+    assert played.again.reason
 
 
 @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
 def test_nothing_is_adopted_while_records_cannot_be_looked_for(reply: NoAnswer) -> None:
     played = Script(PLAIN).play(attempt(Outbox(), deposit("m-1")), {HasRecords: reply})
     assert played.kinds == [Together, HasRecords]
-    assert played.again
+    assert played.again.reason
 
 
 def test_deleting_leaves_a_tombstone_that_still_knows_the_messages() -> None:
@@ -150,7 +150,8 @@ def test_outputs_that_no_queue_takes_fail_their_own_message_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ledger", "error"), [({"schema": 2}, NewerSchema), ({"schema": 1, "version": "x"}, DamagedDocument), (7, DamagedDocument)]
+    ("ledger", "error"),
+    [({"schema": 2}, NewerSchema), ({"schema": 1, "version": "x"}, DamagedDocument), (7, DamagedDocument)],
 )
 def test_a_ledger_that_cannot_be_trusted_stops_everything(ledger: Any, error: type[Exception]) -> None:
     script = Script(Json.of({**PLAIN.value, LEDGER: ledger}))

@@ -46,6 +46,7 @@ def test_the_commit_holds_the_entry_with_everything_it_owes() -> None:
         (output.id, output.destination) for output in played.only(Publish).outputs
     ]
     assert script.ledger.owing_since == AT
+    assert (script.ledger.version, script.ledger.type) == (1, "account")
 
 
 def test_a_message_without_outputs_owes_nothing_and_publishes_nothing() -> None:
@@ -103,7 +104,7 @@ def test_outputs_at_the_limit_ride_in_the_document() -> None:
     script.play(attempt(Outbox(inline_limit=None), deposit("m-1")))
     owed = script.entries[0].owed
     assert isinstance(owed, tuple)
-    size = owed[0].envelope.size
+    size = owed[0].size
     for limit, staged in ((size, False), (size - 1, True)):
         script = Script()
         script.play(attempt(Outbox(inline_limit=limit), deposit("m-1")))
@@ -120,7 +121,7 @@ def test_a_conflict_of_staging_is_ones_own_and_its_token_is_relied_on() -> None:
 def test_a_conflict_of_staging_without_a_token_proves_nothing() -> None:
     played = Script().play(attempt(STAGING, deposit("m-1")), {Stage: Conflict(None)})
     assert played.kinds[-1] is Stage
-    assert played.again
+    assert played.again.reason
 
 
 def test_staged_documents_are_deleted_after_the_commit_that_dropped_their_entries() -> None:
@@ -145,7 +146,7 @@ def test_a_lost_attempt_leaves_its_staged_documents_to_clean_up() -> None:
     for reply in (Conflict("0:-1#5"), UNKNOWN):
         played = Script().play(attempt(STAGING, deposit("m-1")), {SaveEntity: reply})
         assert played.kinds == [Together, Begin, Stage, SaveEntity]
-        assert played.again
+        assert played.again.reason
 
 
 def test_each_message_of_a_group_has_a_transaction_and_a_staged_document_of_its_own() -> None:
@@ -154,6 +155,7 @@ def test_each_message_of_a_group_has_a_transaction_and_a_staged_document_of_its_
     assert [entry.tx for entry in script.entries] == ["tx-1", "tx-2", "tx-3"]
     assert [document.tx for document in played.only(Stage).documents] == ["tx-1", "tx-2", "tx-3"]
     assert [entry.version for entry in script.entries] == [1, 2, 3]
+    assert script.ledger.version == 3
     assert len(played.all(SaveEntity)) == 1
 
 

@@ -57,7 +57,7 @@ def test_an_effect_without_an_answer_is_the_last_one(kind: type[Effect[Any]], re
     script = Script()
     script.play(attempt(TALK, deposit("m-1")))
     played = script.play(attempt(TALK, deposit("m-2")), {kind: reply})
-    assert played.again
+    assert played.again.reason
     asked = played.kinds[-1]
     assert asked is (Together if kind in (LoadEntity, FindProcessed) else kind)
     assert played.again.memory.published <= {"tx-1"}
@@ -116,5 +116,5 @@ def test_each_reason_reads_as_the_end_of_a_sentence() -> None:
 
 
 def test_published_is_the_only_reply_that_counts_as_published() -> None:
-    assert owing().play(attempt(Outbox(), deposit("m-1")), {Publish: PUBLISHED}).finished
-    assert owing().play(attempt(Outbox(), deposit("m-1")), {Publish: None}).again
+    assert owing().play(attempt(Outbox(), deposit("m-1")), {Publish: PUBLISHED}).finished.memory.published
+    assert owing().play(attempt(Outbox(), deposit("m-1")), {Publish: None}).again.reason

@@ -1,0 +1,104 @@
+"""Who may import whom: the contracts in pyproject.toml hold, and would notice; and each SDK has its place."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.sources import LIBRARY, ROOT, files, imports, module_of
+
+SDKS = {
+    "azure.cosmos": ("exactlyonce.stores.cosmos*",),
+    "azure.storage": ("exactlyonce.transports.storage_queue*",),
+    "azure.servicebus": ("exactlyonce.transports.service_bus*",),
+    "azure.functions": ("exactlyonce.hosting", "exactlyonce.hosting.*", "function_app"),
+}
+AZURE = (
+    "exactlyonce.stores.cosmos*",
+    "exactlyonce.transports.storage_queue*",
+    "exactlyonce.transports.service_bus*",
+    "exactlyonce.hosting",
+    "exactlyonce.hosting.*",
+    "function_app",
+)
+
+
+def misplaced(module: str, imported: Iterable[str]) -> list[str]:
+    """Imports of an SDK by a module that is not its place."""
+    found = []
+    for name in imported:
+        places = next((places for sdk, places in SDKS.items() if within(name, sdk)), AZURE)
+        if within(name, "azure") and name != "azure" and not any(fnmatch.fnmatch(module, place) for place in places):
+            found.append(f"{module} imports {name}")
+    return found
+
+
+def within(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def test_each_sdk_is_imported_in_its_place_only() -> None:
+    found = [
+        one
+        for path in (*files("exactlyonce", "handlers"), ROOT / "function_app.py")
+        for one in misplaced(module_of(path), imports(ast.parse(path.read_text())))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("exactlyonce.hosting.composition", "from azure.cosmos.aio import CosmosClient"),
+        ("exactlyonce.hosting.composition", "from azure import cosmos"),
+        ("exactlyonce.stores.cosmos", "import azure.storage.queue"),
+        ("exactlyonce.stores.memory", "import azure.core"),
+        ("exactlyonce.transports.storage_queue", "import azure.functions as func"),
+        ("handlers.messages", "import azure.identity"),
+    ],
+)
+def test_an_sdk_out_of_place_is_noticed(module: str, line: str) -> None:
+    assert misplaced(module, imports(ast.parse(line)))
+
+
+def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def test_the_contracts_hold() -> None:
+    linted = lint_imports(ROOT)
+    assert linted.returncode == 0, linted.stdout + linted.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "contract"),
+    [
+        ("exactlyonce/strategies/outbox.py", "import exactlyonce.stores.port", "Imports point downwards"),
+        ("exactlyonce/records.py", "import exactlyonce.effects", "Imports point downwards"),
+        ("exactlyonce/newcomer.py", "", "Imports point downwards"),
+        ("exactlyonce/stores/memory.py", "import exactlyonce.testing", "Imports point downwards"),
+        ("exactlyonce/strategies/outbox.py", "import time", "Strategies, and all they stand on"),
+        ("exactlyonce/invariants.py", "import azure.core", "Strategies, and all they stand on"),
+        ("handlers/messages.py", "from exactlyonce.records import Output", "Business code imports"),
+        ("exactlyonce/drivers/retrying.py", "import devtools", "What is shipped"),
+        ("exactlyonce/drivers/retrying.py", "import pytest", "Only the suites for adapters"),
+    ],
+)
+def test_a_broken_contract_is_noticed(tmp_path: Path, path: str, line: str, contract: str) -> None:
+    for folder in (LIBRARY, ROOT / "handlers"):
+        shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with (tmp_path / path).open("a") as file:
+        file.write(f"\n{line}\n")
+    linted = lint_imports(tmp_path)
+    assert linted.returncode == 1
+    assert re.search(rf"{contract}[^A-Z]* BROKEN", " ".join(linted.stdout.split()))

@@ -1,0 +1,104 @@
+"""The public surface: what can be imported, what that loads, and that all of it is explained."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import exactlyonce
+import exactlyonce.errors
+from tests.packaging.sources import LIBRARY, ROOT, files, module_of, name_of
+
+PACKAGES = ("exactlyonce", "exactlyonce.testing", "exactlyonce.hosting")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_is_sorted_complete_and_importable(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__all__ == sorted(module.__all__)
+    assert len(set(module.__all__)) == len(module.__all__)
+    tree = ast.parse((LIBRARY.parent / package.replace(".", "/") / "__init__.py").read_text())
+    imported = [
+        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
+    assert sorted(name for name in imported if name != "annotations") == module.__all__
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+def test_every_error_is_public() -> None:
+    errors = {name for name, one in vars(exactlyonce.errors).items() if isinstance(one, type)}
+    assert errors <= set(exactlyonce.__all__)
+
+
+def test_the_exception_tree_drawn_at_the_top_is_the_one_there_is() -> None:
+    drawn: list[tuple[int, str]] = []
+    for line in (exactlyonce.errors.__doc__ or "").splitlines():
+        name = line.strip(" │├└─").split(" ")[0]
+        if isinstance(getattr(exactlyonce.errors, name, None), type):
+            drawn.append((line.index(name), name))
+    assert len(drawn) == len([one for one in vars(exactlyonce.errors).values() if isinstance(one, type)])
+    for place, (indent, name) in enumerate(drawn[1:], start=1):
+        parent = next(above for level, above in reversed(drawn[:place]) if level < indent)
+        assert getattr(exactlyonce.errors, name).__base__.__name__ == parent
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "exactlyonce",
+        "exactlyonce.testing",
+        "handlers.shooting_range",
+        "handlers.leader_board",
+        "exactlyonce.drivers.blocking_driver",
+    ],
+)
+def test_importing_it_loads_no_library_of_azure(package: str) -> None:
+    unwanted = ("azure", "aiohttp", "pytest")
+    code = f"import {package}, sys; print([one for one in sys.modules if one.split('.')[0] in {unwanted}])"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
+    assert told.stdout.strip() == "[]"
+
+
+def unexplained(tree: ast.Module) -> Iterator[str]:
+    """Public classes and functions without a docstring."""
+    if ast.get_docstring(tree) is None:
+        yield "the module"
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is None:
+            yield from [node.name] if not node.name.startswith("_") else []
+
+
+@pytest.mark.parametrize("path", files("exactlyonce", "handlers"), ids=name_of)
+def test_everything_public_has_a_docstring(path: str) -> None:
+    tree = ast.parse(LIBRARY.joinpath(path).read_text())
+    assert list(unexplained(tree)) == []
+
+
+def test_a_missing_docstring_is_noticed() -> None:
+    source = '"""A module."""\ndef a(): ...\nclass B: ...\ndef _c(): ...\nasync def d():\n    """Said."""'
+    assert list(unexplained(ast.parse(source))) == ["a", "B"]
+    assert list(unexplained(ast.parse("x = 1"))) == ["the module"]
+
+
+PUBLIC_CLASSES = [
+    one for package in PACKAGES[:2] for one in vars(importlib.import_module(package)).values() if isinstance(one, type)
+]
+
+
+@pytest.mark.parametrize("kind", PUBLIC_CLASSES, ids=lambda kind: kind.__name__)
+def test_every_public_method_of_a_public_class_has_a_docstring(kind: type) -> None:
+    public = {name: one for name, one in vars(kind).items() if not name.startswith("_")}
+    said = {name: one for name, one in public.items() if isinstance(one, property) or inspect.isroutine(one)}
+    assert [name for name, one in said.items() if not one.__doc__] == []
+
+
+def test_modules_are_named_as_their_files() -> None:
+    assert module_of(LIBRARY / "stores" / "memory.py") == "exactlyonce.stores.memory"
+    assert module_of(LIBRARY / "__init__.py") == "exactlyonce"

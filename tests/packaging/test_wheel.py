@@ -1,0 +1,58 @@
+"""The wheel: the library and nothing else, built without a network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.sources import LIBRARY, ROOT
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = f"WheelBuilder({str(ROOT)!r}).build(directory={str(folder)!r})"
+    code = f"from hatchling.builders.wheel import WheelBuilder; print(*{build})"
+    nowhere = "http://127.0.0.1:9"
+    offline = {**os.environ, "HTTPS_PROXY": nowhere, "HTTP_PROXY": nowhere, "PIP_NO_INDEX": "1"}
+    subprocess.run([sys.executable, "-c", code], cwd=folder, env=offline, check=True, capture_output=True)  # noqa: S603
+    (built,) = folder.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def test_it_holds_every_file_of_the_library_and_no_other(wheel: zipfile.ZipFile) -> None:
+    held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    expected = {
+        path.relative_to(ROOT).as_posix()
+        for path in LIBRARY.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert held == expected
+    assert "exactlyonce/py.typed" in held
+
+
+def test_it_carries_its_license(wheel: zipfile.ZipFile) -> None:
+    (license_,) = (name for name in wheel.namelist() if name.endswith("LICENSE"))
+    assert wheel.read(license_) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_it_needs_two_libraries_and_azure_only_on_request(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+    metadata = Parser().parsestr(wheel.read(name).decode())
+    requirements = metadata.get_all("Requires-Dist") or []
+    assert sorted(one.split("<")[0].split(">")[0] for one in requirements if "extra ==" not in one) == [
+        "cloudevents",
+        "pydantic",
+    ]
+    assert all("extra == 'azure'" in one for one in requirements if "extra ==" in one)
+    assert metadata["Requires-Python"] == ">=3.10"
+
+
+def test_it_fits_every_machine(wheel: zipfile.ZipFile) -> None:
+    assert Path(str(wheel.filename)).name.endswith("-py3-none-any.whl")

@@ -1,0 +1,248 @@
+"""Lanes: who shares a commit with whom, who hears of which error, and when what was published is marked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from exactlyonce import ExactlyOnceError, HandlerFailed, TryAgainLater
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.combining import Assignment, Combiner
+from exactlyonce.drivers.publishing import Publisher
+from exactlyonce.drivers.retrying import Backoff, Pause, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import Begin, Step
+from exactlyonce.handling.attempts import Again, Finished, Memory, Work, key_of
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.testing.chance import ManualClock
+from tests.samples import deposit
+from tests.unit.playing import ENTITY
+
+OTHER = EntityRef("account", ("b",), "b")
+
+
+class OneSecond:
+    """A strategy whose attempts take a second; keeps what it was asked."""
+
+    group_limit = 3
+
+    def __init__(self) -> None:
+        self.groups: list[list[str]] = []
+        self.memories: list[Memory] = []
+        self.marked: list[frozenset[str]] = []
+        self.failing: dict[str, ExactlyOnceError] = {}
+        self.error: BaseException | None = None
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        self.groups.append([envelope.id for envelope in work.messages])
+        self.memories.append(memory)
+        yield from Pause(1)
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        keys = [key_of(envelope) for envelope in work.messages]
+        failed = tuple((key, self.failing[key]) for key in keys if key in self.failing)
+        return Finished(Memory(published=frozenset(keys)), tuple(keys), failed)
+
+    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+        yield from Begin(0)
+        self.marked.append(memory.published)
+        return Finished(Memory())
+
+
+class Setting:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.strategy = OneSecond()
+        surroundings = Surroundings(self.clock)
+        driver = AsyncDriver(Awaited(MemoryStore(self.clock.now)), Publisher({}), surroundings)
+        self.combiner = Combiner(driver, Retrying(Backoff(), surroundings.random), self.clock, mark_after=10)
+
+    def deliver(self, id: str, entity: EntityRef = ENTITY) -> asyncio.Task[None]:
+        assignment = Assignment(entity, self.strategy, lambda *_: pytest.fail("the strategy handles"))
+        return asyncio.create_task(self.combiner.process(assignment, deposit(id)))
+
+    async def after(self, seconds: float) -> None:
+        """Let everybody run, move the clock, and let everybody run again."""
+        await turn()
+        self.clock.advance(seconds)
+        await turn()
+
+
+async def turn() -> None:
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def setting() -> AsyncIterator[Setting]:
+    found = Setting()
+    yield found
+    found.combiner.abandon()
+    await turn()
+
+
+async def test_messages_that_arrive_while_a_commit_is_under_way_share_the_next_one(setting: Setting) -> None:
+    first = setting.deliver("m-1")
+    await setting.after(0.5)
+    rest = [setting.deliver(f"m-{number}") for number in (2, 3, 4, 5)]
+    await setting.after(0.5)
+    assert first.done()
+    assert not any(task.done() for task in rest)
+    await setting.after(1)
+    assert [task.done() for task in rest] == [True, True, True, False]
+    await setting.after(1)
+    assert setting.strategy.groups == [["m-1"], ["m-2", "m-3", "m-4"], ["m-5"]]
+    assert rest[3].done()
+
+
+async def test_two_entities_do_not_wait_for_each_other(setting: Setting) -> None:
+    one = setting.deliver("m-1")
+    await setting.after(0.6)
+    other = setting.deliver("m-2", OTHER)
+    await setting.after(0.4)
+    assert (one.done(), other.done()) == (True, False)
+    await setting.after(0.6)
+    assert other.done()
+
+
+async def test_partition_values_that_python_takes_for_equal_are_different_entities(setting: Setting) -> None:
+    one, other = EntityRef("flag", (1,), "x"), EntityRef("flag", (True,), "x")
+    setting.deliver("m-1", one)
+    setting.deliver("m-2", other)
+    await turn()
+    assert setting.strategy.groups == [["m-1"], ["m-2"]]
+
+
+async def test_a_failing_message_fails_alone(setting: Setting) -> None:
+    error = HandlerFailed("its own fault")
+    setting.strategy.failing = {"web/m-2": error}
+    tasks = [setting.deliver(f"m-{number}") for number in (1, 2, 3)]
+    await setting.after(1)
+    assert setting.strategy.groups == [["m-1", "m-2", "m-3"]]
+    assert [task.exception() for task in tasks] == [None, error, None]
+
+
+async def test_an_error_of_the_group_reaches_everybody_and_names_his_message(setting: Setting) -> None:
+    setting.strategy.error = TryAgainLater("busy")
+    tasks = [setting.deliver(f"m-{number}") for number in (1, 2)]
+    await setting.after(1)
+    for task, key in zip(tasks, ("web/m-1", "web/m-2"), strict=True):
+        error = task.exception()
+        assert isinstance(error, TryAgainLater)
+        assert str(error) == f"Message {key}: busy"
+        assert str(error.__cause__) == "busy"
+
+
+async def test_an_error_nobody_expected_reaches_everybody_and_the_lane_goes_on(setting: Setting) -> None:
+    setting.strategy.error = KeyError("bug")
+    tasks = [setting.deliver(f"m-{number}") for number in (1, 2, 3, 4)]
+    await setting.after(1)
+    assert all(isinstance(task.exception(), KeyError) for task in tasks[:3])
+    await setting.after(1)
+    assert tasks[3].exception() is None
+
+
+async def test_nobody_waits_for_ever_when_an_attempt_is_cancelled_from_within(setting: Setting) -> None:
+    setting.strategy.error = asyncio.CancelledError()
+    tasks = [setting.deliver(f"m-{number}") for number in (1, 2, 3, 4)]
+    await setting.after(1)
+    assert all(task.cancelled() for task in tasks)
+    again = setting.deliver("m-1")
+    await setting.after(1)
+    assert again.exception() is None
+
+
+async def test_cancelling_one_who_waits_leaves_the_others_and_the_attempt(setting: Setting) -> None:
+    tasks = [setting.deliver(f"m-{number}") for number in (1, 2)]
+    await setting.after(0.5)
+    tasks[0].cancel()
+    await setting.after(0.5)
+    assert tasks[0].cancelled()
+    assert tasks[1].exception() is None
+    assert setting.strategy.groups == [["m-1", "m-2"]]
+
+
+async def test_copies_of_one_message_are_both_answered(setting: Setting) -> None:
+    tasks = [setting.deliver("m-1"), setting.deliver("m-1")]
+    await setting.after(1)
+    assert [task.exception() for task in tasks] == [None, None]
+
+
+async def test_a_quiet_entity_is_marked_after_a_while_and_not_before(setting: Setting) -> None:
+    setting.deliver("m-1")
+    await setting.after(1)
+    await setting.after(9.9)
+    assert setting.strategy.marked == []
+    await setting.after(0.1)
+    assert setting.strategy.marked == [{"web/m-1"}]
+    await setting.after(100)
+    assert len(setting.strategy.marked) == 1
+
+
+async def test_the_next_message_takes_over_what_is_to_be_marked(setting: Setting) -> None:
+    setting.deliver("m-1")
+    await setting.after(1)
+    await setting.after(9.9)
+    setting.deliver("m-2")
+    await setting.after(1)
+    assert setting.strategy.marked == []
+    assert [memory.published for memory in setting.strategy.memories] == [frozenset(), {"web/m-1"}]
+
+
+async def test_an_entity_that_was_marked_starts_with_nothing_remembered(setting: Setting) -> None:
+    setting.deliver("m-1")
+    await setting.after(1)
+    await setting.after(10)
+    setting.deliver("m-2")
+    await turn()
+    assert setting.strategy.memories[1] == Memory()
+
+
+async def test_quiescing_marks_at_once_and_takes_new_messages_afterwards(setting: Setting) -> None:
+    setting.deliver("m-1")
+    await setting.after(1)
+    await setting.combiner.quiesce()
+    assert setting.strategy.marked == [{"web/m-1"}]
+    setting.deliver("m-2")
+    await setting.after(1)
+    await setting.after(9)
+    assert len(setting.strategy.marked) == 1
+
+
+async def test_quiescing_waits_for_what_is_under_way(setting: Setting) -> None:
+    delivery = setting.deliver("m-1")
+    await turn()
+    quiescing = asyncio.create_task(setting.combiner.quiesce())
+    await turn()
+    assert not quiescing.done()
+    await setting.after(1)
+    assert (delivery.done(), quiescing.done()) == (True, True)
+
+
+async def test_a_mark_that_fails_is_logged_and_disturbs_nobody(
+    setting: Setting, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(entity: EntityRef, memory: Memory) -> Step[Any]:
+        yield from Begin(0)
+        raise TryAgainLater("busy")
+
+    monkeypatch.setattr(setting.strategy, "mark", failing)
+    setting.deliver("m-1")
+    await setting.after(1)
+    await setting.after(10)
+    assert "account/a: what was published could not be marked" in caplog.text
+
+
+async def test_abandoning_cancels_everybody_who_waits(setting: Setting) -> None:
+    tasks = [setting.deliver(f"m-{number}") for number in range(5)]
+    await setting.after(0.5)
+    setting.combiner.abandon()
+    await turn()
+    assert all(task.cancelled() for task in tasks)
+    assert setting.strategy.marked == []

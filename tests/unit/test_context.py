@@ -1,0 +1,142 @@
+"""The context: the only source of time, ids and chance, and the only way out, for a handler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from exactlyonce import ConfigurationError, Context, Destination, Envelope, OutputTooLarge, UnknownDestination, message
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.routes import Routes
+from exactlyonce.identity import EntityRef, Origin
+from exactlyonce.records import MAX_OUTPUT_BYTES, Output
+
+AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+ORIGIN = Origin(EntityRef("range", ("game-7",), "game-7"), "web/m-1")
+
+
+@message("context.hit")
+@dataclass
+class Hit:
+    position: int = 0
+    padding: str = ""
+
+
+@message("context.miss")
+@dataclass
+class Miss:
+    position: int = 0
+
+
+@message("context.unwanted")
+@dataclass
+class Unwanted:
+    position: int = 0
+
+
+DESTINATIONS = (Destination("board", (Hit, Miss)), Destination("archive", (Hit,)), Destination("other"))
+
+
+def context(limit: int = 1_000) -> Context:
+    return Context(ORIGIN, AT, Routes.to(DESTINATIONS, {one.name: limit for one in DESTINATIONS}))
+
+
+def test_a_message_sent_becomes_an_envelope_with_a_derived_id() -> None:
+    given = context()
+    given.send("board", Hit(5), delay=timedelta(seconds=90))
+    envelope = Envelope("range/game-7", ORIGIN.output_id(0), "context.hit", Json.of({"position": 5, "padding": ""}), AT)
+    assert given.outputs == (Output(ORIGIN.output_id(0), "board", envelope.to_json(), 90.0),)
+
+
+def test_outputs_keep_their_order_and_number() -> None:
+    given = context()
+    given.send("board", Hit(1))
+    given.send("other", Miss(2))
+    given.send("board", Hit(3))
+    assert [output.id for output in given.outputs] == [ORIGIN.output_id(index) for index in range(3)]
+    assert [output.destination for output in given.outputs] == ["board", "other", "board"]
+
+
+def test_the_same_calls_give_the_same_again() -> None:
+    def play(given: Context) -> tuple[object, ...]:
+        given.send("board", Hit(given.random.randrange(100)))
+        return (given.now, given.new_id(), given.new_id(), given.random.random(), given.outputs)
+
+    assert play(context()) == play(context())
+
+
+def test_ids_do_not_depend_on_what_was_sent_or_drawn_before() -> None:
+    one, other = context(), context()
+    other.send("board", Hit())
+    other.random.random()
+    assert [one.new_id(), one.new_id()] == [other.new_id(), other.new_id()]
+    assert one.new_id() != one.new_id()
+
+
+def test_an_event_goes_to_everybody_who_declared_its_type() -> None:
+    given = context()
+    given.announce(Hit(1))
+    given.announce(Miss(2))
+    given.announce(Unwanted(3))
+    assert [(output.destination, output.envelope.value["type"]) for output in given.outputs] == [
+        ("board", "context.hit"),
+        ("archive", "context.hit"),
+        ("board", "context.miss"),
+    ]
+    assert len({output.id for output in given.outputs}) == 3
+
+
+def test_an_event_of_no_registered_type_is_refused_even_if_nobody_receives_it() -> None:
+    with pytest.raises(ConfigurationError):
+        context().announce(object())
+
+
+def test_an_unknown_destination_says_which_are_known() -> None:
+    given = context()
+    with pytest.raises(UnknownDestination, match="'nowhere'; known are: archive, board, other"):
+        given.send("nowhere", Hit())
+    assert given.outputs == ()
+
+
+def test_a_message_at_its_queues_limit_is_sent_and_one_byte_more_is_not() -> None:
+    probe = context()
+    probe.send("board", Hit())
+    size = probe.outputs[0].envelope.size
+    context(size).send("board", Hit())
+    given = context(size - 1)
+    with pytest.raises(OutputTooLarge, match=f"{size} bytes.*{size - 1}.*blob"):
+        given.send("board", Hit())
+    assert given.outputs == ()
+
+
+def test_all_messages_together_have_to_fit_one_document() -> None:
+    given = context(limit=MAX_OUTPUT_BYTES)
+    given.send("board", Hit(padding="x" * (MAX_OUTPUT_BYTES // 2)))
+    with pytest.raises(OutputTooLarge, match="together"):
+        given.send("board", Hit(padding="x" * (MAX_OUTPUT_BYTES // 2)))
+    given.send("board", Hit())
+    assert len(given.outputs) == 2
+
+
+@pytest.mark.parametrize("delay", [timedelta(microseconds=-1), timedelta(days=7), timedelta(days=400)])
+def test_a_delay_is_neither_negative_nor_longer_than_a_message_lives(delay: timedelta) -> None:
+    given = context()
+    with pytest.raises(ValueError, match="7 days"):
+        given.send("board", Hit(), delay=delay)
+    assert given.outputs == ()
+
+
+@pytest.mark.parametrize("delay", [None, timedelta(0), timedelta(days=7) - timedelta(seconds=1)])
+def test_any_delay_in_which_a_message_lives_is_kept(delay: timedelta | None) -> None:
+    given = context()
+    given.send("board", Hit(), delay=delay)
+    assert given.outputs[0].delay == (delay or timedelta(0)).total_seconds()
+
+
+def test_an_entity_is_deleted_only_when_asked() -> None:
+    given = context()
+    assert given.deleted is False
+    given.delete()
+    assert given.deleted is True

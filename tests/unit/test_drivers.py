@@ -1,0 +1,198 @@
+"""Two drivers, one meaning: the same generator with the same store gives the same result, asked in the same order."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+
+from exactlyonce import Outbox
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.blocking_driver import BlockingDriver
+from exactlyonce.drivers.publishing import Address, Publisher
+from exactlyonce.drivers.retrying import Backoff, Pause, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import PUBLISHED, UNKNOWN, Begin, Effect, LoadEntity, Publish, Step, Together
+from exactlyonce.envelope import Envelope
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Finished, Memory
+from exactlyonce.records import Output
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.trouble import Fate
+from exactlyonce.testing.chance import InstantClock, SeededTrouble
+from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.transports.port import SendReply
+from tests.samples import deposit
+from tests.unit.playing import AT, ENTITY, attempt
+
+STRATEGY = Outbox(window=2, inline_limit=300)
+
+
+class Setting:
+    """Store, queue, clock and chance by seed; what was asked for."""
+
+    def __init__(self, seed: int = 0) -> None:
+        random = Random(seed)
+        self.clock = InstantClock(AT)
+        self.surroundings = Surroundings(self.clock, random, lambda: f"{random.getrandbits(64):x}")
+        self.store = MemoryStore(
+            self.clock.now, SeededTrouble(Random(seed), {Fate.LOST_AFTER: 0.1, Fate.BUSY: 0.2}, stale=0.2, lag=2)
+        )
+        self.transport = MemoryTransport()
+        self.publisher = Publisher({"receipts": Address(self.transport, "receipts")})
+        self.retrying = Retrying(Backoff(), random)
+        self.asked: list[Effect[Any]] = []
+
+    def steps(self) -> Step[list[Finished]]:
+        """Ten messages, one after the other, some of them twice."""
+        results: list[Finished] = []
+        for number in (1, 2, 3, 2, 4, 1, 5, 6, 6, 7):
+            memory = results[-1].memory if results else Memory()
+            attempts = partial(attempt_with, deposit(f"m-{number}", padding="x" * (number % 3) * 200))
+            finished = yield from watched(self.retrying.process(ENTITY, attempts, memory), self.asked)
+            results.append(finished)
+        return results
+
+    def publish(self, effect: Publish) -> SendReply:
+        self.transport.queues["receipts"].extend(effect.outputs)
+        return PUBLISHED
+
+
+def attempt_with(message: Envelope, memory: Memory) -> Step[Finished | Again]:
+    return attempt(STRATEGY, message, memory=memory)
+
+
+def watched(step: Step[Any], asked: list[Effect[Any]]) -> Step[Any]:
+    reply = None
+    while True:
+        try:
+            effect = step.send(reply)
+        except StopIteration as finished:
+            return finished.value
+        asked.append(effect)
+        reply = yield effect
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_both_drivers_give_the_same_result_and_leave_the_same_world(seed: int) -> None:
+    one, other = Setting(seed), Setting(seed)
+    awaited = await AsyncDriver(Awaited(one.store), one.publisher, one.surroundings).run(one.steps())
+    blocked = BlockingDriver(other.store, other.publish, other.surroundings).run(other.steps())
+    assert awaited == blocked
+    assert one.asked == other.asked
+    assert one.store.entities == other.store.entities
+    assert one.store.library == other.store.library
+    assert one.transport.queues == other.transport.queues
+    assert one.clock.now() == other.clock.now() > AT
+
+
+class Slow(Awaited):
+    """Loading waits until somebody else has begun to look for records."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.looking = asyncio.Event()
+
+    async def load_entity(self, effect: LoadEntity) -> Any:
+        await self.looking.wait()
+        return await super().load_entity(effect)
+
+    async def find_processed(self, effect: Any) -> Any:
+        self.looking.set()
+        return await super().find_processed(effect)
+
+
+async def test_requests_that_may_go_side_by_side_do() -> None:
+    setting = Setting()
+    store = Slow(MemoryStore(setting.clock.now))
+    driver = AsyncDriver(store, setting.publisher, setting.surroundings)
+    finished = await asyncio.wait_for(driver.run(attempt(STRATEGY, deposit("m-1"))), 5)
+    assert isinstance(finished, Finished)
+
+
+class Gate(Awaited):
+    """Stops before a save is sent, until it is cancelled."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.reached = asyncio.Event()
+
+    async def save_entity(self, effect: Any) -> Any:
+        self.reached.set()
+        await asyncio.Event().wait()
+
+
+async def test_cancelling_ends_the_attempt_between_two_effects() -> None:
+    setting = Setting()
+    store = Gate(MemoryStore(setting.clock.now))
+    asked: list[Effect[Any]] = []
+    driver = AsyncDriver(store, setting.publisher, setting.surroundings)
+    task = asyncio.create_task(driver.run(watched(attempt(STRATEGY, deposit("m-1")), asked)))
+    await store.reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert type(asked[-1]).__name__ == "SaveEntity"
+    assert setting.transport.queues == {}
+
+
+async def test_what_a_generator_raises_comes_out_of_both_drivers() -> None:
+    def failing() -> Step[None]:
+        yield from Begin(1)
+        raise KeyError("mine")
+
+    setting = Setting()
+    with pytest.raises(KeyError):
+        await AsyncDriver(Awaited(setting.store), setting.publisher, setting.surroundings).run(failing())
+    with pytest.raises(KeyError):
+        BlockingDriver(setting.store, setting.publish, setting.surroundings).run(failing())
+
+
+def test_waiting_moves_the_clock_and_nothing_else() -> None:
+    def waiting() -> Step[str]:
+        yield from Pause(2.5)
+        begun = yield from Begin(2)
+        return f"{begun.at.second}.{begun.at.microsecond} {len(set(begun.transactions))}"
+
+    setting = Setting()
+    assert BlockingDriver(setting.store, setting.publish, setting.surroundings).run(waiting()) == "2.500000 2"
+
+
+def test_side_by_side_is_one_after_the_other_where_nothing_else_can_be() -> None:
+    def both() -> Step[tuple[Any, Any]]:
+        replies = yield from Together(Begin(1), LoadEntity(ENTITY))
+        return replies
+
+    setting = Setting(3)
+    begun, loaded = BlockingDriver(setting.store, setting.publish, setting.surroundings).run(both())
+    assert (begun.at, loaded.document) == (AT, None)
+
+
+def output(id: str, destination: str) -> Output:
+    return Output(id, destination, Json.of({}))
+
+
+async def test_outputs_go_to_their_destinations_in_order() -> None:
+    transport = MemoryTransport()
+    publisher = Publisher({"a": Address(transport, "queue-a"), "b": Address(transport, "queue-b")})
+    sent = (output("1", "a"), output("2", "b"), output("3", "a"))
+    assert await publisher.publish(Publish(sent)) is PUBLISHED
+    assert transport.queues == {"queue-a": [sent[0], sent[2]], "queue-b": [sent[1]]}
+
+
+@pytest.mark.parametrize("outcome", [(True, False), (False, False)])
+async def test_one_output_that_may_not_have_arrived_makes_all_of_them_unknown(outcome: tuple[bool, bool]) -> None:
+    transport = MemoryTransport(outcome=lambda one: outcome if one.id == "2" else (True, True))
+    publisher = Publisher({"a": Address(transport, "a"), "b": Address(transport, "b")})
+    assert await publisher.publish(Publish((output("1", "a"), output("2", "b"), output("3", "a")))) is UNKNOWN
+
+
+async def test_nothing_is_sent_while_a_destination_is_not_configured() -> None:
+    transport = MemoryTransport()
+    publisher = Publisher({"a": Address(transport, "a")})
+    assert await publisher.publish(Publish((output("1", "a"), output("2", "gone")))) is UNKNOWN
+    assert transport.queues == {}

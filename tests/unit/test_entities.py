@@ -1,0 +1,238 @@
+"""Entity types: what is refused when handlers are registered, and which entity a message is for."""
+
+# ruff: noqa: ARG005 - handlers and keys take what they are given, whether they use it or not.
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from exactlyonce import (
+    ConfigurationError,
+    Context,
+    Entity,
+    EntityKey,
+    Envelope,
+    HandlerFailed,
+    InvalidMessage,
+    Outbox,
+    UnknownMessageType,
+    message,
+)
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+
+
+@message("orders.place", formerly=("orders.make", "orders.create"))
+@dataclass
+class Place:
+    order: str
+    region: str = "eu"
+
+
+@message("orders.create")
+@dataclass
+class Create:
+    order: str
+
+
+@dataclass
+class Order:
+    placed: int = 0
+
+
+def orders(*paths: str) -> Entity[Order]:
+    return Entity("order", state=Order, container="orders", partition_key=paths or "/id", strategy=Outbox())
+
+
+def place(state: Order, given: Place, context: Context) -> Order:
+    return Order(state.placed + 1)
+
+
+def envelope(type: str = "orders.place", **data: Any) -> Envelope:
+    return Envelope("web", "m-1", type, Json.of({"order": "o-1", **data}))
+
+
+async def asynchronous(state: Order, given: Place, context: Context) -> Order:
+    return state
+
+
+async def streaming(state: Order, given: Place, context: Context) -> AsyncIterator[Order]:
+    yield state
+
+
+def yielding(state: Order, given: Place, context: Context) -> Iterator[Order]:
+    yield state
+
+
+class Asynchronous:
+    async def __call__(self, state: Order, given: Place, context: Context) -> Order:
+        return state
+
+    async def method(self, state: Order, given: Place, context: Context) -> Order:
+        return state
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        asynchronous,
+        streaming,
+        yielding,
+        Asynchronous(),
+        Asynchronous().method,
+        functools.partial(asynchronous),
+        functools.partial(functools.partial(asynchronous)),
+        functools.partial(Asynchronous()),
+        functools.partial(Asynchronous().method),
+    ],
+)
+def test_a_handler_that_is_not_a_plain_function_is_refused(handler: Any) -> None:
+    with pytest.raises(ConfigurationError, match="plain function"):
+        orders().handles(Place, key=lambda given: given.order)(handler)
+
+
+class Bound:
+    def method(self, state: Order, given: Place, context: Context) -> Order:
+        return state
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        place,
+        lambda state, given, context, *rest: state,
+        lambda state, given, context, clock=None: state,
+        functools.partial(lambda clock, state, given, context: state, "clock"),
+        Bound().method,
+    ],
+)
+def test_anything_that_takes_state_message_and_context_can_handle(handler: Any) -> None:
+    entity = orders()
+    assert entity.handles(Place, key=lambda given: given.order)(handler) is handler
+    assert entity.read(envelope())[0].handler is handler
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        lambda: 0,
+        lambda state, given: state,
+        lambda a, b, c, d: a,
+        lambda a, b, c, *, d: a,
+        functools.partial(place, Order()),
+    ],
+)
+def test_a_handler_with_other_parameters_is_refused(handler: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"\(state, message, context\)"):
+        orders().handles(Place, key=lambda given: given.order)(handler)
+
+
+def test_a_message_type_has_one_handler_on_an_entity() -> None:
+    entity = orders()
+    entity.handles(Place, key=lambda given: given.order)(place)
+    with pytest.raises(ConfigurationError, match=r"two handlers.*orders\.place"):
+        entity.handles(Place, key=lambda given: given.order)(place)
+
+
+def test_a_former_name_is_taken_too() -> None:
+    entity = orders()
+    entity.handles(Place, key=lambda given: given.order)(place)
+    with pytest.raises(ConfigurationError, match=r"two handlers.*orders\.create"):
+        entity.handles(Create, key=lambda given: given.order)(lambda state, given, context: state)
+
+
+def test_a_model_without_a_name_cannot_be_handled() -> None:
+    with pytest.raises(ConfigurationError, match="not a message type"):
+        orders().handles(Order, key=lambda given: "o")
+
+
+@pytest.mark.parametrize("type", ["orders.place", "orders.make", "orders.create"])
+def test_messages_are_read_under_their_name_and_every_former_one(type: str) -> None:
+    entity = orders()
+    entity.handles(Place, key=lambda given: given.order)(place)
+    assert entity.read(envelope(type))[1] == Place("o-1")
+    assert entity.models[type] is Place
+
+
+def test_an_unknown_type_says_what_the_entity_handles() -> None:
+    entity = orders()
+    entity.handles(Place, key=lambda given: given.order)(place)
+    with pytest.raises(
+        UnknownMessageType, match=r"web/m-1.*'orders\.lost'.*orders\.create, orders\.make, orders\.place"
+    ):
+        entity.ref_of(envelope("orders.lost"))
+    with pytest.raises(UnknownMessageType, match="handles: none"):
+        orders().ref_of(envelope())
+
+
+def test_a_string_is_id_and_partition_key_at_once() -> None:
+    assert orders().ref("o-1") == EntityRef("order", ("o-1",), "o-1")
+
+
+def test_an_entity_key_names_the_partition_where_it_differs() -> None:
+    assert orders("/region").ref(EntityKey("o-1", "eu")) == EntityRef("order", ("eu",), "o-1")
+
+
+def test_a_hierarchical_key_has_one_value_for_each_path() -> None:
+    entity = orders("/region", "/year")
+    assert entity.ref(EntityKey("o-1", ("eu", 2026))) == EntityRef("order", ("eu", 2026), "o-1")
+    for key in ("o-1", EntityKey("o-1", "eu"), EntityKey("o-1", ("eu", 1, 2))):
+        with pytest.raises(ConfigurationError, match="/region, /year"):
+            entity.ref(key)
+
+
+def test_numbers_that_cosmos_takes_for_the_same_name_the_same_entity() -> None:
+    entity = orders("/year")
+    refs = [entity.ref(EntityKey("o-1", year)) for year in (2026, 2026.0)]
+    assert refs[0].key == refs[1].key == '["order",2026,"o-1"]'
+    assert refs[0].source == refs[1].source
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), None, ["eu"], {"a": 1}])
+def test_a_partition_value_has_to_be_a_text_a_number_or_a_boolean(value: Any) -> None:
+    with pytest.raises(InvalidMessage, match="partition key"):
+        orders("/region").ref(EntityKey("o-1", value))
+
+
+@pytest.mark.parametrize("id", ["", "a/b", "a\\b", "a?b", "a#b", "a ", "x" * 256, None, 7])
+def test_an_id_that_cosmos_does_not_take_is_the_messages_fault(id: Any) -> None:
+    with pytest.raises(InvalidMessage):
+        orders("/region").ref(EntityKey(id, "eu"))
+
+
+@pytest.mark.parametrize("paths", [("id",), ("/",), ("/a//b",), ("/a/",), ("",), ("/a", "b")])
+def test_a_partition_key_path_has_to_look_like_one(paths: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigurationError, match="path"):
+        orders(*paths)
+
+
+def test_a_container_has_one_to_three_partition_key_paths() -> None:
+    for paths in ((), ("/a", "/b", "/c", "/d")):
+        with pytest.raises(ConfigurationError, match="three"):
+            Entity("order", state=Order, container="orders", partition_key=paths, strategy=Outbox())
+
+
+def test_an_entity_needs_a_name() -> None:
+    with pytest.raises(ConfigurationError, match="name"):
+        Entity("", state=Order, container="orders", strategy=Outbox())
+
+
+def test_a_key_that_is_no_key_is_the_messages_fault() -> None:
+    keys: list[Callable[[Place], Any]] = [lambda given: None, lambda given: 7]
+    for key in keys:
+        entity = orders()
+        entity.handles(Place, key=key)(place)
+        with pytest.raises(InvalidMessage, match="web/m-1"):
+            entity.ref_of(envelope())
+
+
+def test_a_key_function_that_raises_is_the_handlers_fault_and_names_the_message() -> None:
+    entity = orders()
+    entity.handles(Place, key=lambda given: given.order[99])(place)
+    with pytest.raises(HandlerFailed, match=r"web/m-1.*key=.*IndexError") as caught:
+        entity.ref_of(envelope())
+    assert isinstance(caught.value.__cause__, IndexError)

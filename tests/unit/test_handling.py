@@ -1,0 +1,166 @@
+"""Handling one message: every way in which a handler can fail is an error of its own message, named, and never escapes."""
+
+# ruff: noqa: ARG005 - handlers take three arguments, whether they use them or not.
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from exactlyonce import (
+    Context,
+    DamagedDocument,
+    Entity,
+    EntityKey,
+    Envelope,
+    ExactlyOnceError,
+    HandlerError,
+    HandlerFailed,
+    IdentityChanged,
+    InvalidMessage,
+    NoStateReturned,
+    Outbox,
+    UnknownDestination,
+    message,
+)
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Handled
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.running import Runner
+
+AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+@message("things.told")
+@dataclass
+class Told:
+    what: Any = None
+
+
+@dataclass
+class Thing:
+    told: Any = None
+    number: float = 0
+    seen: list[int] = field(default_factory=list)
+
+
+class Game(BaseModel):
+    game: dict[str, str] | None = None
+
+
+def handle(
+    handler: Callable[..., Any], *, body: Any = None, data: Any = None, state: type = Thing, path: str = "/owner"
+) -> Handled:
+    entity: Entity[Any] = Entity("thing", state=state, container="things", partition_key=path, strategy=Outbox())
+    entity.handles(Told, key=lambda told: EntityKey("t-1", "me"))(handler)
+    runner = Runner(entity, entity.ref(EntityKey("t-1", "me")), Routes({"there": 1_000}))
+    envelope = Envelope("web", "m-1", "things.told", Json.of({} if data is None else data))
+    return runner(None if body is None else Json.of(body), envelope, AT)
+
+
+def test_a_handler_gets_state_message_and_context_and_its_result_is_the_new_body() -> None:
+    def handler(state: Thing, told: Told, context: Context) -> Thing:
+        context.send("there", Told("on"))
+        return Thing(told.what, state.number + 1)
+
+    handled = handle(handler, body={"id": "t-1", "owner": "me", "number": 4, "more": 1}, data={"what": [1]})
+    assert handled.body.value == {"id": "t-1", "owner": "me", "number": 5, "more": 1, "told": [1], "seen": []}
+    assert [output.destination for output in handled.outputs] == ["there"]
+    assert handled.deleted is False
+
+
+def test_deleting_leaves_id_and_key_whatever_is_returned() -> None:
+    for result in (None, Thing(), "anything"):
+
+        def handler(state: Thing, told: Told, context: Context, result: Any = result) -> Any:
+            context.delete()
+            context.send("there", Told())
+            return result
+
+        handled = handle(handler, body={"id": "t-1", "owner": "me", "number": 4})
+        assert (handled.body.value, handled.deleted) == ({"id": "t-1", "owner": "me"}, True)
+        assert len(handled.outputs) == 1
+
+
+def test_what_a_handler_raises_is_chained_and_its_message_and_entity_are_named() -> None:
+    def handler(state: Thing, told: Told, context: Context) -> Thing:
+        raise KeyError("inner")
+
+    with pytest.raises(HandlerFailed, match=r"web/m-1 on entity thing/me/t-1.*KeyError") as caught:
+        handle(handler)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_error_of_the_library_keeps_its_class_and_gets_the_names() -> None:
+    def handler(state: Thing, told: Told, context: Context) -> Thing:
+        context.send("nowhere", Told())
+        return state
+
+    with pytest.raises(UnknownDestination, match=r"web/m-1 on entity thing/me/t-1: .*'nowhere'"):
+        handle(handler)
+
+
+def test_an_error_class_of_ones_own_may_take_whatever_it_likes() -> None:
+    class OutOfStock(HandlerError):
+        def __init__(self, item: str, wanted: int) -> None:
+            super().__init__(f"{wanted} of {item}")
+
+    def handler(state: Thing, told: Told, context: Context) -> Thing:
+        raise OutOfStock("bolts", 3)
+
+    with pytest.raises(HandlerError, match="web/m-1") as caught:
+        handle(handler)
+    assert isinstance(caught.value.__cause__, OutOfStock)
+
+
+def test_no_result_is_an_error() -> None:
+    with pytest.raises(NoStateReturned, match=r"web/m-1.*context\.delete"):
+        handle(lambda state, told, context: None)
+
+
+@pytest.mark.parametrize(
+    "result", [Thing(number=float("nan")), Thing(told=object()), Thing(told="\ud800"), 5, "text", [Thing()], object()]
+)
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_a_result_that_cannot_be_a_document_fails_its_own_message(result: Any) -> None:
+    with pytest.raises(HandlerFailed, match="web/m-1 on entity thing/me/t-1"):
+        handle(lambda state, told, context: result)
+
+
+def test_a_result_that_leaves_no_room_for_the_key_fails_its_own_message() -> None:
+    with pytest.raises(HandlerFailed, match="web/m-1"):
+        handle(lambda state, told, context: Game(game=None), state=Game, path="/game/id")
+
+
+def test_a_handler_that_changes_the_key_is_told_for_which_message() -> None:
+    with pytest.raises(IdentityChanged, match=r"web/m-1 on entity thing/me/t-1: .*/game/id"):
+        handle(lambda state, told, context: Game(game={"id": "other"}), state=Game, path="/game/id")
+
+
+def test_a_document_the_handler_cannot_be_given_is_damage() -> None:
+    with pytest.raises(DamagedDocument, match="number"):
+        handle(lambda state, told, context: state, body={"number": "many"})
+
+
+def test_data_too_deep_to_read_fails_its_own_message() -> None:
+    deep = "[" * 5_000 + "]" * 5_000
+    entity: Entity[Any] = Entity("thing", state=Thing, container="things", strategy=Outbox())
+    entity.handles(Told, key=lambda told: "t-1")(lambda state, told, context: state)
+    with pytest.raises(InvalidMessage, match="web/m-1"):
+        entity.read(Envelope("web", "m-1", "things.told", Json(f'{{"what":{deep}}}')))
+
+
+def test_no_message_sees_what_a_handler_did_to_the_state_of_another() -> None:
+    def handler(state: Thing, told: Told, context: Context) -> Thing:
+        state.seen.append(1)
+        raise RuntimeError
+
+    body = {"id": "t-1", "owner": "me", "seen": [7]}
+    for _ in range(2):
+        with pytest.raises(ExactlyOnceError):
+            handle(handler, body=body)
+    assert handle(lambda state, told, context: state, body=body).body.value["seen"] == [7]

@@ -1,0 +1,71 @@
+"""Identities never change by accident: every redelivered message would be published under new ids."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactlyonce.identity import EntityRef, Origin, PartitionValue, message_key
+
+PAIRS = st.tuples(st.text(max_size=6), st.text(max_size=6)) | st.tuples(
+    st.text("%/2F5a", max_size=4), st.text("%/2F5a", max_size=4)
+)
+VALUES: st.SearchStrategy[PartitionValue] = st.text(max_size=4) | st.integers() | st.booleans()
+REFS = st.builds(EntityRef, st.text(max_size=3), st.tuples(VALUES) | st.tuples(VALUES, VALUES), st.text(max_size=3))
+RANGE = EntityRef("range", ("game-7",), "game-7")
+
+
+def test_message_keys_are_pinned() -> None:
+    assert message_key("web", "m-42") == "web/m-42"
+    assert message_key("a/b%", "c/d%2F") == "a%2Fb%25/c%2Fd%252F"
+
+
+@given(PAIRS, PAIRS)
+@settings(max_examples=300, deadline=None)
+def test_different_messages_have_different_keys(one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert (message_key(*one) == message_key(*other)) == (one == other)
+
+
+@given(PAIRS)
+@settings(max_examples=100, deadline=None)
+def test_a_key_has_one_slash(pair: tuple[str, str]) -> None:
+    assert message_key(*pair).count("/") == 1
+
+
+def test_entity_keys_are_pinned() -> None:
+    assert RANGE.key == '["range","game-7","game-7"]'
+    assert EntityRef("order", ("eu", 7, True), 'ü"').key == '["order","eu",7,true,"ü\\""]'
+
+
+@given(REFS, REFS)
+@settings(max_examples=300, deadline=None)
+def test_different_entities_have_different_keys(one: EntityRef, other: EntityRef) -> None:
+    def told(ref: EntityRef) -> tuple[object, ...]:
+        return (ref.type, tuple((type(part), part) for part in ref.partition), ref.id)
+
+    assert (one.key == other.key) == (told(one) == told(other))
+
+
+def test_sources_are_pinned() -> None:
+    assert RANGE.source == str(RANGE) == "range/game-7"
+    assert EntityRef("order", ("eu/north", 7), "o 1").source == "order/eu%2Fnorth/7/o%201"
+
+
+def test_derived_ids_are_pinned() -> None:
+    origin = Origin(RANGE, "web/m-42")
+    assert origin.output_id(0) == "e6e25af0-36ee-5689-9623-0822f17caf8a"
+    assert origin.output_id(1) == "c916673d-aa64-5e1c-99ee-ab765bf878b2"
+    assert origin.new_id(0) == "a6a66ad2-5950-5c32-a673-61a8bab131c3"
+    assert origin.random().getrandbits(64) == 3899549220598138924
+
+
+def test_derived_ids_differ_by_entity_message_purpose_and_index() -> None:
+    other_entity, other_partition = EntityRef("range", ("game-8",), "game-8"), EntityRef("range", ("x",), "game-7")
+    origins = [Origin(ref, key) for ref in (RANGE, other_entity, other_partition) for key in ("web/m-1", "web/m-2")]
+    ids = [derive(index) for origin in origins for derive in (origin.output_id, origin.new_id) for index in range(5)]
+    assert len(set(ids)) == len(ids) == 60
+
+
+def test_chance_derives_from_the_origin() -> None:
+    one, same, other = (Origin(RANGE, key).random().random() for key in ("web/m-1", "web/m-1", "web/m-2"))
+    assert one == same != other

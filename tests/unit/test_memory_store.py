@@ -1,0 +1,169 @@
+"""Trouble in the memory store: each fate of a write, views of the past, and writes that land later.
+
+What it owes every caller without trouble is the contract suite's subject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from exactlyonce.effects import (
+    BEHIND,
+    UNKNOWN,
+    Conflict,
+    DeleteStaged,
+    FindProcessed,
+    FoundStaged,
+    HasRecords,
+    Loaded,
+    LoadEntity,
+    LoadStaged,
+    Saved,
+    SaveEntity,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.frozen_json import Json
+from exactlyonce.records import ProcessedRecord, StagedOutputs
+from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.port import Busy
+from exactlyonce.stores.trouble import Fate
+from exactlyonce.testing.chance import ManualClock
+from tests.unit.playing import AT, ENTITY
+
+BODY = Json.of({"id": "a", "owner": "a"})
+RECORD = ProcessedRecord(ENTITY.key, "web/m-1", "tx-1", 1, AT, (), "d")
+STAGED = StagedOutputs(ENTITY.key, "web/m-1", "tx-1", AT, ())
+WRITES: dict[str, Callable[[MemoryStore], Any]] = {
+    "save_entity": lambda store: store.save_entity(SaveEntity(ENTITY, BODY, None)),
+    "write_processed": lambda store: store.write_processed(WriteProcessed(ENTITY, (RECORD,))),
+    "stage": lambda store: store.stage(Stage(ENTITY, (STAGED,))),
+}
+
+
+class Scripted:
+    """One fate for every write, one lag for every read."""
+
+    def __init__(self, fate: Fate = Fate.ANSWERED, lag: int = 0) -> None:
+        self.current, self.lag = fate, lag
+        self.asked: list[str] = []
+
+    def fate(self, operation: str) -> Fate:
+        self.asked.append(operation)
+        return self.current
+
+    def replica(self, newest: int) -> int:
+        return max(0, newest - self.lag)
+
+
+def troubled(fate: Fate = Fate.ANSWERED, lag: int = 0) -> tuple[MemoryStore, Scripted]:
+    trouble = Scripted(fate, lag)
+    return MemoryStore(ManualClock(AT).now, trouble), trouble
+
+
+def written(store: MemoryStore) -> int:
+    return sum(len(one.log) for one in (*store.entities.values(), *store.library.values()))
+
+
+@pytest.mark.parametrize("operation", WRITES)
+@pytest.mark.parametrize(
+    ("fate", "applied"),
+    [(Fate.LOST_BEFORE, 0), (Fate.LOST_AFTER, 1), (Fate.DELAYED, 0)],
+)
+def test_an_unanswered_write_is_unknown_whether_applied_or_not(operation: str, fate: Fate, applied: int) -> None:
+    store, trouble = troubled(fate)
+    assert WRITES[operation](store) is UNKNOWN
+    assert written(store) == applied
+    assert trouble.asked == [operation]
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_a_refused_write_is_busy_and_not_applied(operation: str) -> None:
+    store, _ = troubled(Fate.BUSY)
+    assert WRITES[operation](store) == Busy()
+    assert written(store) == 0
+
+
+@pytest.mark.parametrize(
+    ("operation", "reply"),
+    [("save_entity", Conflict("0:-1#1")), ("stage", Conflict("0:-1#1")), ("write_processed", Written("0:-1#2"))],
+)
+def test_a_write_sent_twice_meets_itself(operation: str, reply: Any) -> None:
+    store, _ = troubled(Fate.REPEATED)
+    assert WRITES[operation](store) == reply
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_a_delayed_write_lands_later_and_only_once(operation: str) -> None:
+    store, _ = troubled(Fate.DELAYED)
+    WRITES[operation](store)
+    assert store.land_delayed() == 1
+    assert written(store) == 1
+    assert store.land_delayed() == 0
+
+
+def test_a_delayed_save_lands_only_if_its_condition_still_holds() -> None:
+    store, trouble = troubled(Fate.DELAYED)
+    store.save_entity(SaveEntity(ENTITY, Json.of({"late": True}), None))
+    trouble.current = Fate.ANSWERED
+    assert isinstance(store.save_entity(SaveEntity(ENTITY, BODY, None)), Saved)
+    store.land_delayed()
+    loaded = store.load_entity(LoadEntity(ENTITY))
+    assert isinstance(loaded, Loaded)
+    assert loaded.document == BODY
+
+
+def test_deleting_staged_documents_may_be_lost_without_anybody_knowing() -> None:
+    store, trouble = troubled()
+    store.stage(Stage(ENTITY, (STAGED,)))
+    trouble.current = Fate.LOST_BEFORE
+    store.delete_staged(DeleteStaged(ENTITY, ("tx-1",)))
+    assert store.load_staged(LoadStaged(ENTITY, ("tx-1",), None)) == FoundStaged((STAGED,))
+    trouble.current = Fate.LOST_AFTER
+    store.delete_staged(DeleteStaged(ENTITY, ("tx-1",)))
+    assert store.load_staged(LoadStaged(ENTITY, ("tx-1",), None)) == FoundStaged(())
+
+
+def two_versions(lag: int) -> MemoryStore:
+    store, trouble = troubled()
+    first = store.save_entity(SaveEntity(ENTITY, Json.of({"n": 1}), None))
+    assert isinstance(first, Saved)
+    store.save_entity(SaveEntity(ENTITY, Json.of({"n": 2}), first.etag))
+    trouble.lag = lag
+    return store
+
+
+@pytest.mark.parametrize(("lag", "document"), [(0, Json.of({"n": 2})), (1, Json.of({"n": 1})), (2, None), (9, None)])
+def test_a_replica_that_lags_shows_the_past_or_nothing(lag: int, document: Json | None) -> None:
+    loaded = two_versions(lag).load_entity(LoadEntity(ENTITY))
+    assert isinstance(loaded, Loaded)
+    assert loaded.document == document
+    assert loaded.token == f"0:-1#{max(0, 2 - lag)}"
+
+
+@pytest.mark.parametrize(("token", "behind"), [(None, False), ("0:-1#1", False), ("0:-1#2", True)])
+def test_a_replica_that_has_not_reached_the_token_is_behind_and_never_absent(token: str | None, behind: bool) -> None:
+    assert (two_versions(lag=1).load_entity(LoadEntity(ENTITY, token)) is BEHIND) is behind
+
+
+def test_records_and_staged_documents_are_read_at_their_token_too() -> None:
+    store, trouble = troubled()
+    store.write_processed(WriteProcessed(ENTITY, (RECORD,)))
+    store.stage(Stage(ENTITY, (STAGED,)))
+    trouble.lag = 2
+    assert store.find_processed(FindProcessed(ENTITY, ("web/m-1",), "0:-1#1")) is BEHIND
+    assert store.load_staged(LoadStaged(ENTITY, ("tx-1",), "0:-1#1")) is BEHIND
+    assert store.has_records(HasRecords(ENTITY)) is False
+    trouble.lag = 1
+    assert store.has_records(HasRecords(ENTITY)) is True
+
+
+def test_a_save_from_a_stale_view_conflicts() -> None:
+    store = two_versions(lag=1)
+    stale = store.load_entity(LoadEntity(ENTITY))
+    assert isinstance(stale, Loaded)
+    assert store.save_entity(SaveEntity(ENTITY, BODY, stale.etag)) == Conflict("0:-1#2")

@@ -1,0 +1,107 @@
+"""Message types: registration, names on the wire, and what is said about data that does not fit."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field, model_validator
+
+from exactlyonce import ConfigurationError, InvalidMessage, message
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.messages import MessageType, decode, encode, message_type
+
+SECRET = "sEcReT-4711"
+
+
+@message("shots.fired", formerly=("shots.shot",))
+class Fired(BaseModel):
+    game: str
+    position: int = Field(default=0, alias="pos")
+
+
+@message("shots.counted")
+@dataclass
+class Counted:
+    shots: int
+
+
+@message("shots.upgraded")
+class Upgraded(BaseModel):
+    game: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old(cls, data: Any) -> Any:
+        return {"game": data["old-game"]} if "game" not in data else data
+
+
+def test_a_model_travels_under_its_registered_name() -> None:
+    assert message_type(Fired) == MessageType("shots.fired", ("shots.shot",))
+    assert encode(Counted(3)) == ("shots.counted", Json.of({"shots": 3}))
+
+
+def test_aliases_are_the_names_on_the_wire() -> None:
+    name, data = encode(Fired(game="g", pos=4))
+    assert (name, data) == ("shots.fired", Json.of({"game": "g", "pos": 4}))
+    assert decode(Fired, data, source="web", id="m-1").position == 4
+
+
+def test_a_validator_of_the_model_upgrades_old_bodies() -> None:
+    assert decode(Upgraded, Json.of({"old-game": "g"}), source="web", id="m-1").game == "g"
+
+
+@pytest.mark.parametrize("register", [lambda: message(""), lambda: message("a", formerly=("",))])
+def test_a_name_cannot_be_empty(register: Callable[[], object]) -> None:
+    with pytest.raises(ConfigurationError, match="name"):
+        register()
+
+
+@pytest.mark.parametrize("model", [int, dict, type("Plain", (), {})])
+def test_only_models_and_dataclasses_are_message_types(model: type) -> None:
+    with pytest.raises(ConfigurationError, match="pydantic model or a dataclass"):
+        message("a")(model)
+
+
+def test_a_class_that_is_not_registered_cannot_be_sent() -> None:
+    @dataclass
+    class Unregistered:
+        a: int = 0
+
+    with pytest.raises(ConfigurationError, match=r'@message\("a-name"\)'):
+        encode(Unregistered())
+    with pytest.raises(ConfigurationError):
+        encode("a string")
+
+
+def test_a_subclass_is_another_type_and_needs_a_name_of_its_own() -> None:
+    class Loud(Fired):
+        pass
+
+    with pytest.raises(ConfigurationError, match="Loud"):
+        message_type(Loud)
+    assert message_type(message("shots.loud")(Loud)).name == "shots.loud"
+    assert message_type(Fired).name == "shots.fired"
+
+
+@pytest.mark.parametrize("data", [None, SECRET, [SECRET], {"pos": SECRET, "game": {"pin": SECRET}}, {}])
+def test_data_that_does_not_fit_names_message_and_fields_but_no_values(data: Any) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        decode(Fired, Json.of(data), source="web", id="m/1")
+    assert "web/m%2F1" in str(caught.value)
+    assert "Fired" in str(caught.value)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_every_field_that_does_not_fit_is_named() -> None:
+    with pytest.raises(InvalidMessage, match=r"game: .*; pos: "):
+        decode(Fired, Json.of({"game": 5, "pos": "x"}), source="web", id="m-1")
+
+
+@pytest.mark.parametrize("data", [{}, SECRET, 7])
+def test_a_validator_that_raises_whatever_it_likes_makes_the_message_invalid(data: Any) -> None:
+    with pytest.raises(InvalidMessage, match="web/m-1"):
+        decode(Upgraded, Json.of(data), source="web", id="m-1")

@@ -1,0 +1,233 @@
+"""The shapes of everything that is stored, pinned: other versions of the library, Spark and operators read them."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactlyonce.errors import DamagedDocument
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import (
+    LEDGER,
+    Entry,
+    Ledger,
+    Output,
+    OutputRef,
+    ProcessedRecord,
+    StagedOutputs,
+    digest,
+    entity_document,
+    library_document,
+    processed_record,
+    read_entity,
+    read_processed,
+    read_staged,
+)
+
+AT = datetime(2026, 11, 21, 10, 0, 2, tzinfo=timezone.utc)
+GAME = EntityRef("range", ("game-7",), "game-7")
+OUTPUT = Output("o-1", "leader-board", Json.of({"specversion": "1.0", "id": "o-1"}), 1.5)
+OWING = Entry("web/m-43", "9a", 43, AT, (OutputRef("o-1", "leader-board"),), "d1", owed=(OUTPUT,))
+SETTLED = Entry("web/m-42", "5f", 42, AT - timedelta(seconds=2), (), "d2", staged=True, seen=1_700_000_000)
+LEDGER_43 = Ledger(43, "0:-1#913", (SETTLED, OWING), type="range")
+
+TEXT = st.text(max_size=8)
+MOMENTS = st.datetimes(min_value=datetime(1970, 1, 2), timezones=st.just(timezone.utc))  # noqa: DTZ001
+COUNTS = st.integers(0, 2**53)
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=4,
+).map(Json.of)
+OUTPUTS = st.lists(st.builds(Output, TEXT, TEXT, JSONS, st.floats(0, 1e6)), max_size=2).map(tuple)
+REFERENCES = st.lists(st.builds(OutputRef, TEXT, TEXT), max_size=2).map(tuple)
+ENTRIES = st.builds(
+    Entry,
+    message=TEXT,
+    tx=TEXT,
+    version=COUNTS,
+    at=MOMENTS,
+    outputs=REFERENCES,
+    digest=TEXT,
+    staged=st.booleans(),
+    owed=st.none() | st.just("staged") | OUTPUTS,
+    seen=st.none() | COUNTS,
+)
+LEDGERS = st.builds(
+    Ledger,
+    version=COUNTS,
+    token=st.none() | TEXT,
+    entries=st.lists(ENTRIES, max_size=3).map(tuple),
+    deleted=st.just(False),
+)
+
+
+def test_the_entity_document_is_pinned() -> None:
+    document = entity_document(Json.of({"id": "game-7", "gameId": "game-7", "target": 42}), LEDGER_43)
+    assert json.loads(document.text) == {
+        "id": "game-7",
+        "gameId": "game-7",
+        "target": 42,
+        "_ledger": {
+            "schema": 1,
+            "type": "range",
+            "version": 43,
+            "token": "0:-1#913",
+            "owing_since": "2026-11-21T10:00:02Z",
+            "deleted": False,
+            "entries": [
+                {
+                    "message": "web/m-42",
+                    "tx": "5f",
+                    "version": 42,
+                    "at": "2026-11-21T10:00:00Z",
+                    "outputs": [],
+                    "digest": "d2",
+                    "staged": True,
+                    "owed": None,
+                    "seen": 1_700_000_000,
+                },
+                {
+                    "message": "web/m-43",
+                    "tx": "9a",
+                    "version": 43,
+                    "at": "2026-11-21T10:00:02Z",
+                    "outputs": [{"id": "o-1", "destination": "leader-board"}],
+                    "digest": "d1",
+                    "staged": False,
+                    "owed": [
+                        {
+                            "id": "o-1",
+                            "destination": "leader-board",
+                            "envelope": {"specversion": "1.0", "id": "o-1"},
+                            "delay": 1.5,
+                        }
+                    ],
+                    "seen": None,
+                },
+            ],
+        },
+    }
+    assert list(document.value)[-1] == LEDGER
+
+
+def test_the_processed_record_is_pinned() -> None:
+    assert library_document(processed_record(GAME, OWING)) == {
+        "kind": "processed",
+        "schema": 1,
+        "entity": '["range","game-7","game-7"]',
+        "message": "web/m-43",
+        "tx": "9a",
+        "version": 43,
+        "at": "2026-11-21T10:00:02Z",
+        "outputs": [{"id": "o-1", "destination": "leader-board"}],
+        "digest": "d1",
+    }
+
+
+def test_the_staged_document_is_pinned() -> None:
+    envelope = {"specversion": "1.0", "id": "o-1"}
+    assert library_document(StagedOutputs(GAME.key, "web/m-43", "9a", AT, (OUTPUT,))) == {
+        "kind": "staged",
+        "schema": 1,
+        "entity": '["range","game-7","game-7"]',
+        "message": "web/m-43",
+        "tx": "9a",
+        "at": "2026-11-21T10:00:02Z",
+        "outputs": [{"id": "o-1", "destination": "leader-board", "envelope": envelope, "delay": 1.5}],
+    }
+
+
+def test_the_digest_is_pinned_and_covers_destination_delay_content_and_order() -> None:
+    assert digest(()) == "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
+    others = [
+        Output("other id", OUTPUT.destination, OUTPUT.envelope, OUTPUT.delay),
+        Output("o-1", "elsewhere", OUTPUT.envelope, OUTPUT.delay),
+        Output("o-1", OUTPUT.destination, OUTPUT.envelope, 2.5),
+        Output("o-1", OUTPUT.destination, Json.of({}), OUTPUT.delay),
+    ]
+    assert [digest((one,)) == digest((OUTPUT,)) for one in others] == [True, False, False, False]
+    assert digest((OUTPUT, others[1])) != digest((others[1], OUTPUT))
+
+
+@given(JSONS.filter(lambda frozen: isinstance(frozen.value, dict)), LEDGERS)
+@settings(max_examples=150, deadline=None)
+def test_an_entity_document_is_read_back_the_same(body: Json, ledger: Ledger) -> None:
+    properties: dict[str, Any] = {name: value for name, value in body.value.items() if name != LEDGER}
+    view = read_entity(GAME, entity_document(Json.of(properties), ledger))
+    assert (view.body, view.ledger) == (Json.of(properties), ledger)
+    assert hash(view.ledger) == hash(ledger)
+
+
+@given(st.builds(ProcessedRecord, TEXT, TEXT, TEXT, COUNTS, MOMENTS, REFERENCES, TEXT))
+@settings(max_examples=100, deadline=None)
+def test_a_processed_record_is_read_back_the_same(record: ProcessedRecord) -> None:
+    assert read_processed(json.loads(json.dumps(library_document(record)))) == record
+
+
+@given(st.builds(StagedOutputs, TEXT, TEXT, TEXT, MOMENTS, OUTPUTS))
+@settings(max_examples=100, deadline=None)
+def test_a_staged_document_is_read_back_the_same(staged: StagedOutputs) -> None:
+    assert read_staged(json.loads(json.dumps(library_document(staged)))) == staged
+
+
+IDS = st.uuids().map(str)
+DELAYS = st.integers(0, 7 * 86_400).map(float)
+
+
+@given(st.lists(st.builds(Output, IDS, st.sampled_from(["a", "é-" * 30]), JSONS, DELAYS), max_size=3).map(tuple))
+@settings(max_examples=100, deadline=None)
+def test_the_size_of_outputs_covers_what_they_take_in_a_document(outputs: tuple[Output, ...]) -> None:
+    def size(held: tuple[Output, ...]) -> int:
+        return Json.of(library_document(StagedOutputs(GAME.key, "web/m-43", "9a", AT, held))).size
+
+    assert size(outputs) - size(()) <= sum(output.size for output in outputs)
+
+
+def test_the_body_of_an_entity_passes_through_untouched() -> None:
+    body = Json.of({"z": [1.0, {"y": None}], "id": "game-7", "a": "ü"})
+    assert read_entity(GAME, entity_document(body, Ledger())).body == body
+
+
+def test_an_absent_entity_has_an_empty_ledger_and_a_foreign_document_none() -> None:
+    assert read_entity(GAME, None).ledger == Ledger()
+    foreign = read_entity(GAME, Json.of({"id": "game-7"}))
+    assert (foreign.body, foreign.ledger) == (Json.of({"id": "game-7"}), None)
+
+
+def test_a_document_belongs_to_entities_of_one_type() -> None:
+    document = entity_document(Json.of({"id": "game-7"}), LEDGER_43)
+    with pytest.raises(DamagedDocument, match="of type 'range'"):
+        read_entity(EntityRef("board", ("game-7",), "game-7"), document)
+
+
+def test_a_tombstone_has_a_ledger_and_no_body() -> None:
+    view = read_entity(GAME, entity_document(Json.of({"id": "game-7"}), Ledger(3, None, (SETTLED,), deleted=True)))
+    assert view.body is None
+    assert view.ledger is not None
+    assert view.ledger.entries == (SETTLED,)
+
+
+def test_owing_since_is_the_time_of_the_oldest_entry_that_owes() -> None:
+    later = Entry("web/m-44", "9b", 44, AT + timedelta(hours=1), (), "", owed="staged")
+    assert Ledger(44, None, (SETTLED, OWING, later)).owing_since == AT
+    assert Ledger(42, None, (SETTLED,)).owing_since is None
+    assert Ledger(44, None, (SETTLED, OWING, later)).owing == {"9a", "9b"}
+
+
+def test_marking_touches_only_the_transactions_named() -> None:
+    marked = LEDGER_43.with_published({"9a", "unknown"})
+    assert [entry.owed for entry in marked.entries] == [None, None]
+    assert LEDGER_43.with_published({"5f"}) == LEDGER_43
+    assert (marked.version, marked.token) == (43, "0:-1#913")
+
+
+def test_entries_have_left_when_there_were_more_messages_than_there_are_entries() -> None:
+    assert LEDGER_43.entries_left
+    assert not Ledger(2, None, (SETTLED, OWING)).entries_left

@@ -1,0 +1,149 @@
+"""The retry policy: what is repeated, for how long, and what is said at the end of patience."""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactlyonce import LedgerRemoved, TryAgainLater
+from exactlyonce.drivers.retrying import Backoff, Pause, Retrying
+from exactlyonce.effects import BEHIND, UNKNOWN, Effect, FindProcessed, Found, LoadEntity, Step, Together
+from exactlyonce.handling.attempts import Again, Finished, Memory
+from exactlyonce.stores.port import Busy
+from tests.unit.playing import ENTITY
+
+LOAD = LoadEntity(ENTITY)
+FIND = FindProcessed(ENTITY, ("web/m-1",))
+
+
+def retrying(tries: int = 4, **more: float) -> Retrying:
+    return Retrying(Backoff(tries=tries, **more), Random(1))
+
+
+def drive(step: Step[Any], replies: list[Any]) -> tuple[list[Effect[Any]], Any]:
+    """Answer requests in turn and pauses at once."""
+    asked: list[Effect[Any]] = []
+    reply: Any = None
+    waiting = list(replies)
+    while True:
+        try:
+            effect = step.send(reply)
+        except StopIteration as finished:
+            assert waiting == []
+            return asked, finished.value
+        asked.append(effect)
+        reply = None if isinstance(effect, Pause) else waiting.pop(0)
+
+
+def once(effect: Effect[Any]) -> Step[Any]:
+    reply = yield from effect
+    return reply
+
+
+@given(st.integers(0, 2**32), st.floats(0.001, 1), st.floats(1, 10), st.integers(1, 12))
+@settings(max_examples=100, deadline=None)
+def test_delays_stay_between_base_and_cap_and_are_one_fewer_than_tries(
+    seed: int, base: float, cap: float, tries: int
+) -> None:
+    delays = list(Backoff(base, cap, tries).delays(Random(seed)))
+    assert len(delays) == tries - 1
+    assert all(min(base, cap) <= delay <= cap for delay in delays)
+    assert delays == list(Backoff(base, cap, tries).delays(Random(seed)))
+
+
+def test_delays_grow_on_average() -> None:
+    many = [list(Backoff(0.02, 100.0, 6).delays(Random(seed))) for seed in range(300)]
+    means = [sum(column) / len(many) for column in zip(*many, strict=True)]
+    assert means == sorted(means)
+    assert means[-1] > 3 * means[0]
+
+
+@pytest.mark.parametrize("refusal", [Busy(), BEHIND])
+def test_a_request_is_repeated_while_it_is_refused(refusal: Any) -> None:
+    asked, result = drive(retrying().insist(once(LOAD)), [refusal, refusal, "answer"])
+    assert result == "answer"
+    assert [type(effect) for effect in asked] == [LoadEntity, Pause, LoadEntity, Pause, LoadEntity]
+
+
+@pytest.mark.parametrize("reply", [UNKNOWN, None, True, "answer"])
+def test_any_other_reply_is_handed_over_as_it_is(reply: Any) -> None:
+    asked, result = drive(retrying().insist(once(LOAD)), [reply])
+    assert (asked, result) == ([LOAD], reply)
+
+
+@pytest.mark.parametrize(("refusal", "handed_over"), [(Busy(), UNKNOWN), (BEHIND, BEHIND)])
+def test_patience_ends_after_as_many_tries_as_the_policy_has(refusal: Any, handed_over: Any) -> None:
+    asked, result = drive(retrying(tries=3).insist(once(LOAD)), [refusal] * 3)
+    assert result is handed_over
+    assert asked.count(LOAD) == 3
+
+
+def test_a_policy_of_one_try_never_repeats() -> None:
+    assert drive(retrying(tries=1).insist(once(LOAD)), [Busy()]) == ([LOAD], UNKNOWN)
+
+
+def test_the_store_may_ask_for_a_longer_wait_but_not_for_a_shorter_one() -> None:
+    for wanted, least in ((7.5, 7.5), (0.0, 0.02)):
+        asked, _ = drive(retrying().insist(once(LOAD)), [Busy(wanted), "answer"])
+        (pause,) = (effect for effect in asked if isinstance(effect, Pause))
+        assert least <= pause.seconds <= 7.5
+
+
+def test_of_two_requests_side_by_side_only_the_refused_one_is_repeated() -> None:
+    found = Found(frozenset(), None)
+    both = Together(LOAD, FIND)
+    asked, result = drive(retrying().insist(once(both)), [("loaded", BEHIND), found])
+    assert result == ("loaded", found)
+    assert [effect for effect in asked if not isinstance(effect, Pause)] == [both, FIND]
+    asked, result = drive(retrying().insist(once(both)), [(Busy(), found), "loaded"])
+    assert result == ("loaded", found)
+    assert [effect for effect in asked if not isinstance(effect, Pause)] == [both, LOAD]
+
+
+class Attempts:
+    """Attempts with given outcomes; keeps the memory each was given."""
+
+    def __init__(self, *outcomes: Finished | Again) -> None:
+        self.outcomes = list(outcomes)
+        self.memories: list[Memory] = []
+
+    def __call__(self, memory: Memory) -> Step[Finished | Again]:
+        self.memories.append(memory)
+        yield from LOAD
+        return self.outcomes.pop(0)
+
+
+def test_attempts_are_made_until_one_finishes_each_with_the_memory_of_the_one_before() -> None:
+    first, second = Memory(entity_token="1"), Memory(entity_token="2")
+    attempts = Attempts(Again(first, "a"), Again(second, "b"), Finished(Memory()))
+    asked, result = drive(retrying().process(ENTITY, attempts, Memory()), ["x"] * 3)
+    assert result == Finished(Memory())
+    assert attempts.memories == [Memory(), first, second]
+    assert [type(effect) for effect in asked] == [LoadEntity, Pause, LoadEntity, Pause, LoadEntity]
+
+
+def test_when_no_attempt_finishes_the_error_names_entity_and_reason() -> None:
+    attempts = Attempts(*(Again(Memory(), f"of reason {number}") for number in range(3)))
+    with pytest.raises(TryAgainLater, match=r"account/a.*3 attempts.*because of reason 2"):
+        drive(retrying(tries=3).process(ENTITY, attempts, Memory()), ["x"] * 3)
+
+
+def test_starting_over_is_logged_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "exactlyonce")
+    drive(retrying().process(ENTITY, Attempts(Again(Memory(), "of this"), Finished(Memory())), Memory()), ["x"] * 2)
+    assert "account/a" in caplog.text
+    assert "because of this" in caplog.text
+
+
+def test_what_a_strategy_raises_comes_out_at_once() -> None:
+    def refusing(_: Memory) -> Step[Finished | Again]:
+        yield from LOAD
+        raise LedgerRemoved("gone")
+
+    with pytest.raises(LedgerRemoved):
+        drive(retrying().process(ENTITY, refusing, Memory()), ["x"])

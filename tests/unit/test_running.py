@@ -1,0 +1,90 @@
+"""`exactlyonce.testing.run`: business code tried without a store."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from exactlyonce import ConfigurationError, Context, NoStateReturned
+from exactlyonce.testing import Sent, run
+from handlers.leader_board import Score, count_hit, count_miss
+from handlers.messages import FireAt, Hit, Missed
+from handlers.shooting_range import Range, fire_at
+from tests.samples import Account, Deposit
+
+
+def sending(state: Account, given: Deposit, context: Context) -> Account:
+    context.send("anywhere", Deposit("b"), delay=timedelta(seconds=5))
+    context.announce(Deposit("c"))
+    return Account(state.total + given.amount)
+
+
+def test_it_returns_the_new_state_and_what_was_sent() -> None:
+    ran = run(sending, Account(1), Deposit("a", 2))
+    assert ran.state == Account(3)
+    assert ran.sent == (Sent("anywhere", Deposit("b"), timedelta(seconds=5)), Sent(None, Deposit("c")))
+    assert ran.messages == (Deposit("b"), Deposit("c"))
+    assert ran.deleted is False
+
+
+def test_the_same_arguments_give_the_same_result() -> None:
+    def chancy(state: Account, given: Deposit, context: Context) -> Account:
+        return Account(note=f"{context.new_id()} {context.random.random()} {context.now}")
+
+    first, again = (run(chancy, Account(), Deposit("a")) for _ in range(2))
+    assert first == again
+    for other in ({"message_id": "m-2"}, {"source": "app"}, {"now": datetime(2027, 1, 1, tzinfo=timezone.utc)}):
+        assert run(chancy, Account(), Deposit("a"), **other) != first
+
+
+def test_no_result_is_an_error_unless_the_entity_was_deleted() -> None:
+    def forgetful(state: Account, given: Deposit, context: Context) -> Any:
+        return None
+
+    def deleting(state: Account, given: Deposit, context: Context) -> Any:
+        context.delete()
+
+    with pytest.raises(NoStateReturned):
+        run(forgetful, Account(), Deposit("a"))
+    assert run(deleting, Account(), Deposit("a")).deleted is True
+
+
+def test_what_a_handler_raises_comes_out_as_it_is() -> None:
+    def failing(state: Account, given: Deposit, context: Context) -> Account:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        run(failing, Account(), Deposit("a"))
+
+
+def test_a_message_that_is_not_registered_is_refused_as_it_would_be_later() -> None:
+    def sending_state(state: Account, given: Deposit, context: Context) -> Account:
+        context.send("anywhere", state)
+        return state
+
+    with pytest.raises(ConfigurationError):
+        run(sending_state, Account(), Deposit("a"))
+
+
+def test_a_shot_at_the_target_hits_and_any_other_misses() -> None:
+    for position, kind in ((4, Hit), (5, Missed)):
+        ran = run(fire_at, Range(target=4), FireAt(game_id="g", position=position))
+        (event,) = ran.messages
+        assert isinstance(event, kind)
+        assert event.game_id == "g"
+        assert ran.state.attempts == 1
+
+
+def test_the_target_moves_after_five_shots() -> None:
+    ran = run(fire_at, Range(target=4, attempts=4), FireAt(game_id="g", position=1))
+    assert ran.state.attempts == 0
+
+
+def test_the_board_counts_what_the_range_announces() -> None:
+    score = Score()
+    for position, count in ((4, count_hit), (5, count_miss), (4, count_hit)):
+        (event,) = run(fire_at, Range(target=4), FireAt(game_id="g", position=position)).messages
+        score = run(count, score, event).state
+    assert (score.hits, score.misses) == (2, 1)

@@ -1,0 +1,58 @@
+"""Tokens compare only within one range id and version; wherever in doubt, the answer is no."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactlyonce.session_tokens import at_or_after
+
+
+@pytest.mark.parametrize(
+    ("token", "needed"),
+    [
+        (None, None),
+        ("0:-1#5", None),
+        ("unreadable", None),
+        ("0:-1#5", "0:-1#5"),
+        ("0:-1#10", "0:-1#9"),
+        ("0:-1#10#1=3#2=8", "0:-1#9#1=400"),
+        ("12:3#7", "12:3#0"),
+    ],
+)
+def test_a_view_is_late_enough(token: str | None, needed: str | None) -> None:
+    assert at_or_after(token, needed) is True
+
+
+@pytest.mark.parametrize(
+    ("token", "needed"),
+    [
+        (None, "0:-1#5"),
+        ("0:-1#4", "0:-1#5"),
+        ("0:-1#9", "0:-1#10"),
+        ("1:-1#9", "0:-1#5"),
+        ("0:0#9", "0:-1#5"),
+        ("0:-1#9,1:-1#3", "0:-1#5"),
+        ("0:9", "0:5"),
+        ("0:-1#", "0:-1#5"),
+        ("0:-1#9", "0:-1#"),
+        ("0:-1#-9", "0:-1#-10"),
+        ("", "0:-1#5"),
+        ("0:-1#x", "0:-1#x"),
+    ],
+)
+def test_a_view_may_be_too_early(token: str | None, needed: str | None) -> None:
+    assert at_or_after(token, needed) is False
+
+
+@given(st.text(max_size=8), st.text(max_size=8))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_compared_without_an_error(token: str, needed: str) -> None:
+    assert at_or_after(token, needed) in (True, False)
+
+
+@given(st.integers(0, 2**63), st.integers(0, 2**63))
+@settings(max_examples=100, deadline=None)
+def test_within_one_partition_the_order_is_that_of_the_positions(one: int, other: int) -> None:
+    assert at_or_after(f"0:-1#{one}", f"0:-1#{other}") == (one >= other)

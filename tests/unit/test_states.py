@@ -1,0 +1,170 @@
+"""Between entity document and state model: what the library adds, keeps and refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from exactlyonce import ConfigurationError, DamagedDocument, IdentityChanged
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.states import RESERVED, StateShape
+from exactlyonce.identity import EntityRef
+
+GAME = EntityRef("range", ("game-7",), "game-7")
+
+
+class Range(BaseModel):
+    target: int = 3
+    shots: list[int] = []
+
+
+@dataclass
+class RangeAsDataclass:
+    target: int = 3
+    shots: list[int] = field(default_factory=list)
+
+
+class Exact(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    target: int = 3
+
+
+class Aliased(BaseModel):
+    game_id: str = Field(default="", alias="gameId")
+    hits: int = Field(default=0, alias="hitCount")
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    title: str = ""
+
+
+def shape(state: type, *paths: str) -> StateShape:
+    return StateShape(state, paths or ("/gameId",))
+
+
+@pytest.mark.parametrize("model", [Range, RangeAsDataclass])
+def test_models_and_dataclasses_make_the_same_documents(model: type) -> None:
+    range = shape(model)
+    state = range.start(GAME)
+    assert (state.target, state.shots) == (3, [])
+    state.shots.append(5)
+    body = range.write(GAME, state, None)
+    assert body.text == '{"id":"game-7","gameId":"game-7","target":3,"shots":[5]}'
+    assert range.read(GAME, body) == state
+
+
+def test_each_reading_gives_a_state_of_its_own() -> None:
+    range, body = shape(Range), Json.of({"shots": [1]})
+    range.read(GAME, body).shots.append(2)
+    assert range.read(GAME, body).shots == [1]
+    range.start(GAME).shots.append(2)
+    assert range.start(GAME).shots == []
+
+
+def test_properties_the_model_does_not_know_survive() -> None:
+    before = Json.of({"id": "game-7", "gameId": "game-7", "target": 1, "colour": {"deep": [1]}})
+    body = shape(Range).write(GAME, Range(target=2), before)
+    assert body.value == {"id": "game-7", "gameId": "game-7", "target": 2, "colour": {"deep": [1]}, "shots": []}
+
+
+def test_a_model_that_forbids_extras_does_not_see_id_and_key() -> None:
+    exact = shape(Exact)
+    body = exact.write(GAME, Exact(target=9), None)
+    assert exact.read(GAME, body) == Exact(target=9)
+    with pytest.raises(DamagedDocument, match="colour"):
+        exact.read(GAME, Json.of({**body.value, "colour": "red"}))
+
+
+def test_a_model_that_declares_the_key_under_an_alias_is_given_it() -> None:
+    aliased = shape(Aliased)
+    state = aliased.start(GAME)
+    assert state.game_id == "game-7"
+    assert aliased.write(GAME, state, None).value["gameId"] == "game-7"
+
+
+def test_a_nested_key_path_shares_its_property_with_the_users_own() -> None:
+    nested = shape(Range, "/game/id")
+    assert nested.tombstone(GAME).value == {"id": "game-7", "game": {"id": "game-7"}}
+    before = Json.of({"id": "game-7", "game": {"id": "game-7", "title": "t"}})
+    assert nested.write(GAME, Range(), before).value["game"] == {"id": "game-7", "title": "t"}
+
+
+def test_a_hierarchical_key_writes_every_path() -> None:
+    ref = EntityRef("range", ("eu", 2026), "game-7")
+    assert shape(Range, "/region", "/year").tombstone(ref).value == {"id": "game-7", "region": "eu", "year": 2026}
+
+
+class Keyed(BaseModel):
+    id: str = ""
+    gameId: str = ""  # noqa: N815
+
+
+def test_a_handler_may_hold_id_and_key_but_not_change_them() -> None:
+    keyed = shape(Keyed)
+    state = keyed.start(GAME)
+    assert (state.id, state.gameId) == ("game-7", "game-7")
+    assert keyed.write(GAME, state, None).value == {"id": "game-7", "gameId": "game-7"}
+    for changed in ({"id": "other"}, {"gameId": "other"}):
+        with pytest.raises(IdentityChanged, match=f"/{next(iter(changed))} of entity range/game-7"):
+            keyed.write(GAME, state.model_copy(update=changed), None)
+
+
+def test_a_document_that_does_not_fit_is_named_without_its_values() -> None:
+    with pytest.raises(DamagedDocument, match=r"range/game-7.*Range: target: .*; shots\.0: ") as caught:
+        shape(Range).read(GAME, Json.of({"target": "sEcReT", "shots": ["sEcReT"]}))
+    assert "sEcReT" not in str(caught.value)
+
+
+class Upgrading(BaseModel):
+    target: int = 3
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old(cls, properties: Any) -> Any:
+        return {"target": properties["aim"]} if "colour" in properties else properties
+
+
+def test_a_validator_of_the_model_may_raise_whatever_it_likes() -> None:
+    with pytest.raises(DamagedDocument, match=r"range/game-7.*Upgrading.*KeyError"):
+        shape(Upgrading).read(GAME, Json.of({"colour": "red"}))
+
+
+def test_a_field_without_a_default_is_refused_at_registration() -> None:
+    @dataclass
+    class Unstartable:
+        target: int
+
+    for model in (Unstartable, create_model("Unstartable", target=(int, ...))):
+        with pytest.raises(ConfigurationError, match=r"target.*default"):
+            shape(model)
+
+
+def test_the_key_itself_needs_no_default() -> None:
+    model = create_model("Numbered", year=(int, ...))
+    assert shape(model, "/year").start(EntityRef("range", (2026,), "game-7")).year == 2026
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_reserved_properties_cannot_be_used(name: str) -> None:
+    pydantic = create_model("Reserving", mine=(int, Field(default=0, alias=name)))
+    with pytest.raises(ConfigurationError, match=f"reserved property '{name}'"):
+        shape(pydantic)
+
+
+@pytest.mark.parametrize("model", [int, dict, list[int], str])
+def test_a_state_is_a_model_or_a_dataclass(model: Any) -> None:
+    with pytest.raises((ConfigurationError, TypeError)):
+        shape(model)
+
+
+def test_a_model_that_does_not_take_its_key_is_told() -> None:
+    model = create_model("Numbered", year=(int, 0))
+    with pytest.raises(ConfigurationError, match=r"Numbered.*range.*year"):
+        shape(model, "/year").start(EntityRef("range", ("many",), "game-7"))
+    nested = create_model("Nested", game=(Inner, Inner()))
+    with pytest.raises(ConfigurationError, match=r"game\.id"):
+        shape(nested, "/game/id").start(GAME)
