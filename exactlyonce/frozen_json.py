@@ -52,8 +52,17 @@ class Json:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
-        """Let a Json stand for "any JSON" in the records that pydantic reads and writes."""
-        return core_schema.no_info_plain_validator_function(
-            lambda value: value if isinstance(value, Json) else Json.of(value),
-            serialization=core_schema.plain_serializer_function_ser_schema(lambda frozen: frozen.value),
+        """In records it is a string that holds JSON: the store keeps its text to the letter.
+
+        As JSON inside a document it would come back with other numbers: the service knows doubles only.
+        """
+        return core_schema.no_info_after_validator_function(
+            cls._checked,
+            core_schema.str_schema(strict=True),
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda frozen: frozen.text),
         )
+
+    @classmethod
+    def _checked(cls, text: str) -> Json:
+        json.loads(text)
+        return cls(text)

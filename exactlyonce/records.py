@@ -38,7 +38,7 @@ class Output:
     Attributes:
         id: derived from the entity, the message that caused it, and its place among that message's outputs.
         destination: logical name of where it goes.
-        envelope: the CloudEvents envelope, as it will be on the wire.
+        envelope: the CloudEvents envelope, as it will be on the wire, to the letter; a string in documents.
         delay: seconds that it stays invisible after it was published.
     """
 
@@ -50,7 +50,7 @@ class Output:
     @property
     def size(self) -> int:
         """Bytes it takes in a document: the envelope, and what stands around it."""
-        return self.envelope.size + len(self.id) + len(self.destination.encode()) + _OUTPUT_FRAME_BYTES
+        return Json.of(self.envelope.text).size + len(self.id) + len(self.destination.encode()) + _OUTPUT_FRAME_BYTES
 
 
 @with_config(_EXACT)

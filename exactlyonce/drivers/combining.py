@@ -91,6 +91,7 @@ class Combiner:
         for lane in self._lanes.values():
             for _, done in lane.waiting:
                 done.cancel()
+        self._lanes.clear()
 
     async def _serve(self, lane: _Lane) -> None:
         """Process groups until none waits and nothing is left to mark; then the lane is gone."""
@@ -98,7 +99,7 @@ class Combiner:
             while lane.waiting or (lane.memory.published and await self._woken(lane)):
                 await self._process_group(lane)
         finally:
-            del self._lanes[lane.assignment.entity.key]
+            self._lanes.pop(lane.assignment.entity.key, None)
             for _, done in lane.waiting:
                 done.cancel()  # Only an attempt that was cancelled leaves anybody behind.
         if lane.memory.published:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from exactlyonce.effects import PUBLISHED, UNKNOWN, Publish
 from exactlyonce.records import Output
 from exactlyonce.transports.port import AsyncTransport, SendReply
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ class Publisher:
         by_destination: dict[str, list[Output]] = defaultdict(list)
         for output in effect.outputs:
             by_destination[output.destination].append(output)
-        if not by_destination.keys() <= self._addresses.keys():
+        if lost := by_destination.keys() - self._addresses.keys():
+            # Their entity waits for it: dropping what is owed would lose it.
+            _log.error("outputs are owed to %s, which is no destination of this application any more", min(lost))
             return UNKNOWN
         sends = (self._send(self._addresses[name], outputs) for name, outputs in by_destination.items())
         replies = await asyncio.gather(*sends)

@@ -44,8 +44,7 @@ class Routes:
         """Routes to these destinations, each of which has a limit."""
         subscribers: dict[str, tuple[str, ...]] = {}
         for destination in destinations:
-            for model in destination.receives:
-                name = message_type(model).name
+            for name in dict.fromkeys(message_type(model).name for model in destination.receives):
                 subscribers[name] = (*subscribers.get(name, ()), destination.name)
         return cls(dict(limits), subscribers, max_delay)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
+from exactlyonce.errors import ExactlyOnceError, HandlerFailed, IdentityChanged, NoStateReturned
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Handled, key_of
 from exactlyonce.handling.context import Context
@@ -56,13 +56,15 @@ class Runner:
                 "The handler returned None. Return the new state, or call context.delete() to delete the entity."
             )
         try:
-            return Handled(shape.write(self.entity, result, body), context.outputs)
-        except ExactlyOnceError:
+            written = shape.write(self.entity, result, body)
+            shape.read(self.entity, written)  # What could not be read again would stop the entity for good.
+            return Handled(written, context.outputs)
+        except IdentityChanged:
             raise
         except Exception as error:
             raise HandlerFailed(
                 f"What the handler returned, a {type(result).__name__}, cannot be stored ({type(error).__name__}). Return an "
-                "instance of the state model that holds only what JSON has."
+                "instance of the state model whose values fit it and are what JSON has."
             ) from error
 
 

@@ -164,3 +164,18 @@ def test_no_message_sees_what_a_handler_did_to_the_state_of_another() -> None:
         with pytest.raises(ExactlyOnceError):
             handle(handler, body=body)
     assert handle(lambda state, told, context: state, body=body).body.value["seen"] == [7]
+
+
+def test_a_result_that_could_not_be_read_again_is_refused() -> None:
+    class Counter(BaseModel):
+        count: int = 0
+
+    entity = Entity("counter", state=Counter, container="counters", strategy=Outbox())
+
+    @entity.handles(Told, key=lambda told: "c")
+    def count(state: Counter, told: Told, context: Context) -> Counter:
+        return state.model_copy(update={"count": "many"})  # Copies are not validated by pydantic.
+
+    envelope = Envelope("web", "m-1", "things.told", Json.of({}))
+    with pytest.raises(HandlerFailed, match="web/m-1 on entity counter/c: What the handler returned"):
+        Runner(entity, entity.ref("c"), Routes())(None, envelope, AT)

@@ -153,12 +153,12 @@ def test_staged_outputs_that_cannot_be_read_are_not_taken_as_published(reply: No
 
 
 def test_leaving_publishes_inline_and_staged_outputs_before_their_records_are_written() -> None:
-    script, mixed = Script(), Outbox(window=2, inline_limit=400)
+    script, mixed = Script(), Outbox(window=2, inline_limit=600)
     script.play(attempt(mixed, deposit("m-1")))
-    large = script.play(attempt(mixed, deposit("m-2", padding="x" * 400)))
+    large = script.play(attempt(mixed, deposit("m-2", padding="x" * 600)))
     documents: tuple[StagedOutputs, ...] = large.only(Stage).documents
     played = script.play(attempt(mixed, deposit("m-3")), {LoadStaged: FoundStaged(documents)})
     assert played.kinds[2:5] == [LoadStaged, Publish, WriteProcessed]
     causes = [output.envelope.value["data"]["padding"] for output in played.all(Publish)[0].outputs]
-    assert causes == ["", "x" * 400]
+    assert causes == ["", "x" * 600]
     assert played.kinds.index(WriteProcessed) < played.kinds.index(SaveEntity)

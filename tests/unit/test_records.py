@@ -105,7 +105,7 @@ def test_the_entity_document_is_pinned() -> None:
                         {
                             "id": "o-1",
                             "destination": "leader-board",
-                            "envelope": {"specversion": "1.0", "id": "o-1"},
+                            "envelope": '{"specversion":"1.0","id":"o-1"}',
                             "delay": 1.5,
                         }
                     ],
@@ -132,7 +132,7 @@ def test_the_processed_record_is_pinned() -> None:
 
 
 def test_the_staged_document_is_pinned() -> None:
-    envelope = {"specversion": "1.0", "id": "o-1"}
+    envelope = '{"specversion":"1.0","id":"o-1"}'
     assert library_document(StagedOutputs(GAME.key, "web/m-43", "9a", AT, (OUTPUT,))) == {
         "kind": "staged",
         "schema": 1,
