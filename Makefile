@@ -11,7 +11,7 @@ FAULTS ?= on
 STRATEGY ?= outbox
 SEED ?= 1
 
-.PHONY: help demo test check pytest test-azure clean lock
+.PHONY: help demo test check pytest model test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -30,6 +30,9 @@ check: .make/python  ## formatting, lint, types, import rules
 pytest: .make/python .make/node
 	$(PYTHON) -m coverage run -m pytest
 	$(PYTHON) -m coverage report
+
+model: .make/python  ## explore the large scenarios of the model checker too (half an hour)
+	$(PYTHON) -m devtools.modelcheck --large --limit 3000000
 
 test-azure: .make/python  ## the store's contract suite on a real account: COSMOS__accountEndpoint COSMOS__database
 	EXACTLYONCE_TEST_AZURE=1 $(PYTHON) -m pytest tests/contract/test_cosmos_store.py
