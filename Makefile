@@ -11,7 +11,7 @@ FAULTS ?= on
 STRATEGY ?= outbox
 SEED ?= 1
 
-.PHONY: help demo test check pytest model test-azure clean lock
+.PHONY: help demo test check pytest model test-pythons test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -34,6 +34,14 @@ pytest: .make/python .make/node
 model: .make/python  ## explore the large scenarios of the model checker too (half an hour)
 	$(PYTHON) -m devtools.modelcheck --large --limit 3000000
 
+test-pythons: .make/node  ## the library's tests on every Python from 3.10 to 3.13 that is there
+	@set -e; for version in 3.10 3.11 3.12 3.13; do \
+		command -v python$$version >/dev/null && python$$version -c '' 2>/dev/null || { echo "Python $$version is not there."; continue; }; \
+		python$$version -m venv --clear .make/venv-$$version; \
+		.make/venv-$$version/bin/pip install --quiet --disable-pip-version-check --require-hashes -r locks/test.txt; \
+		.make/venv-$$version/bin/python -m pytest -q -p no:cacheprovider tests/unit tests/stateful tests/contract; \
+	done
+
 test-azure: .make/python  ## the store's contract suite on a real account: COSMOS__accountEndpoint COSMOS__database
 	EXACTLYONCE_TEST_AZURE=1 $(PYTHON) -m pytest tests/contract/test_cosmos_store.py
 
@@ -42,6 +50,7 @@ clean:  ## remove what the commands made
 
 lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv)
 	uv pip compile pyproject.toml --extra azure --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o requirements.txt
+	uv pip compile pyproject.toml --extra azure --group test --group devtools --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o locks/test.txt
 	uv pip compile pyproject.toml --extra azure --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
 
 .make/python: locks/dev.txt

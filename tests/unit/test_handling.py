@@ -147,7 +147,7 @@ def test_a_document_the_handler_cannot_be_given_is_damage() -> None:
 
 
 def test_data_too_deep_to_read_fails_its_own_message() -> None:
-    deep = "[" * 5_000 + "]" * 5_000
+    deep = "[" * 200_000 + "]" * 200_000
     entity: Entity[Any] = Entity("thing", state=Thing, container="things", strategy=Outbox())
     entity.handles(Told, key=lambda told: "t-1")(lambda state, told, context: state)
     with pytest.raises(InvalidMessage, match="web/m-1"):
