@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from devtools.modelcheck.catalogue import LARGE, SMALL
-from devtools.modelcheck.explorer import Report, explore
 from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.search import Report, explore
 
 
 def main() -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.modelcheck.explorer import explore
 from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.search import explore
 from devtools.modelcheck.twins import Change, broken_outbox
 from tests.model.broken_strategies import TWINS, Twin
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from devtools.modelcheck.catalogue import SMALL
-from devtools.modelcheck.explorer import explore
 from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.search import explore
 
 STATES = {
     "duplicates, crash, lost and repeated writes": 123_026,
