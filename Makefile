@@ -28,8 +28,9 @@ check: .make/python  ## formatting, lint, types, import rules
 	.venv/bin/lint-imports
 
 pytest: .make/python .make/node
-	$(PYTHON) -m coverage run -m pytest
+	$(PYTHON) -m coverage run -m pytest --ignore tests/model
 	$(PYTHON) -m coverage report
+	$(PYTHON) -m pytest tests/model  # Apart, since measuring coverage would make the search slow.
 
 model: .make/python  ## explore the large scenarios of the model checker too (half an hour)
 	$(PYTHON) -m devtools.modelcheck --large --limit 3000000
