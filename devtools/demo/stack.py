@@ -18,6 +18,7 @@ from azure.storage.queue import QueueServiceClient
 
 from devtools.azurite import Azurite, azurite
 from devtools.cosmos_emulator.admin_client import AdminClient
+from devtools.cosmos_emulator.administration import Administration
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DATABASE: Final = "shooting-range"
@@ -105,7 +106,7 @@ def running_stack(app: Path, logs: Path) -> Iterator[Stack]:
         yield stack
 
 
-def create_containers(cosmos: AdminClient, database: str) -> None:
+def create_containers(cosmos: Administration, database: str) -> None:
     """The sample's containers and the library's, as `infra` would create them."""
     with CosmosClient(cosmos.endpoint, cosmos.key) as client:
         created = client.create_database(database)

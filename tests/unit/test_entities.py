@@ -1,6 +1,6 @@
 """Entity types: what is refused when handlers are registered, and which entity a message is for."""
 
-# ruff: noqa: ARG005 - handlers and keys take what they are given, whether they use it or not.
+
 from __future__ import annotations
 
 import functools

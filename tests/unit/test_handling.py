@@ -1,6 +1,6 @@
 """Handling one message: every way in which a handler can fail is an error of its own message, named, and never escapes."""
 
-# ruff: noqa: ARG005 - handlers take three arguments, whether they use them or not.
+
 from __future__ import annotations
 
 from collections.abc import Callable

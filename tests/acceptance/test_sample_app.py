@@ -1,0 +1,96 @@
+"""The sample app as it is deployed: a shot comes in over HTTP, its outcome is read from the leader board."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+from collections.abc import AsyncIterator
+from types import ModuleType
+
+import aiohttp
+import pytest
+
+from devtools.azurite import Azurite
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from devtools.demo.stack import create_containers
+from devtools.function_host import HostOptions, Point, function_host
+from exactlyonce import ConfigurationError
+from tests.acceptance.conftest import SECONDS
+
+pytestmark = pytest.mark.acceptance
+
+
+class Passed:
+    """Counts messages that were handled."""
+
+    def __init__(self) -> None:
+        self._handled = 0
+        self._more = asyncio.Event()
+
+    def __call__(self, point: Point) -> None:
+        if point is Point.HANDLED:
+            self._handled += 1
+            self._more.set()
+
+    async def until(self, handled: int) -> None:
+        async with asyncio.timeout(SECONDS):
+            while self._handled < handled:
+                self._more.clear()
+                await self._more.wait()
+
+
+@pytest.fixture
+def function_app(
+    storage: Azurite, cosmos: RunningEmulator, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> ModuleType:
+    """The module, imported as the worker does."""
+    database = f"sample-{request.node.name[:40]}"
+    create_containers(cosmos, database)
+    monkeypatch.setenv("AzureWebJobsStorage", storage.connection_string)
+    monkeypatch.setenv("COSMOS__accountEndpoint", cosmos.endpoint)
+    monkeypatch.setenv("COSMOS__accountKey", cosmos.key)
+    monkeypatch.setenv("COSMOS__database", database)
+    monkeypatch.delitem(sys.modules, "function_app", raising=False)
+    return importlib.import_module("function_app")
+
+
+@pytest.fixture
+async def api(function_app: ModuleType, storage: Azurite) -> AsyncIterator[tuple[aiohttp.ClientSession, Passed]]:
+    passed = Passed()
+    settings = {"AzureWebJobsStorage": storage.connection_string}
+    options = HostOptions(checkpoint=passed)
+    async with (
+        function_host(function_app.app, settings, options=options) as host,
+        aiohttp.ClientSession(host.http) as session,
+    ):
+        yield session, passed
+    await function_app.once.close()
+
+
+async def test_a_shot_is_counted_once_however_often_it_is_fired(api: tuple[aiohttp.ClientSession, Passed]) -> None:
+    session, passed = api
+    for _ in range(2):
+        reply = await session.post("/api/games/g-1/shots", json={"position": 0}, headers={"Idempotency-Key": "k-1"})
+        assert reply.status == 202
+    await passed.until(3)  # The shot, its copy, and one outcome; a copy would have no second outcome to count.
+    score = await session.get("/api/games/g-1")
+    assert await score.json() == {"hits": 1, "misses": 0}
+
+
+async def test_requests_that_make_no_sense_are_told_so(api: tuple[aiohttp.ClientSession, Passed]) -> None:
+    session, _ = api
+    without_key = await session.post("/api/games/g-1/shots", json={"position": 0})
+    assert (without_key.status, "Idempotency-Key" in await without_key.text()) == (400, True)
+    for body in (b"{", b"[]", b'{"position": 100}'):
+        refused = await session.post("/api/games/g-1/shots", data=body, headers={"Idempotency-Key": "k-1"})
+        assert refused.status == 400
+    assert (await session.get("/api/games/nobody")).status == 404
+
+
+def test_without_its_settings_the_app_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("COSMOS__accountEndpoint", "COSMOS__database"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delitem(sys.modules, "function_app", raising=False)
+    with pytest.raises(ConfigurationError, match="COSMOS__accountEndpoint"):
+        importlib.import_module("function_app")

@@ -1,0 +1,69 @@
+"""Settings: the names of the Functions host, everything wrong told at once, no key ever shown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from exactlyonce import ConfigurationError
+from exactlyonce.hosting import Settings, StorageConnection
+
+KEY = "c2VjcmV0LWtleQ=="
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("endpoint", "Endpoint"):
+        monkeypatch.delenv(f"COSMOS__account{name}", raising=False)
+    monkeypatch.setenv("COSMOS__accountEndpoint", "https://example.documents.azure.com:443/")
+    monkeypatch.setenv("COSMOS__database", "shop")
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COSMOS__accountKey", KEY)
+    monkeypatch.setenv("EXACTLYONCE__destinations", '{"board": "board-queue"}')
+    monkeypatch.setenv("EXACTLYONCE__deliveryLimit", "P2D")
+    settings = Settings.load()
+    assert settings.account_endpoint == "https://example.documents.azure.com:443/"
+    assert settings.destinations == {"board": "board-queue"}
+    assert settings.delivery_limit == timedelta(days=2)
+    assert KEY not in repr(settings)
+
+
+def test_everything_that_is_wrong_is_told_at_once_and_no_value_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COSMOS__accountEndpoint", f"AccountEndpoint={KEY}")
+    monkeypatch.delenv("COSMOS__database")
+    monkeypatch.setenv("EXACTLYONCE__markAfter", "soon")
+    with pytest.raises(ConfigurationError) as told:
+        Settings.load()
+    for name in ("COSMOS__accountEndpoint", "COSMOS__database", "EXACTLYONCE__markAfter"):
+        assert name in str(told.value)
+    assert KEY not in str(told.value)
+    assert told.value.__cause__ is None
+
+
+@pytest.mark.parametrize("name", ["Orders", "AzureWebJobsOrders"])
+def test_a_connection_is_found_with_and_without_the_hosts_prefix(name: str) -> None:
+    assert (
+        StorageConnection.load("Orders", {name: "AccountName=a;AccountKey=k"}).account == "AccountName=a;AccountKey=k"
+    )
+
+
+def test_a_connection_by_identity_names_the_queue_service() -> None:
+    environment = {"Orders__queueServiceUri": "https://a.queue.core.windows.net", "Orders__clientId": "c-1"}
+    assert StorageConnection.load("Orders", environment) == StorageConnection("https://a.queue.core.windows.net", "c-1")
+
+
+def test_the_short_form_for_the_storage_emulator_is_known() -> None:
+    connection = StorageConnection.load("Orders", {"Orders": "UseDevelopmentStorage=true"})
+    assert "http://127.0.0.1:10001/devstoreaccount1" in connection.account
+
+
+def test_a_connection_that_is_not_there_is_told_with_what_to_set() -> None:
+    with pytest.raises(ConfigurationError, match="Set Orders__queueServiceUri"):
+        StorageConnection.load("Orders", {})
+
+
+def test_a_connection_does_not_show_its_key() -> None:
+    assert KEY not in repr(StorageConnection(f"AccountKey={KEY}"))
