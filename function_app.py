@@ -44,7 +44,10 @@ async def fire(req: func.HttpRequest) -> func.HttpResponse:
     try:
         shot = FireAt(game_id=req.route_params["game"], position=Shot.model_validate_json(req.get_body()).position)
     except ValidationError:
-        return func.HttpResponse('The body has to be like {"position": 42}, from 0 to 99.', status_code=400)
+        return func.HttpResponse(
+            'A game is named by letters, digits and "._-"; the body is like {"position": 42}, from 0 to 99.',
+            status_code=400,
+        )
     await once.send("shooting-range", shot, message_id=key, source="http")
     return func.HttpResponse(status_code=202)
 

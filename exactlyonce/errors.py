@@ -20,7 +20,7 @@
     └── TryAgainLater           the environment's: deliver the message again
 
 An error names the message and the entity it is about as soon as they are known, and says what to do. Bodies are never
-part of an error: they may hold what a log must not.
+part of the library's own errors: they may hold what a log must not. What a handler raises is chained as it is.
 """
 
 from __future__ import annotations

@@ -230,6 +230,11 @@ def library_document(record: ProcessedRecord | StagedOutputs) -> dict[str, Any]:
     return _write(record)
 
 
+def entry_size(entry: Entry) -> int:
+    """Bytes an entry takes in a document."""
+    return Json.of(_write(entry)).size
+
+
 def digest(outputs: tuple[Output, ...]) -> str:
     """One digest over the content of all outputs, in order."""
     return Json.of([[output.destination, output.delay, output.envelope.text] for output in outputs]).digest

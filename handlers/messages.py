@@ -9,7 +9,7 @@ from exactlyonce import message
 class FireAt(BaseModel):
     """Somebody shoots at a position of a game's target."""
 
-    game_id: str = Field(min_length=1, max_length=100)
+    game_id: str = Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")
     position: int = Field(ge=0, lt=100)
 
 

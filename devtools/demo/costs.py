@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import azure.functions as func
-from pydantic import SecretStr
 
 from devtools.cosmos_emulator.semantics.request_log import LoggedRequest
 from devtools.demo.stack import Stack, create_containers
@@ -96,11 +95,13 @@ class _Meter:
         self._database = database
         self._entity = Entity("range", state=Range, container="games", partition_key="/gameId", strategy=preset)
         self._entity.handles(FireAt, key=lambda shot: shot.game_id)(fire_at)
-        settings = Settings(
-            account_endpoint=stack.cosmos.endpoint,
-            account_key=SecretStr(stack.cosmos.key),
-            database=database,
-            mark_after=3600,
+        settings = Settings.model_validate(
+            {
+                "COSMOS__accountEndpoint": stack.cosmos.endpoint,
+                "COSMOS__accountKey": stack.cosmos.key,
+                "COSMOS__database": database,
+                "EXACTLYONCE__markAfter": 3600,
+            }
         )
         self._once = ExactlyOnce(
             [self._entity],

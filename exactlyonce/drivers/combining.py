@@ -80,7 +80,8 @@ class Combiner:
         """Wait until nothing is under way, marking at once what is left to mark. New messages are taken as before."""
         self._hurry.set()
         try:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            while self._tasks:  # Waiting, not gathering: whoever gives up waiting must not cancel them.
+                await asyncio.wait(self._tasks)
         finally:
             self._hurry.clear()
 
@@ -117,8 +118,9 @@ class Combiner:
             lane.memory = finished.memory
             failed.update(finished.failed)
         except Exception as error:  # Whatever it is, everybody who waits for this group has to hear of it.
+            lane.memory = memory  # What it published before is published still.
             failed.update((key_of(envelope), _about(envelope, error)) for envelope in work.messages)
-        except asyncio.CancelledError:
+        except BaseException:  # Cancelled, or worse.
             for _, done in group:
                 done.cancel()
             raise

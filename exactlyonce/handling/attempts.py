@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from exactlyonce.effects import Step
@@ -102,6 +102,11 @@ class Strategy(Protocol):
     @property
     def group_limit(self) -> int:
         """Most messages that one attempt may take."""
+        ...
+
+    @property
+    def retention(self) -> timedelta | None:
+        """Age at which the strategy itself forgets messages; None for never."""
         ...
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:

@@ -17,6 +17,7 @@ from exactlyonce.handling.messages import decode, message_type
 from exactlyonce.handling.states import StateShape
 from exactlyonce.identity import EntityRef, PartitionValue, message_key
 
+_LARGEST_EXACT: Final = 2**53 - 1
 State = TypeVar("State")
 Message = TypeVar("Message")
 Handler = Callable[[State, Message, Context], State]
@@ -167,7 +168,7 @@ class Entity(Generic[State]):
             )
         if not all(_is_partition_value(value) for value in partition):
             raise InvalidMessage(
-                f"The partition key of an entity {self.name!r} has to be made of strings, finite numbers and booleans."
+                f"The partition key of an entity {self.name!r} has to be made of strings, booleans, and numbers up to 2^53."
             )
         # JSON writes 1 and 1.0 differently, the service takes them for the same: one entity must not have two names.
         canonical = (int(one) if isinstance(one, float) and one.is_integer() else one for one in partition)
@@ -183,7 +184,10 @@ def _parts(key: object) -> tuple[str, tuple[PartitionValue, ...]]:
 
 
 def _is_partition_value(value: object) -> bool:
-    return isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value))
+    """Numbers are doubles to the service: beyond this, two of them would name one entity."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return isfinite(value) and abs(value) <= _LARGEST_EXACT
+    return isinstance(value, (str, bool))
 
 
 def _is_document_id(id: object) -> bool:

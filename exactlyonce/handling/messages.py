@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import message_key
-from exactlyonce.validation import adapter, problems
+from exactlyonce.validation import adapter, comes_back, problems, written
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
@@ -60,9 +60,21 @@ def message_type(model: type) -> MessageType:
 
 
 def encode(message: object) -> tuple[str, Json]:
-    """Type name and data of a message. Raises `ConfigurationError` if its class is not registered."""
+    """Type name and data of a message.
+
+    Raises:
+        ConfigurationError: its class is not registered.
+        InvalidMessage: its receiver would not read it as it is.
+    """
     model = type(message)
-    return message_type(model).name, Json.of(adapter(model).dump_python(message, mode="json", by_alias=True))
+    name = message_type(model).name
+    data = Json.of(written(model, message))
+    if not comes_back(model, message, data.value):
+        raise InvalidMessage(
+            f"A {model.__name__} to be sent would be read as something else. Give its fields values of their declared types, "
+            "and neither exclude fields nor read and write them under different names."
+        )
+    return name, data
 
 
 def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ExactlyOnceError, HandlerFailed, IdentityChanged, NoStateReturned
+from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, NoStateReturned
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Handled, key_of
 from exactlyonce.handling.context import Context
@@ -56,10 +56,8 @@ class Runner:
                 "The handler returned None. Return the new state, or call context.delete() to delete the entity."
             )
         try:
-            written = shape.write(self.entity, result, body)
-            shape.read(self.entity, written)  # What could not be read again would stop the entity for good.
-            return Handled(written, context.outputs)
-        except IdentityChanged:
+            return Handled(shape.write(self.entity, result, body), context.outputs)
+        except HandlerError:
             raise
         except Exception as error:
             raise HandlerFailed(

@@ -7,14 +7,15 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from exactlyonce.errors import ConfigurationError, DamagedDocument, IdentityChanged
+from exactlyonce.errors import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.messages import require_model
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import LEDGER
-from exactlyonce.validation import adapter, problems
+from exactlyonce.validation import adapter, comes_back, problems, written
 
-RESERVED: Final = frozenset({LEDGER, "_rid", "_self", "_etag", "_attachments", "_ts"})
+RESERVED: Final = frozenset({LEDGER, "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
+"""With `ttl` the entity would expire, and its ledger with it."""
 
 
 class StateShape:
@@ -68,13 +69,20 @@ class StateShape:
         """State to body; properties of the body before that the model does not know survive.
 
         Raises:
-            IdentityChanged: the state holds another id or partition key than the entity's.
+            HandlerFailed: the state would not be read again as it is.
+            IdentityChanged: it holds another id or partition key than the entity's.
         """
-        written = adapter(self._state).dump_python(state, mode="json", by_alias=True)
+        content = Json.of(written(self._state, state)).value
+        if not comes_back(self._state, state, content):
+            raise HandlerFailed(
+                f"What the handler returned, a {type(state).__name__}, would be read again as something else. Return a "
+                f"{self._state.__name__} whose values have their declared types, and that neither excludes fields nor reads "
+                "and writes them under different names."
+            )
         identity = self.tombstone(entity).value
-        body = {**identity, **(before.value if before else {}), **written}
+        body = {**identity, **(before.value if before else {}), **content}
         for steps, value in ((("id",), entity.id), *zip(self._steps, entity.partition, strict=True)):
-            if _get(written, steps, value) != value:
+            if _get(content, steps, value) != value:
                 raise IdentityChanged(
                     f"The handler changed {'/' + '/'.join(steps)} of entity {entity}. Id and partition key are fixed; send a "
                     "message to the other entity instead."

@@ -47,10 +47,11 @@ class PlainJson:
             raise MalformedMessage(f"The message is not a JSON object but a {type(content).__name__}.")
         try:
             id = self.id(content)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except Exception as error:  # It is the application's function, on whatever somebody sent.
             raise MalformedMessage(f"The message has nothing to take its id from ({type(error).__name__}).") from None
         if not isinstance(id, str) or not id:
             raise MalformedMessage(
-                "The message's id is empty or not a string; without one, duplicates cannot be known."
+                f"The message's id is empty or a {type(id).__name__}, and without one duplicates cannot be known. Return a "
+                "string from id=; use str() for numbers."
             )
         return Envelope(self.source, id, message_type(self.model).name, data)

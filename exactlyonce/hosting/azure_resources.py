@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from azure.identity.aio import DefaultAzureCredential
 
 from exactlyonce.drivers.publishing import Address
-from exactlyonce.errors import ConfigurationError
+from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.settings import Settings, StorageConnection
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.stores.cosmos_replies import FAILURES
 from exactlyonce.stores.cosmos_verify import verify
 from exactlyonce.transports.storage_queue import StorageQueueTransport
+
+_QUEUE_NAME: Final = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 class AzureResources:
@@ -30,7 +34,7 @@ class AzureResources:
         destinations: which get an address each.
 
     Raises:
-        ConfigurationError: settings map a destination that nobody declared.
+        ConfigurationError: settings map a destination that nobody declared, or a queue has no name that queues can have.
     """
 
     def __init__(
@@ -46,6 +50,12 @@ class AzureResources:
                 f"EXACTLYONCE__destinations maps {unknown[0]!r}, which is no destination of this application; declared are: "
                 f"{', '.join(names) or 'none'}."
             )
+        queues = {name: settings.destinations.get(name, name) for name in names}
+        if wrong := [queue for queue in queues.values() if not _QUEUE_NAME.fullmatch(queue)]:
+            raise ConfigurationError(
+                f"{wrong[0]!r} cannot be the name of a queue: 3 to 63 lower-case letters, digits and single hyphens, the first "
+                "and last no hyphen. Map the destination to a queue in EXACTLYONCE__destinations."
+            )
         key = settings.account_key.get_secret_value() if settings.account_key else None
         self._database = settings.database
         self._containers = tuple(EntityContainer(one.name, one.container, one.paths) for one in entities)
@@ -60,7 +70,7 @@ class AzureResources:
         self._verifying = asyncio.Lock()
         self._verified = False
         self.store = CosmosStore(self._connection, self._containers, self._library)
-        self.addresses = {name: Address(self._transport, settings.destinations.get(name, name)) for name in names}
+        self.addresses = {name: Address(self._transport, queue) for name, queue in queues.items()}
 
     async def ready(self) -> None:
         """Verify the account, once; until it passes, every call tries again.
@@ -73,7 +83,14 @@ class AzureResources:
             return
         async with self._verifying:
             if not self._verified:
-                await verify(await self._connection.client(), self._database, self._containers, self._library)
+                try:
+                    client = await self._connection.client()
+                except FAILURES as error:
+                    raise TryAgainLater(
+                        f"Cosmos DB could not be reached ({type(error).__name__}). If this stays, check "
+                        "COSMOS__accountEndpoint and the network."
+                    ) from error
+                await verify(client, self._database, self._containers, self._library)
                 self._verified = True
 
     async def close(self) -> None:

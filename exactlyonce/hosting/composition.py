@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import azure.functions as func
@@ -55,6 +57,8 @@ class ExactlyOnce:
         self._entities = tuple(entities)
         self._destinations = tuple(destinations)
         _require_distinct(self._entities, self._destinations)
+        _require_retention(self._entities, settings.delivery_limit)
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._surroundings = surroundings or Surroundings()
         self._resources = AzureResources(settings, storage, self._entities, self._destinations)
         self._publisher = Publisher(self._resources.addresses)
@@ -82,9 +86,11 @@ class ExactlyOnce:
             ExactlyOnceError: naming message and entity; nothing was changed, or what was changed is known and will not be
                 repeated by the next delivery.
         """
+        if entity not in self._entities:
+            raise ConfigurationError(f"{entity} is not among the entities this application was made with.")
         envelope = envelope_of(message, adapter)
         ref = entity.ref_of(envelope)
-        await self._resources.ready()
+        await self._ready()
         await self._combiner.process(Assignment(ref, entity.strategy, Runner(entity, ref, self._routes)), envelope)
 
     async def send(self, destination: str, message: object, *, message_id: str, source: str = "external") -> None:
@@ -104,6 +110,7 @@ class ExactlyOnce:
         envelope = Envelope(source, message_id, name, data, self._surroundings.clock.now())
         wire = Envelope.read(envelope.to_json().text).to_json()  # What could not be read there must not leave here.
         self._routes.check(destination, wire.size)
+        self._require_one_loop()
         output = Output(key_of(envelope), destination, wire)
         if await self._publisher.publish(Publish((output,))) is not PUBLISHED:
             raise TryAgainLater(
@@ -118,13 +125,27 @@ class ExactlyOnce:
             StoredDataError: the document does not fit the state model.
         """
         ref = entity.ref(key)
-        await self._resources.ready()
+        await self._ready()
         loaded = await self._driver.run(self._retrying.insist(iter(LoadEntity(ref))))
         if isinstance(loaded, NoAnswer):
             raise TryAgainLater(f"Entity {ref} could not be read.")
         body = read_entity(ref, loaded.document).body
         state: State | None = None if body is None else entity.shape.read(ref, body)
         return state
+
+    async def _ready(self) -> None:
+        self._require_one_loop()
+        await self._resources.ready()
+
+    def _require_one_loop(self) -> None:
+        """Clients belong to the event loop they were opened on; a function that starts its own would find them dead."""
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            raise ConfigurationError(
+                "The application is used from a second event loop. Declare the function `async def` and await, in place of "
+                "asyncio.run()."
+            )
+        self._loop = loop
 
     async def quiesce(self) -> None:
         """Finish what is under way, and mark at once what was published. For scripts and measurements."""
@@ -134,6 +155,18 @@ class ExactlyOnce:
         """Finish what is under way, mark what was published, close the clients."""
         await self._combiner.quiesce()
         await self._resources.close()
+
+
+def _require_retention(entities: tuple[Entity[Any], ...], delivery_limit: timedelta) -> None:
+    """Raise `ConfigurationError` where a message would be forgotten while a copy of it may still wait in a queue."""
+    for entity in entities:
+        retention = entity.strategy.retention
+        if retention is not None and retention <= delivery_limit:
+            raise ConfigurationError(
+                f"Entity {entity.name!r} forgets messages after {retention}, but a copy may wait in its queue for "
+                f"{delivery_limit} (EXACTLYONCE__deliveryLimit). Make the retention longer, also by the time that an "
+                "output may stay owed."
+            )
 
 
 def _require_distinct(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from exactlyonce.errors import ConfigurationError
 
@@ -37,7 +37,7 @@ class Settings(BaseSettings):
         mark_after: `EXACTLYONCE__markAfter`, seconds a quiet entity is left alone before what was published is marked.
     """
 
-    model_config = SettingsConfigDict(extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(extra="ignore")
 
     account_endpoint: str = Field(validation_alias="COSMOS__accountEndpoint", pattern=r"^https?://")
     database: str = Field(validation_alias="COSMOS__database", min_length=1)
@@ -71,6 +71,8 @@ class Settings(BaseSettings):
         """
         try:
             return cls()  # The environment gives the rest.
+        except SettingsError as error:
+            raise ConfigurationError(f"A setting that has to be JSON is not: {error}.") from None
         except ValidationError as error:
             wrong = "; ".join(
                 f"{one['loc'][0]}: {one['msg']}" for one in error.errors(include_input=False, include_url=False)
@@ -104,6 +106,8 @@ class StorageConnection:
                 return cls(_DEVELOPMENT_STORAGE if text.strip() == "UseDevelopmentStorage=true" else text)
             if uri := environment.get(f"{candidate}__queueServiceUri"):
                 return cls(uri, environment.get(f"{candidate}__clientId"))
+            if account := environment.get(f"{candidate}__accountName"):
+                return cls(f"https://{account}.queue.core.windows.net", environment.get(f"{candidate}__clientId"))
         raise ConfigurationError(
             f"There is no storage connection {name!r}. Set {name}__queueServiceUri to use an identity, or {name} to a "
             "connection string on a developer's machine."

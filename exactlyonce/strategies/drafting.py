@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from exactlyonce.effects import Begun
 from exactlyonce.envelope import Envelope
@@ -21,7 +22,10 @@ from exactlyonce.records import (
     StagedOutputs,
     digest,
     entity_document,
+    entry_size,
 )
+
+_LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides its entries: version, token, type and the like.
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class Draft:
         body: what the next handler sees; None if absent or deleted.
         entries, outputs, staged: of all messages that can be committed.
         failed: key and error of those that cannot.
+        flush: all entries of before leave with this commit: the window, or the document, has no room for them.
     """
 
     handled: Handled | None
@@ -75,6 +80,7 @@ class Draft:
     outputs: tuple[Output, ...] = ()
     staged: tuple[StagedOutputs, ...] = ()
     failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
+    flush: bool = False
 
     def document(self, ledger: Ledger) -> Json:
         """The entity document of the commit."""
@@ -89,23 +95,16 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: Mapping[str, Env
             handled = work.handle(draft.body, envelope, begun.at)
             version = view.ledger.version + len(draft.entries) + 1
             added = _adding(draft, work.entity, handled, _entry(limits, handled, key, (tx, version, begun.at)))
-            _require_size(added.document(next_ledger(limits, view, added, view.ledger.token)), key, work.entity)
-            draft = added
+            draft = _fitting(limits, view, added, key, work.entity)
         except ExactlyOnceError as error:  # noqa: PERF203
             draft = replace(draft, failed=(*draft.failed, (key, error)))
     return draft
 
 
-def leaving_entries(limits: Limits, view: View, draft: Draft) -> tuple[Entry, ...]:
-    """All entries, if the window would overflow; else none. So one batch of records serves many commits."""
-    overflows = limits.window is not None and len(view.ledger.entries) + len(draft.entries) > limits.window
-    return view.ledger.entries if overflows else ()
-
-
 def next_ledger(limits: Limits, view: View, draft: Draft, token: str | None) -> Ledger:
     """The ledger of the commit. What this process published is marked along the way."""
     kept: tuple[Entry, ...] = ()
-    if not leaving_entries(limits, view, draft):
+    if not draft.flush:
         kept = view.ledger.with_published(view.memory.published).entries
         if limits.retention is not None:
             kept = _trimmed(kept, view.timestamp, limits.retention)
@@ -150,15 +149,31 @@ def _adding(draft: Draft, entity: EntityRef, handled: Handled, entry: Entry) -> 
         outputs=(*draft.outputs, *handled.outputs),
         staged=(*draft.staged, *staged),
         failed=draft.failed,
+        flush=draft.flush,
     )
 
 
-def _require_size(document: Json, key: str, entity: EntityRef) -> None:
-    if document.size > MAX_DOCUMENT_BYTES:
+def _fitting(limits: Limits, view: View, draft: Draft, key: str, entity: EntityRef) -> Draft:
+    """The draft, with the entries of before leaving if there is no room for them.
+
+    All leave at once, so that one batch of records serves many commits. Sizes are added up, since writing the whole document
+    for each message of a group would take long.
+    """
+    body = 0 if draft.handled is None else draft.handled.body.size
+    added = body + sum(entry_size(entry) for entry in draft.entries) + _LEDGER_FRAME_BYTES
+    before = 0 if view.document is None else view.document.size - (0 if view.body is None else view.body.size)
+    flush = draft.flush
+    if limits.window is not None and view.ledger.entries:
+        crowded = len(view.ledger.entries) + len(draft.entries) > limits.window
+        flush = flush or crowded or before + added > MAX_DOCUMENT_BYTES
+    size = added if flush else before + added
+    if size > MAX_DOCUMENT_BYTES:
         raise EntityTooLarge(
-            f"Message {key} on entity {entity}: the document would have {document.size} bytes; at most {MAX_DOCUMENT_BYTES} "
-            "are allowed. Keep less in one entity, or split it into several."
+            f"Message {key} on entity {entity}: the document would have {size} bytes, {body} of them the state; at most "
+            f"{MAX_DOCUMENT_BYTES} are allowed. Keep less in one entity, or send less from one handler; and where the ledger "
+            "keeps everything (Outbox.embedded), use Outbox()."
         )
+    return replace(draft, flush=flush)
 
 
 def _trimmed(entries: tuple[Entry, ...], now: int, retention: timedelta) -> tuple[Entry, ...]:

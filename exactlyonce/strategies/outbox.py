@@ -46,7 +46,6 @@ from exactlyonce.strategies.drafting import (
     Limits,
     View,
     draft_commit,
-    leaving_entries,
     next_ledger,
     remembering,
 )
@@ -76,6 +75,8 @@ class Outbox:
             raise ConfigurationError("The window of an outbox has to hold at least one transaction; None is for all.")
         if self.inline_limit is not None and self.inline_limit < 0:
             raise ConfigurationError("The inline_limit of an outbox cannot be negative; 0 stages all outputs.")
+        if self.retention is not None and self.retention <= timedelta(0):
+            raise ConfigurationError("The retention of an outbox has to be longer than any copy may take to arrive.")
 
     @classmethod
     def transaction_id(cls) -> Outbox:
@@ -145,13 +146,17 @@ class Outbox:
         if unseen and ledger.entries_left and not at_or_after(found.token, ledger.token):
             found = yield from FindProcessed(entity, unseen, ledger.token)
             if isinstance(found, NoAnswer):
-                return Again(memory, "the processed records could not be read")
+                return Again(
+                    memory,
+                    "no replica of the library's container is at the session token of the ledger (if this stays: was that "
+                    "container, or the account, exchanged or restored?)",
+                )
         # A record means done: it was written after publishing, so its message needs nothing more.
         return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, found.messages, memory)
 
     def _commit(self, entity: EntityRef, view: View, draft: Draft) -> Step[Finished | Again]:
         """Write what the commit relies on, commit, publish: in this order, and never back."""
-        leaving = leaving_entries(self._limits, view, draft)
+        leaving = view.ledger.entries if draft.flush else ()
         remembered = yield from _publish_owed(entity, leaving, view)
         if isinstance(remembered, Again):
             return remembered

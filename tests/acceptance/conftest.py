@@ -15,7 +15,6 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.partition_key import PartitionKey
 from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
-from pydantic import SecretStr
 
 from devtools.azurite import Azurite, azurite
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
@@ -49,11 +48,13 @@ class Bank:
         self.once = ExactlyOnce(
             [self.entity],
             destinations=[Destination("receipts", receives=(Deposited,))],
-            settings=Settings(
-                account_endpoint=cosmos.endpoint,
-                account_key=SecretStr(cosmos.key),
-                database=name,
-                destinations={"receipts": f"{name}-receipts"},
+            settings=Settings.model_validate(
+                {
+                    "COSMOS__accountEndpoint": cosmos.endpoint,
+                    "COSMOS__accountKey": cosmos.key,
+                    "COSMOS__database": name,
+                    "EXACTLYONCE__destinations": {"receipts": f"{name}-receipts"},
+                }
             ),
             storage=StorageConnection(storage.connection_string),
         )

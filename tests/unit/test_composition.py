@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import timedelta
 from typing import Any
 
+import azure.functions as func
 import pytest
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel
 
-from exactlyonce import ConfigurationError, Destination, Entity, Outbox, OutputTooLarge, UnknownDestination, message
+from exactlyonce import (
+    ConfigurationError,
+    Destination,
+    Entity,
+    Outbox,
+    OutputTooLarge,
+    TryAgainLater,
+    UnknownDestination,
+    message,
+)
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from tests.samples import Deposit, accounts
 
@@ -16,11 +28,13 @@ def application(
     *entities: Entity[Any], destinations: tuple[Destination, ...] = (), mapping: dict[str, str] | None = None
 ) -> ExactlyOnce:
     """An application that is not connected to anything."""
-    given = Settings(
-        account_endpoint="http://127.0.0.1:9/",
-        account_key=SecretStr("c2VjcmV0"),
-        database="shop",
-        destinations=mapping or {},
+    given = Settings.model_validate(
+        {
+            "COSMOS__accountEndpoint": "http://127.0.0.1:9/",
+            "COSMOS__accountKey": "c2VjcmV0",
+            "COSMOS__database": "shop",
+            "EXACTLYONCE__destinations": mapping or {},
+        }
     )
     storage = StorageConnection(
         "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;QueueEndpoint=http://127.0.0.1:9/a;"
@@ -69,3 +83,32 @@ async def test_sending_more_than_a_queue_takes_is_refused() -> None:
     with pytest.raises(OutputTooLarge, match="its queue takes 49152"):
         await once.send("board", Deposit("a", padding="x" * 50_000), message_id="m-1")
     await once.close()
+
+
+def test_a_ledger_that_forgets_before_the_last_copy_arrives_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="forgets messages after 7 days"):
+        application(accounts(Outbox.embedded(timedelta(days=7))))
+
+
+@pytest.mark.parametrize("name", ["Leader_Board", "a", "x" * 64, "two--hyphens", "-first"])
+def test_a_destination_that_cannot_be_a_queue_is_refused_before_anything_is_owed_to_it(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be the name of a queue"):
+        application(destinations=(Destination(name),))
+
+
+async def test_an_entity_the_application_was_not_made_with_is_refused() -> None:
+    once = application(accounts())
+    with pytest.raises(ConfigurationError, match="not among the entities"):
+        await once.process(func.QueueMessage(id="1", body=b"{}"), accounts())
+
+
+def test_a_second_event_loop_is_refused_with_what_to_do() -> None:
+    once = application(accounts(), destinations=(Destination("board"),))
+
+    async def read() -> None:
+        await once.read(accounts(), "a")
+
+    with pytest.raises(TryAgainLater):
+        asyncio.run(read())
+    with pytest.raises(ConfigurationError, match="async def"):
+        asyncio.run(read())

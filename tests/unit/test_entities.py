@@ -1,6 +1,5 @@
 """Entity types: what is refused when handlers are registered, and which entity a message is for."""
 
-
 from __future__ import annotations
 
 import functools

@@ -1,6 +1,5 @@
 """Handling one message: every way in which a handler can fail is an error of its own message, named, and never escapes."""
 
-
 from __future__ import annotations
 
 from collections.abc import Callable

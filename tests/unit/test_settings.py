@@ -55,6 +55,24 @@ def test_a_connection_by_identity_names_the_queue_service() -> None:
     assert StorageConnection.load("Orders", environment) == StorageConnection("https://a.queue.core.windows.net", "c-1")
 
 
+def test_a_connection_by_account_name_is_known() -> None:
+    connection = StorageConnection.load("Orders", {"Orders__accountName": "a"})
+    assert connection == StorageConnection("https://a.queue.core.windows.net")
+
+
+def test_a_setting_that_has_to_be_json_is_told_when_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXACTLYONCE__destinations", "board=queue")
+    with pytest.raises(ConfigurationError, match="has to be JSON"):
+        Settings.load()
+
+
+def test_variables_of_other_programs_are_not_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONNECTION", "somewhere-else")
+    monkeypatch.setenv("DATABASE", "somewhere-else")
+    settings = Settings.load()
+    assert (settings.connection, settings.database) == ("AzureWebJobsStorage", "shop")
+
+
 def test_the_short_form_for_the_storage_emulator_is_known() -> None:
     connection = StorageConnection.load("Orders", {"Orders": "UseDevelopmentStorage=true"})
     assert "http://127.0.0.1:10001/devstoreaccount1" in connection.account
