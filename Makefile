@@ -11,7 +11,7 @@ FAULTS ?= on
 STRATEGY ?= outbox
 SEED ?= 1
 
-.PHONY: help demo test check pytest model test-pythons test-azure clean lock
+.PHONY: help demo test check pytest model fuzz bench test-pythons test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -34,6 +34,14 @@ pytest: .make/python .make/node
 
 model: .make/python  ## explore the large scenarios of the model checker too (half an hour)
 	$(PYTHON) -m devtools.modelcheck --large --limit 3000000
+
+fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, a long model-based run against the local Cosmos
+	EXACTLYONCE_FUZZ=100000 $(PYTHON) -m pytest tests/cosmos_emulator/test_fuzz.py --timeout 3600
+	EXACTLYONCE_ROUNDS=3000 $(PYTHON) -m pytest tests/cosmos_emulator/test_concurrency.py --timeout 3600
+	EXACTLYONCE_RUNS=1000 $(PYTHON) -m pytest tests/cosmos_emulator/test_model.py --timeout 3600
+
+bench: .make/python .make/node  ## measure the local Cosmos beside another one; results go to benchmarks/results
+	$(PYTHON) -m benchmarks.local_cosmos
 
 test-pythons: .make/node  ## the library's tests on every Python from 3.10 to 3.13 that is there
 	@set -e; for version in 3.10 3.11 3.12 3.13; do \

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from devtools.cosmos_emulator.protocol.authorization import WELL_KNOWN_KEY
+from devtools.cosmos_emulator.protocol.certificates import OwnCertificate
 from devtools.cosmos_emulator.protocol.server import CosmosServer
 from devtools.cosmos_emulator.semantics.account import AccountSettings
 from devtools.cosmos_emulator.semantics.clock import Clock
@@ -27,15 +28,24 @@ class RunningEmulator:
     """A running emulator; its methods may be called from any thread (see `Administration`).
 
     Attributes:
-        endpoint: `http://127.0.0.1:{port}/`.
+        endpoint: `http://127.0.0.1:{port}/`, or https.
         key: The account's master key.
+        certificate: Of the server over https, in PEM; None over http.
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, emulator: Emulator, server: CosmosServer, endpoint: str, key: str
+        self,
+        loop: asyncio.AbstractEventLoop,
+        emulator: Emulator,
+        server: CosmosServer,
+        endpoint: str,
+        key: str,
+        *,
+        certificate: bytes | None,
     ) -> None:
         self.endpoint = endpoint
         self.key = key
+        self.certificate = certificate
         self._loop = loop
         self._emulator = emulator
         self._server = server
@@ -126,6 +136,7 @@ def running_emulator(
     key: str = WELL_KNOWN_KEY,
     clock: Clock | None = None,
     port: int = 0,
+    tls: bool = False,
 ) -> Iterator[RunningEmulator]:
     """Run an emulator for the length of a `with` block.
 
@@ -134,6 +145,7 @@ def running_emulator(
         key: Its master key, in base64.
         clock: Its time; the system's by default.
         port: 0 for a free one.
+        tls: True for https, with a certificate of its own.
     """
     beginning = time.monotonic()
     emulator = Emulator(settings or AccountSettings(), clock or Clock(), lambda: time.monotonic() - beginning)
@@ -141,10 +153,12 @@ def running_emulator(
     thread = threading.Thread(target=loop.run_forever, name="cosmos-emulator", daemon=True)
     thread.start()
     try:
-        server = CosmosServer(emulator, key, admin=True)
+        certificate = OwnCertificate.make() if tls else None
+        server = CosmosServer(emulator, key, admin=True, tls=certificate.context if certificate else None)
         endpoint = asyncio.run_coroutine_threadsafe(server.start(port), loop).result()
         try:
-            yield RunningEmulator(loop, emulator, server, endpoint, key)
+            pem = certificate.pem if certificate else None
+            yield RunningEmulator(loop, emulator, server, endpoint, key, certificate=pem)
         finally:
             asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
     finally:

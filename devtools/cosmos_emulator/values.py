@@ -9,6 +9,9 @@ from typing import Any, Final, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
 
+DEEPEST: Final = 128
+"""Levels of objects and arrays that the service documents as its limit."""
+
 _LONGEST_EXACT_INTEGER = 15
 """Decimal digits that a double always keeps."""
 
@@ -31,20 +34,43 @@ def parse(text: str | bytes) -> Any:
     """Parse JSON; numbers keep what a double keeps, as in the service.
 
     Raises:
-        MalformedJsonError: The text is not JSON (`NaN` and `Infinity` are not).
+        MalformedJsonError: The text is not JSON (`NaN` and `Infinity` are not), or nested too deeply.
     """
     try:
-        return json.loads(text, parse_int=_integer, parse_float=_double, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        value = json.loads(text, parse_int=_integer, parse_float=_double, parse_constant=_refuse_constant)
+    except (ValueError, OverflowError, RecursionError) as error:
         raise MalformedJsonError(str(error)) from error
+    if is_too_deep(value, text):
+        raise MalformedJsonError(f"it is nested more than {DEEPEST} levels deep")
+    return value
 
 
 def serialise(value: Any) -> bytes:
-    """The compact JSON text of a value, in UTF-8: what the service's limits count."""
+    """The compact JSON text of a value, in UTF-8: what the service's limits count.
+
+    Raises:
+        OverflowError: A number is beyond what a double holds.
+    """
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except UnicodeEncodeError:  # Half a surrogate pair can only be written escaped.
-        return json.dumps(value, separators=(",", ":")).encode()
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError as error:
+        raise OverflowError(str(error)) from error
+
+
+def is_too_deep(value: Any, text: str | bytes) -> bool:
+    """Whether a value has more levels than the service allows; `text` is its JSON, which mostly tells at once."""
+    brackets = text.count("{") + text.count("[") if isinstance(text, str) else text.count(b"{") + text.count(b"[")
+    if brackets <= DEEPEST:
+        return False
+    depth, level = 0, [value]
+    while level := [value for value in level if isinstance(value, dict | list)]:
+        depth += 1
+        if depth > DEEPEST:
+            return True
+        level = [inner for value in level for inner in (value.values() if isinstance(value, dict) else value)]
+    return False
 
 
 def follow(document: Any, path: Sequence[str]) -> Any:

@@ -121,3 +121,25 @@ async def test_a_lagging_feed_loses_nothing(
 def test_other_kinds_of_feeds_are_refused(container: ContainerProxy, raw: RawClient) -> None:
     headers = {"A-IM": "Full-Fidelity Feed", "x-ms-documentdb-partitionkeyrangeid": "0"}
     assert raw.send("GET", f"{container.container_link}/docs", headers=headers).status == 400
+
+
+async def test_halves_of_a_physical_partition_hold_each_change_once(container: ContainerProxy, raw: RawClient) -> None:
+    for n in range(20):
+        await container.create_item({"id": str(n), "pk": f"p{n}"})
+    middle = "20" + "0" * 30
+    found = []
+    for low, high in (("", middle), (middle, "FF")):
+        headers = {
+            "A-IM": "Incremental Feed",
+            "x-ms-documentdb-partitionkeyrangeid": "0",
+            "x-ms-read-key-type": "EffectivePartitionKeyRange",
+            "x-ms-start-epk": low,
+            "x-ms-end-epk": high,
+            "x-ms-documentdb-populatequotainfo": "True",
+        }
+        page = raw.send("GET", f"{container.container_link}/docs", headers=headers)
+        changes = [change["id"] for change in page.body["Documents"]]
+        assert 0 < len(changes) < 20
+        assert f"documentsCount={len(changes)};" in page.headers["x-ms-resource-usage"]
+        found += changes
+    assert sorted(found, key=int) == [str(n) for n in range(20)]

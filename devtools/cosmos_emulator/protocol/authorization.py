@@ -47,9 +47,9 @@ class MasterKey:
         """
         given = _given_signature(authorization or "")
         kind, link = _signed_parts(path)
-        by_name = self._signature(verb, kind, link, date)
-        by_resource_id = self._signature(verb, kind, link.rpartition("/")[2].lower(), date)
-        if not (hmac.compare_digest(by_name, given) or hmac.compare_digest(by_resource_id, given)):
+        by_resource_id = link.rpartition("/")[2].lower()
+        signatures = (self._signature(verb, kind, signed, date) for signed in (link, by_resource_id))
+        if not any(hmac.compare_digest(signature, given) for signature in signatures):
             raise RefusedError(
                 401,
                 "The input authorization token can't serve the request. "
@@ -58,7 +58,7 @@ class MasterKey:
 
     def _signature(self, verb: str, kind: str, link: str, date: str) -> bytes:
         text = f"{verb.lower()}\n{kind}\n{link}\n{date.lower()}\n\n"
-        return hmac.digest(self._key, text.encode("utf-8"), hashlib.sha256)
+        return hmac.digest(self._key, text.encode("utf-8", "surrogateescape"), hashlib.sha256)
 
 
 def _signed_parts(path: Sequence[str]) -> tuple[str, str]:

@@ -44,7 +44,8 @@ _HIERARCHY: Final = ("dbs", "colls", "docs")
 
 def segments(path: str) -> list[str]:
     """The segments of a raw path, percent-decoded."""
-    return [unquote(segment) for segment in path.partition("?")[0].split("/") if segment]
+    decoded = unquote if "%" in path else str
+    return [decoded(segment) for segment in path.partition("?")[0].split("/") if segment]
 
 
 def parse_request(
@@ -89,6 +90,7 @@ def parse_request(
         quota=_is_true(headers, "x-ms-documentdb-populatequotainfo"),
         base_url=base_url,
         cross_partition=_is_true(headers, "x-ms-documentdb-query-enablecrosspartition"),
+        query_features=_listed(headers, "x-ms-cosmos-supported-query-features"),
     )
 
 
@@ -152,6 +154,10 @@ def _integer(headers: Mapping[str, str], name: str) -> int | None:
         return int(text)
     except ValueError as error:
         raise bad_request(f"The header {name} is not a number: {text!r}.") from error
+
+
+def _listed(headers: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in headers.get(name, "").split(","))
 
 
 def _is_true(headers: Mapping[str, str], name: str) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Final
 
 from aiohttp import web
 
+from devtools.cosmos_emulator import front_page
 from devtools.cosmos_emulator.protocol.admin import AdminEndpoints, AdminError
+from devtools.cosmos_emulator.protocol.admission import read_body, require_recent
 from devtools.cosmos_emulator.protocol.authorization import MasterKey
 from devtools.cosmos_emulator.protocol.parsing import parse_request, segments
 from devtools.cosmos_emulator.protocol.wire import response, send
@@ -21,38 +24,46 @@ _SHUTDOWN_SECONDS: Final = 1.0
 
 
 class CosmosServer:
-    """Serves an emulator over http.
+    """Serves an emulator over http, or over https.
 
     Args:
         emulator: What answers.
         key: The account's master key, in base64.
         admin: True to serve the admin endpoints, too.
+        tls: With this context over https; None for plain http.
     """
 
-    def __init__(self, emulator: Emulator, key: str, *, admin: bool = False) -> None:
+    def __init__(self, emulator: Emulator, key: str, *, admin: bool = False, tls: ssl.SSLContext | None = None) -> None:
         self._emulator = emulator
         self._key = MasterKey(key)
         self._admin = AdminEndpoints(emulator) if admin else None
+        self._tls = tls
         self._released = asyncio.Condition()
         self._stopping = False
         self._runner: web.ServerRunner | None = None
 
     async def start(self, port: int = 0) -> str:
         """Begin to listen; port 0 picks a free one. Returns the endpoint, with a final slash."""
-        server = web.Server(self._handle, access_log=None)
+        server = web.Server(self._handle, access_log=None, auto_decompress=False)
         self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, LOOPBACK, port)
+        site = web.TCPSite(self._runner, LOOPBACK, port, ssl_context=self._tls)
         await site.start()
         bound = self._runner.addresses[0][1]
-        return f"http://{LOOPBACK}:{bound}/"
+        return f"{'https' if self._tls else 'http'}://{LOOPBACK}:{bound}/"
 
     async def stop(self) -> None:
         """Release what hangs, close all connections."""
         self._stopping = True
         await self.release_hanging()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._runner is None or self._runner.server is None:
+            return
+        transports = [handler.transport for handler in self._runner.server.connections]
+        await self._runner.cleanup()
+        for transport in transports:
+            if transport is not None:
+                transport.abort()  # Over https a closed connection waits for the client to say goodbye.
+        await asyncio.sleep(0)
 
     async def release_hanging(self) -> None:
         """Let requests go whose rule is gone."""
@@ -61,8 +72,13 @@ class CosmosServer:
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         started = self._emulator.elapsed()
-        body = await http.content.read()
         path = segments(http.raw_path)
+        try:
+            body = await read_body(http.content)
+        except RefusedError as refusal:
+            return response(refused(refusal))
+        if http.remote == LOOPBACK and front_page.is_wanted(http.method, path, http.headers):
+            return web.Response(text=front_page.page(self._emulator, _base_url(http)), headers=front_page.HEADERS)
         if path[:1] == ["_admin"]:
             return await self._administer(http, path[1:], body)
         try:
@@ -86,8 +102,10 @@ class CosmosServer:
 
     def _authorized(self, http: web.BaseRequest, path: list[str], body: bytes) -> Request:
         headers = http.headers
-        self._key.check(http.method, path, headers.get("x-ms-date", ""), headers.get("Authorization"))
-        return parse_request(http.method, path, headers, body, f"{http.scheme}://{http.host}/")
+        date = headers.get("x-ms-date") or headers.get("Date") or ""
+        self._key.check(http.method, path, date, headers.get("Authorization"))
+        require_recent(date)
+        return parse_request(http.method, path, headers, body, _base_url(http))
 
     async def _until_released(self, outcome: Outcome) -> None:
         async with self._released:
@@ -95,3 +113,8 @@ class CosmosServer:
 
     def _is_armed(self, fault: int | None) -> bool:
         return fault is not None and self._emulator.faults.is_armed(fault)
+
+
+def _base_url(http: web.BaseRequest) -> str:
+    """Scheme, host and port as the client knows them."""
+    return f"{http.scheme}://{http.host}/"

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from devtools.cosmos_emulator.query.calculating import is_number, number
 from devtools.cosmos_emulator.query.comparing import is_primitive, sort_key
 from devtools.cosmos_emulator.values import UNDEFINED
 
 
 def _sum(values: Sequence[Any]) -> Any:
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-    return sum(values) if numeric else UNDEFINED
+    return number(sum(map(float, values))) if all(map(is_number, values)) else UNDEFINED
 
 
 def _average(values: Sequence[Any]) -> Any:
     total = _sum(values)
-    return total / len(values) if values and total is not UNDEFINED else UNDEFINED
+    return number(total / len(values)) if values and total is not UNDEFINED else UNDEFINED
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[[Sequence[Any]], Any]:

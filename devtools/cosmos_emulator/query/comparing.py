@@ -6,6 +6,7 @@ that is undefined too. ORDER BY, MIN and MAX order the types: undefined, null, b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from operator import ge, gt, le, lt
 from typing import Any, Final
@@ -57,6 +58,22 @@ def sort_key(value: Any) -> tuple[int, Any]:
     return kind, serialise(value) if kind >= _FIRST_STRUCTURE else value
 
 
+def identity(value: Any) -> bytes:
+    """A text that two defined values share exactly if they are equal."""
+    return json.dumps(_canonical(value), sort_keys=True).encode()
+
+
 def is_primitive(value: object) -> bool:
     """Whether a value is null, a boolean, a number or a string."""
     return 0 < rank(value) < _FIRST_STRUCTURE
+
+
+def _canonical(value: Any) -> Any:
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_canonical(element) for element in value]
+        case dict():
+            return {name: _canonical(element) for name, element in value.items()}
+    return value

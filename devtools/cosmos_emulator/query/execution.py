@@ -1,26 +1,23 @@
 """Running a query over the items of a container, page by page.
 
-A continuation remembers the last row of a page: its ORDER BY value and its place in the store. The next page begins after
-it, whatever was written in between.
+A page of single rows begins after the last row of the page before, whatever was written in between. DISTINCT, GROUP BY and
+aggregates look at all rows for every page, which begins at the number of its first result.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from devtools.cosmos_emulator.query.aggregates import AGGREGATES
-from devtools.cosmos_emulator.query.comparing import sort_key
+from devtools.cosmos_emulator.query import grouping
+from devtools.cosmos_emulator.query.comparing import identity
+from devtools.cosmos_emulator.query.continuations import AfterRow, AtResult, read
 from devtools.cosmos_emulator.query.errors import UnsupportedQueryError
-from devtools.cosmos_emulator.query.expressions import Compiler, Evaluator
-from devtools.cosmos_emulator.query.tree import Call, Columns, Constant, Everything, Expression, Parameter, Query, Value
-from devtools.cosmos_emulator.storage.items import Item
-from devtools.cosmos_emulator.values import UNDEFINED, MalformedJsonError, parse, serialise
-
-Row: TypeAlias = tuple[str, Item]
-"""Effective partition key and item, in the order of the store."""
+from devtools.cosmos_emulator.query.ordering import Ordering
+from devtools.cosmos_emulator.query.sources import Row, Sources, StoredItem
+from devtools.cosmos_emulator.query.tree import Constant, Everything, Parameter, Query
+from devtools.cosmos_emulator.values import UNDEFINED, parse, serialise
 
 LARGEST_PAGE: Final = 4 * 1024 * 1024 - 64 * 1024
 """Bytes in a page, of the documented 4 MB; the rest is for the envelope."""
@@ -39,157 +36,122 @@ class Page:
     continuation: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """Where a page ended: ORDER BY value of the last row, its place, and how many rows the query has passed so far."""
-
-    value: Any
-    place: tuple[str, int]
-    passed: int
-
-
 def matches(condition: Query, document: Any) -> bool:
     """Whether a document satisfies a condition."""
     where = condition.where
-    return where is None or Compiler(condition.alias, {}).evaluator(where)(document) is True
+    return where is None or Sources(condition, {}).compiler.evaluator(where)(document) is True
 
 
 def run(
-    query: Query, parameters: Mapping[str, Any], rows: Iterable[Row], page_size: int, continuation: str | None
+    query: Query, parameters: Mapping[str, Any], items: Iterable[StoredItem], page_size: int, continuation: str | None
 ) -> Page:
     """One page of a query's results.
 
     Args:
         query: The parsed query.
         parameters: Values by name, the name with its `@`.
-        rows: Candidates in the order of the store.
-        page_size: Most rows in the page.
+        items: Candidates in the order of the store.
+        page_size: Most results in the page.
         continuation: From the page before; None for the first.
 
     Raises:
         UnsupportedQueryError: The query asks for something this emulator does not do.
     """
-    return _Execution(query, parameters).page(rows, page_size, continuation)
+    execution = _Execution(query, parameters)
+    begin = read(continuation) if continuation else None
+    if query.distinct or grouping.is_grouped(query):
+        return _numbered_page(execution.results(items), begin, page_size)
+    return execution.page(items, begin, page_size)
 
 
 class _Execution:
     def __init__(self, query: Query, parameters: Mapping[str, Any]) -> None:
         self._query = query
-        self._compiler = Compiler(query.alias, parameters)
-        self._where = self._compiler.evaluator(query.where) if query.where else None
-        self._sorted_by = self._compiler.evaluator(query.order.expression) if query.order else None
-        self._skip = self._count(query.skip) or 0
-        self._limit = self._count(query.limit)
+        self._sources = Sources(query, parameters)
+        self._compiler = self._sources.compiler
+        self._ordering = Ordering(query.order, self._compiler)
+        self._skip = count(query.skip, parameters) or 0
+        self._limit = count(query.limit, parameters)
 
-    def page(self, rows: Iterable[Row], page_size: int, continuation: str | None) -> Page:
-        matching = (row for row in rows if self._where is None or self._where(row[1].document) is True)
-        if _aggregate_of(self._query) is not None:
-            return Page(self._aggregated(matching), None)
+    def page(self, items: Iterable[StoredItem], begin: AfterRow | AtResult | None, page_size: int) -> Page:
+        """A page of single rows."""
+        if isinstance(begin, AtResult) or (begin is not None and len(begin.values) != len(self._query.order)):
+            raise UnsupportedQueryError("The continuation token is another query's.")
         project = self._projection()
-        mark = _read(continuation) if continuation else None
-        passed = mark.passed if mark else 0
+        passed = begin.passed if begin else 0
         end = None if self._limit is None else self._skip + self._limit
         results: list[bytes] = []
         size = 0
         last: Row | None = None
-        for row in self._after(mark, self._in_order(matching)):
-            full = len(results) >= page_size or size > LARGEST_PAGE
+        for row in self._ordering.sorted(self._after(begin, self._sources.rows(items))):
             if end is not None and passed >= end:
                 break
-            if full and last is not None:
-                return Page(results, self._written(last, passed))
+            if last is not None and (len(results) >= page_size or size > LARGEST_PAGE):
+                return Page(results, AfterRow(self._ordering.values(last), last.place, passed).text())
             passed, last = passed + 1, row
-            result = project(row[1]) if passed > self._skip else None
+            result = project(row) if passed > self._skip else None
             if result is not None:
                 results.append(result)
                 size += len(result)
         return Page(results, None)
 
-    def _in_order(self, rows: Iterator[Row]) -> Iterable[Row]:
-        order, value_of = self._query.order, self._sorted_by
-        if order is None or value_of is None:
+    def results(self, items: Iterable[StoredItem]) -> list[bytes]:
+        """All results of a query with DISTINCT, GROUP BY or aggregates."""
+        rows = self._sources.rows(items)
+        if grouping.is_grouped(self._query):
+            contents = (row.content for row in rows)
+            found = [serialise(result) for result in grouping.results(self._query, self._compiler, contents)]
+        else:
+            projected = map(self._projection(), self._ordering.sorted(rows))
+            found = [result for result in projected if result is not None]
+        if self._query.distinct:
+            found = _without_repetitions(found)
+        return found[self._skip :][: self._limit]
+
+    def _after(self, begin: AfterRow | None, rows: Iterator[Row]) -> Iterator[Row]:
+        if begin is None:
             return rows
-        return sorted(rows, key=lambda row: sort_key(value_of(row[1].document)), reverse=order.descending)
+        return (row for row in rows if self._ordering.is_after(row, begin.values, begin.place))
 
-    def _after(self, mark: _Mark | None, rows: Iterable[Row]) -> Iterable[Row]:
-        return rows if mark is None else (row for row in rows if self._is_after(mark, row))
-
-    def _is_after(self, mark: _Mark, row: Row) -> bool:
-        place = (row[0], row[1].ordinal)
-        if self._sorted_by is None or self._query.order is None:
-            return place > mark.place
-        value, marked = sort_key(self._sorted_by(row[1].document)), sort_key(mark.value)
-        if value == marked:
-            return place > mark.place
-        return (value < marked) is self._query.order.descending
-
-    def _written(self, row: Row, passed: int) -> str:
-        value = UNDEFINED if self._sorted_by is None else self._sorted_by(row[1].document)
-        sorted_by = [] if value is UNDEFINED else [value]
-        return base64.b64encode(serialise([sorted_by, row[0], row[1].ordinal, passed])).decode("ascii")
-
-    def _projection(self) -> Any:
-        match self._query.selection:
-            case Everything():
-                return lambda item: item.raw
-            case Value(expression):
-                value = self._compiler.evaluator(expression)
-                return lambda item: None if (v := value(item.document)) is UNDEFINED else serialise(v)
-            case Columns(columns):
-                values = {column.name: self._compiler.evaluator(column.expression) for column in columns}
-                return lambda item: serialise(_object(values, item.document))
-
-    def _aggregated(self, rows: Iterator[Row]) -> list[bytes]:
-        query = self._query
-        if query.order or query.skip or query.limit:
-            raise UnsupportedQueryError("ORDER BY, TOP and OFFSET LIMIT with an aggregate are not supported.")
-        documents = [item.document for _, item in rows]
-        match query.selection:
-            case Value(expression):
-                result = self._aggregate(expression, documents)
-                return [] if result is UNDEFINED else [serialise(result)]
-            case Columns(columns):
-                results = {column.name: self._aggregate(column.expression, documents) for column in columns}
-                return [serialise({name: value for name, value in results.items() if value is not UNDEFINED})]
-            case Everything():
-                return []
-
-    def _aggregate(self, expression: Expression, documents: list[Any]) -> Any:
-        if not isinstance(expression, Call) or expression.name not in AGGREGATES or len(expression.arguments) != 1:
-            raise UnsupportedQueryError("A SELECT list may not mix aggregates of one argument with anything else.")
-        value_of = self._compiler.evaluator(expression.arguments[0])
-        values = (value_of(document) for document in documents)
-        return AGGREGATES[expression.name]([value for value in values if value is not UNDEFINED])
-
-    def _count(self, count: Constant | Parameter | None) -> int | None:
-        if count is None:
-            return None
-        value = count.value if isinstance(count, Constant) else self._compiler.parameter(count.name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise UnsupportedQueryError(f"TOP, OFFSET and LIMIT need a number that is not negative; this is {value!r}.")
-        return value
+    def _projection(self) -> Callable[[Row], bytes | None]:
+        if isinstance(self._query.selection, Everything):
+            if self._query.joins:
+                raise UnsupportedQueryError("SELECT * is only valid without JOIN.")
+            return lambda row: row.item.raw
+        value_of = self._compiler.evaluator(grouping.selected(self._query.selection))
+        return lambda row: None if (value := value_of(row.content)) is UNDEFINED else serialise(value)
 
 
-def _aggregate_of(query: Query) -> Call | None:
-    match query.selection:
-        case Value(expression):
-            candidates = [expression]
-        case Columns(columns):
-            candidates = [column.expression for column in columns]
-        case Everything():
-            candidates = []
-    calls = (part for part in candidates if isinstance(part, Call) and part.name in AGGREGATES)
-    return next(calls, None)
+def count(given: Constant | Parameter | None, parameters: Mapping[str, Any]) -> int | None:
+    """The number after TOP, OFFSET or LIMIT; None where there is none.
+
+    Raises:
+        UnsupportedQueryError: It is not a natural number, or a parameter without value.
+    """
+    if given is None:
+        return None
+    if isinstance(given, Parameter) and given.name not in parameters:
+        raise UnsupportedQueryError(f"The query uses {given.name}, but no such parameter is given.")
+    value = given.value if isinstance(given, Constant) else parameters[given.name]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UnsupportedQueryError(f"TOP, OFFSET and LIMIT need a number that is not negative; this is {value!r}.")
+    return value
 
 
-def _object(values: Mapping[str, Evaluator], document: Any) -> dict[str, Any]:
-    pairs = ((name, value(document)) for name, value in values.items())
-    return {name: value for name, value in pairs if value is not UNDEFINED}
+def _without_repetitions(results: list[bytes]) -> list[bytes]:
+    first: dict[bytes, bytes] = {}
+    for result in results:
+        first.setdefault(identity(parse(result)), result)
+    return list(first.values())
 
 
-def _read(continuation: str) -> _Mark:
-    try:
-        value, effective, ordinal, passed = parse(base64.b64decode(continuation, validate=True))
-        return _Mark(value[0] if value else UNDEFINED, (str(effective), int(ordinal)), int(passed))
-    except (MalformedJsonError, ValueError, TypeError, IndexError) as error:
-        raise UnsupportedQueryError("The continuation token is not one of this emulator's.") from error
+def _numbered_page(results: list[bytes], begin: AfterRow | AtResult | None, page_size: int) -> Page:
+    """A page of results that are counted."""
+    if isinstance(begin, AfterRow):
+        raise UnsupportedQueryError("The continuation token is another query's.")
+    first = begin.number if begin else 0
+    end, size = first, 0
+    while end < len(results) and end - first < page_size and size <= LARGEST_PAGE:
+        size += len(results[end])
+        end += 1
+    return Page(results[first:end], AtResult(end).text() if end < len(results) else None)

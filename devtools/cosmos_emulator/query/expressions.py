@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from devtools.cosmos_emulator.query.calculating import calculate
 from devtools.cosmos_emulator.query.comparing import compare, equal
 from devtools.cosmos_emulator.query.errors import UnsupportedQueryError
 from devtools.cosmos_emulator.query.functions import FUNCTIONS
 from devtools.cosmos_emulator.query.tree import (
     And,
+    Arithmetic,
     Array,
     Call,
     Compare,
@@ -24,6 +26,7 @@ from devtools.cosmos_emulator.query.tree import (
     In,
     Like,
     Not,
+    Object,
     Or,
     Parameter,
     Path,
@@ -37,15 +40,15 @@ class Compiler:
     """Turns expressions of one query into evaluators.
 
     Args:
-        alias: The name that stands for the document.
+        names: Where in the content of a row is what a name stands for; the whole of it for an empty path.
         parameters: Values by name, the name with its `@`.
     """
 
-    def __init__(self, alias: str, parameters: Mapping[str, Any]) -> None:
-        self._alias = alias
+    def __init__(self, names: Mapping[str, tuple[str, ...]], parameters: Mapping[str, Any]) -> None:
+        self._names = names
         self._parameters = parameters
 
-    def evaluator(self, expression: Expression) -> Evaluator:  # noqa: C901, PLR0911  # One case per kind of expression.
+    def evaluator(self, expression: Expression) -> Evaluator:  # noqa: C901, PLR0911, PLR0912  # One case per kind of expression.
         """A function from a document to the expression's value, `UNDEFINED` included."""
         match expression:
             case Constant(value):
@@ -72,6 +75,11 @@ class Compiler:
             case Array(elements):
                 values = self._all(elements)
                 return lambda document: [v for value in values if (v := value(document)) is not UNDEFINED]
+            case Object(properties):
+                return self._object(properties)
+            case Arithmetic(operator, left, right):
+                one, other = self.evaluator(left), self.evaluator(right)
+                return lambda document: calculate(operator, one(document), other(document))
             case Call():
                 return self._call(expression)
 
@@ -84,10 +92,15 @@ class Compiler:
     def _all(self, expressions: Sequence[Expression]) -> list[Evaluator]:
         return [self.evaluator(expression) for expression in expressions]
 
+    def _object(self, properties: Sequence[tuple[str, Expression]]) -> Evaluator:
+        values = [(name, self.evaluator(expression)) for name, expression in properties]
+        return lambda document: {name: v for name, value in values if (v := value(document)) is not UNDEFINED}
+
     def _path(self, path: Path) -> Evaluator:
-        if path.alias != self._alias:
-            raise UnsupportedQueryError(f"Identifier {path.alias!r} could not be resolved; the row is {self._alias!r}.")
-        steps = path.steps
+        if path.alias not in self._names:
+            known = ", ".join(map(repr, self._names))
+            raise UnsupportedQueryError(f"Identifier {path.alias!r} could not be resolved; known here: {known}.")
+        steps = (*self._names[path.alias], *path.steps)
 
         def follow(document: Any) -> Any:
             value = document
@@ -156,5 +169,10 @@ def _like(text: Any, pattern: Any) -> Any:
 def _like_pattern(pattern: str) -> re.Pattern[str]:
     if re.search(r"[\[\]^]", pattern):
         raise UnsupportedQueryError("LIKE with character classes is not supported by this emulator.")
-    translated = (".*" if sign == "%" else "." if sign == "_" else re.escape(sign) for sign in pattern)
-    return re.compile("".join(translated), re.DOTALL)
+    first, *rest = ("".join("." if sign == "_" else re.escape(sign) for sign in part) for part in pattern.split("%"))
+    if not rest:
+        return re.compile(first, re.DOTALL)
+    *middle, last = rest
+    # Each part takes the first place where it fits and keeps it: looking for others would take exponential time.
+    kept = "".join(f"(?>.*?{part})" for part in middle)
+    return re.compile(f"{first}{kept}.*{last}", re.DOTALL)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from devtools.cosmos_emulator.query.calculating import is_number
 from devtools.cosmos_emulator.query.comparing import equal, is_primitive
 from devtools.cosmos_emulator.values import UNDEFINED
 
@@ -57,10 +58,6 @@ def _array_length(array: Any) -> Any:
     return len(array) if isinstance(array, list) else UNDEFINED
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 FUNCTIONS: Final[Mapping[str, Function]] = {
     "ARRAY_CONTAINS": Function(_array_contains, 2, 3),
     "ARRAY_LENGTH": Function(_array_length, 1, 1),
@@ -71,7 +68,8 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "IS_DEFINED": _is(lambda value: value is not UNDEFINED),
     "IS_NULL": _is(lambda value: value is None),
     "IS_BOOL": _is(lambda value: isinstance(value, bool)),
-    "IS_NUMBER": _is(_is_number),
+    "IS_BOOLEAN": _is(lambda value: isinstance(value, bool)),  # As azure-cosmos for Java writes it.
+    "IS_NUMBER": _is(is_number),
     "IS_STRING": _is(lambda value: isinstance(value, str)),
     "IS_ARRAY": _is(lambda value: isinstance(value, list)),
     "IS_OBJECT": _is(lambda value: isinstance(value, dict)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from functools import lru_cache
 from itertools import count
@@ -15,6 +16,7 @@ from lark.exceptions import UnexpectedInput, VisitError
 from devtools.cosmos_emulator.query.errors import UnsupportedQueryError
 from devtools.cosmos_emulator.query.tree import (
     And,
+    Arithmetic,
     Array,
     Call,
     Column,
@@ -24,8 +26,10 @@ from devtools.cosmos_emulator.query.tree import (
     Everything,
     Expression,
     In,
+    Join,
     Like,
     Not,
+    Object,
     Or,
     Order,
     Parameter,
@@ -69,7 +73,7 @@ def _parse(text: str, start: str) -> Query:
     except VisitError as error:
         if isinstance(error.orig_exc, UnsupportedQueryError):
             raise error.orig_exc from error
-        raise
+        raise UnsupportedQueryError(f"Not a query that this emulator answers: {error.orig_exc}.") from error
 
 
 def _explain(error: UnexpectedInput, text: str) -> str:
@@ -97,6 +101,9 @@ class _TreeBuilder(Transformer[Token, Any]):
 
     def condition(self, clauses: list[_Clause]) -> Query:
         return self.query([{"selection": Everything()}, *clauses])
+
+    def distinct(self, _: list[Any]) -> _Clause:
+        return {"distinct": True}
 
     def top(self, parts: list[Any]) -> _Clause:
         return {"limit": parts[0]}
@@ -126,17 +133,31 @@ class _TreeBuilder(Transformer[Token, Any]):
         expression, *name = parts
         return Column(str(name[0]) if name else "", expression)
 
-    def source(self, names: list[Token]) -> _Clause:
-        return {"alias": str(names[-1])}
+    def source(self, parts: list[Token | Join]) -> _Clause:
+        joins = tuple(part for part in parts if isinstance(part, Join))
+        alias = str(parts[len(parts) - len(joins) - 1])
+        if len({alias, *(join.alias for join in joins)}) <= len(joins):
+            raise UnsupportedQueryError("Two sources of the query have the same name.")
+        return {"alias": alias, "joins": joins}
+
+    def join(self, parts: list[Any]) -> Join:
+        alias, array = parts
+        return Join(str(alias), array)
 
     def where(self, parts: list[Any]) -> _Clause:
         return {"where": parts[0]}
 
-    def order(self, parts: list[Any]) -> _Clause:
+    def groups(self, expressions: list[Expression]) -> _Clause:
+        return {"groups": tuple(expressions)}
+
+    def order(self, parts: list[Order]) -> _Clause:
+        return {"order": tuple(parts)}
+
+    def order_part(self, parts: list[Any]) -> Order:
         path, *direction = parts
         if not isinstance(path, Path):
-            raise UnsupportedQueryError("ORDER BY is supported on one property path only.")
-        return {"order": Order(path, descending=bool(direction) and direction[0].type == "DESC")}
+            raise UnsupportedQueryError("ORDER BY is supported on property paths only.")
+        return Order(path, descending=bool(direction) and direction[0].type == "DESC")
 
     def or_(self, parts: list[Any]) -> Or:
         return Or(tuple(parts))
@@ -163,11 +184,30 @@ class _TreeBuilder(Transformer[Token, Any]):
         negated, (text, pattern) = _negation_first(parts)
         return _maybe_not(negated, Like(text, pattern))
 
+    def arithmetic(self, parts: list[Any]) -> Arithmetic:
+        left, operator, right = parts
+        return Arithmetic(str(operator), left, right)  # type: ignore[arg-type]
+
+    def signed(self, parts: list[Any]) -> Expression:
+        sign, operand = parts
+        if isinstance(operand, Constant) and type(operand.value) in (int, float):
+            return Constant(-operand.value) if sign == "-" else operand
+        return Arithmetic(str(sign), Constant(0), operand)  # type: ignore[arg-type]
+
     def call(self, parts: list[Any]) -> Call:
         return Call(str(parts[0]).upper(), tuple(parts[1:]))
 
     def array(self, parts: list[Any]) -> Array:
         return Array(tuple(parts))
+
+    def object(self, properties: list[tuple[str, Expression]]) -> Object:
+        if len({name for name, _ in properties}) != len(properties):
+            raise UnsupportedQueryError("Two properties of an object have the same name.")
+        return Object(tuple(properties))
+
+    def property_of(self, parts: list[Any]) -> tuple[str, Expression]:
+        name, value = parts
+        return _unquoted(name) if name.type == "STRING" else str(name), value
 
     def path(self, parts: list[Any]) -> Path:
         return Path(str(parts[0]), tuple(parts[1:]))
@@ -225,7 +265,10 @@ def _default_name(expression: Expression) -> str | None:
 
 
 def _number(text: str) -> int | float:
-    return float(text) if re.search(r"[.eE]", text) else int(text)
+    number = float(text)
+    if math.isinf(number):
+        raise UnsupportedQueryError(f"The number {text[:_SHOWN]}... is too large for a double.")
+    return number if re.search(r"[.eE]", text) else int(text)
 
 
 def _unquoted(literal: str) -> str:

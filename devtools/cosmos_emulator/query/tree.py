@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 Comparison = Literal["=", "!=", "<", "<=", ">", ">="]
+Operator = Literal["+", "-", "*", "/", "%"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,22 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
+class Object:
+    """`{"a": x, "b": y}`; undefined properties are left out."""
+
+    properties: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`left operator right`, on numbers."""
+
+    operator: Operator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """`NAME(arguments)`, the name in capitals."""
 
@@ -91,7 +108,9 @@ class Call:
     arguments: tuple[Expression, ...]
 
 
-Expression: TypeAlias = Constant | Parameter | Path | Compare | In | Like | And | Or | Not | Array | Call
+Expression: TypeAlias = (
+    Constant | Parameter | Path | Compare | In | Like | And | Or | Not | Array | Object | Arithmetic | Call
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +145,18 @@ Selection: TypeAlias = Everything | Value | Columns
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """`ORDER BY expression`."""
+    """One part of `ORDER BY`."""
 
     expression: Path
     descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """`JOIN alias IN array`."""
+
+    alias: str
+    array: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +164,23 @@ class Query:
     """A whole query.
 
     Attributes:
-        selection: What a row becomes.
+        selection: What a row, or a group of rows, becomes.
         alias: The name of a row in expressions.
+        joins: What makes several rows of one item.
+        distinct: True to leave out results that were there before.
         where: Rows for which this is true stay; None for all.
-        order: None for the order of the store.
+        groups: Rows for which these are the same make one result (`GROUP BY`).
+        order: Parts of `ORDER BY`, the most important first; none for the order of the store.
         skip: Rows left out at the beginning (`OFFSET`).
         limit: Most rows in all (`TOP` or `LIMIT`).
     """
 
     selection: Selection
     alias: str
+    joins: tuple[Join, ...] = ()
+    distinct: bool = False
     where: Expression | None = None
-    order: Order | None = None
+    groups: tuple[Expression, ...] = ()
+    order: tuple[Order, ...] = ()
     skip: Constant | Parameter | None = None
     limit: Constant | Parameter | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
@@ -13,17 +13,24 @@ from devtools.cosmos_emulator.semantics.change_feed import read_changes
 from devtools.cosmos_emulator.semantics.clock import Clock
 from devtools.cosmos_emulator.semantics.container import Container, Surroundings
 from devtools.cosmos_emulator.semantics.container_definition import ContainerDefinition
+from devtools.cosmos_emulator.semantics.database import Database
 from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request, conflict, not_found
 from devtools.cosmos_emulator.semantics.history import History
+from devtools.cosmos_emulator.semantics.ranges import PhysicalPartitions
 from devtools.cosmos_emulator.semantics.replicas import Lag
 from devtools.cosmos_emulator.semantics.replies import listing, refused, resource
 from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, ConsistencyLevel, Reply, Request
 from devtools.cosmos_emulator.semantics.resource_ids import container_rid, database_rid
 from devtools.cosmos_emulator.semantics.transactions import checked_id
+from devtools.cosmos_emulator.semantics.usage import resource_usage
+from devtools.cosmos_emulator.storage.keeping import Keeper, KeptDatabase, MemoryKeeper
 from devtools.cosmos_emulator.values import JsonObject, serialise
 
 _THROUGHPUT_OF_A_PARTITION: Final = 10_000
 """RU per second that one physical partition serves at most."""
+
+_LARGEST_THROUGHPUT: Final = 1_000_000
+"""RU per second that a container may have unless Microsoft raises the limit."""
 
 _CONTAINER_ABSENT: Final = 1003
 
@@ -45,25 +52,6 @@ class AccountSettings:
     region: str = "Local"
 
 
-@dataclass(slots=True)
-class _Database:
-    name: str
-    rid: str
-    modified: int
-    containers: dict[str, Container] = field(default_factory=dict)
-
-    def document(self) -> JsonObject:
-        return {
-            "id": self.name,
-            "_rid": self.rid,
-            "_self": f"dbs/{self.rid}/",
-            "_etag": f'"{self.modified:08x}-0000-0000-0000-000000000000"',
-            "_colls": "colls/",
-            "_users": "users/",
-            "_ts": self.modified,
-        }
-
-
 class Account:
     """A database account.
 
@@ -71,16 +59,19 @@ class Account:
         settings: What it is told to be.
         clock: Time.
         history: Where accepted writes are remembered.
+        keeper: Where databases, containers and items are kept.
     """
 
-    def __init__(self, settings: AccountSettings, clock: Clock, history: History) -> None:
+    def __init__(self, settings: AccountSettings, clock: Clock, history: History, keeper: Keeper | None = None) -> None:
         self._settings = settings
         self._clock = clock
-        self._databases: dict[str, _Database] = {}
+        self._databases: dict[str, Database] = {}
         self._lags: dict[tuple[str, str | None], Lag] = {}
-        self._numbers = count(1)
-        writes = count(1)
-        self._surroundings = Surroundings(clock, history, lambda: next(writes), settings.consistency)
+        self._keeper = keeper or MemoryKeeper()
+        self._numbers = count((self._keeper.generation << 16) + 1)
+        writes = count((self._keeper.generation << 32) + 1)
+        self._surroundings = Surroundings(clock, history, lambda: next(writes), settings.consistency, self._keeper)
+        self._restore()
         self._operations: Mapping[str, Callable[[Request], Reply]] = {
             "read_account": self._read_account,
             "create_database": self._create_database,
@@ -94,6 +85,7 @@ class Account:
             "delete_container": self._delete_container,
             "read_ranges": self._read_ranges,
             "query": lambda request: feeds.answer_query(self._container(request), request),
+            "query_plan": lambda request: feeds.answer_plan(self._container(request), request),
             "change_feed": lambda request: read_changes(self._container(request), request),
             "list_items": lambda request: feeds.list_items(self._container(request), request),
         }
@@ -111,6 +103,8 @@ class Account:
             raise bad_request(f"The operation {request.operation} is not supported by this emulator.")
         except RefusedError as refusal:
             return refused(refusal)
+        except (OverflowError, RecursionError) as error:  # Both come before anything is written.
+            return refused(bad_request(f"A number is too large, or an expression too deep: {error}."))
 
     def named(self, request: Request) -> Request:
         """The same request by names, where it speaks of resources by their resource ids."""
@@ -125,6 +119,10 @@ class Account:
         except RefusedError:
             return request  # It will be refused for the same reason when it is executed.
         return replace(request, database=name, container=container.definition.name, item=item)
+
+    def containers(self) -> dict[str, list[Container]]:
+        """The containers of each database, by its name."""
+        return {name: list(database.containers.values()) for name, database in self._databases.items()}
 
     def set_lag(self, database: str, container: str | None, lag: Lag) -> None:
         """Let the replicas of a container, or of all containers of a database, lag from now on."""
@@ -143,7 +141,26 @@ class Account:
             RefusedError: 404 or 410; there is no such container or partition.
         """
         request = Request("read_ranges", database, container)
-        return [partition.id for partition in self._container(request).partitions.split(range_id)]
+        parent = self._container(request)
+        halves = parent.partitions.split(range_id)
+        parent.keep()
+        return [partition.id for partition in halves]
+
+    def _restore(self) -> None:
+        """Open what was kept."""
+        for kept in self._keeper.databases():
+            database = self._databases[kept.name] = Database(kept.name, kept.rid, kept.modified)
+            for inside in self._keeper.containers(kept.rid):
+                definition = ContainerDefinition.parse(inside.properties)
+                database.containers[definition.name] = Container(
+                    (kept.name, kept.rid),
+                    definition,
+                    inside.rid,
+                    PhysicalPartitions.restored(inside.ranges),
+                    lag=Lag(),
+                    surroundings=self._surroundings,
+                    modified=inside.modified,
+                )
 
     def _lag(self, database: str, container: str) -> Lag:
         return self._lags.get((database, container)) or self._lags.get((database, None)) or Lag()
@@ -168,7 +185,7 @@ class Account:
         }
         return Reply(200, serialise(account))
 
-    def _database(self, request: Request) -> _Database:
+    def _database(self, request: Request) -> Database:
         """By name or by resource id, as requests may use either."""
         database = self._databases.get(request.database)
         if database is None:
@@ -198,7 +215,8 @@ class Account:
         name = checked_id(content)
         if name in self._databases:
             raise conflict(f"database {name}")
-        database = _Database(name, database_rid(next(self._numbers)), int(self._clock.now()))
+        database = Database(name, database_rid(next(self._numbers)), int(self._clock.now()))
+        self._keeper.keep_database(KeptDatabase(name, database.rid, database.modified))
         self._databases[name] = database
         return resource(database.document(), 201)
 
@@ -206,11 +224,15 @@ class Account:
         return listing("", "Databases", [database.document() for database in self._databases.values()])
 
     def _delete_database(self, request: Request) -> Reply:
-        del self._databases[self._database(request).name]
+        database = self._database(request)
+        self._keeper.forget_database(database.rid)
+        del self._databases[database.name]
         return Reply(204)
 
     def _create_container(self, request: Request) -> Reply:
         database = self._database(request)
+        if not 0 <= request.throughput <= _LARGEST_THROUGHPUT:
+            raise bad_request(f"The throughput of a container is at most {_LARGEST_THROUGHPUT} RU per second.")
         definition = ContainerDefinition.parse(request.content)
         if definition.name in database.containers:
             raise conflict(f"container {definition.name}")
@@ -218,10 +240,11 @@ class Account:
             (database.name, database.rid),
             definition,
             container_rid(database.rid, next(self._numbers)),
-            max(self._settings.partitions, -(-request.throughput // _THROUGHPUT_OF_A_PARTITION)),
+            PhysicalPartitions(max(self._settings.partitions, -(-request.throughput // _THROUGHPUT_OF_A_PARTITION))),
             lag=self._lag(database.name, definition.name),
             surroundings=self._surroundings,
         )
+        container.keep()
         database.containers[definition.name] = container
         return self._of_container(container, resource(container.document(), 201))
 
@@ -240,7 +263,9 @@ class Account:
         return listing(database.rid, "DocumentCollections", documents)
 
     def _delete_container(self, request: Request) -> Reply:
-        del self._database(request).containers[self._container(request).definition.name]
+        container = self._container(request)
+        self._keeper.forget_container(container.rid)
+        del self._database(request).containers[container.definition.name]
         return Reply(204)
 
     def _read_ranges(self, request: Request) -> Reply:
@@ -253,6 +278,6 @@ class Account:
         return replace(reply, content_path=container.path, etag=etag)
 
     def _of_container(self, container: Container, reply: Reply, *, quota: bool = False) -> Reply:
-        usage = f"documentsCount={container.count()};" if quota else None
+        usage = resource_usage(container) if quota else None
         database_path = container.path.partition("/colls/")[0]
         return replace(reply, content_path=database_path, resource_usage=usage)

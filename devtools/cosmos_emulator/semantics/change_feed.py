@@ -6,6 +6,7 @@ same `_lsn`. The continuation is an ETag: the LSN up to which the reader has see
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 
@@ -14,6 +15,7 @@ from devtools.cosmos_emulator.semantics.container import Container
 from devtools.cosmos_emulator.semantics.coverage import Part, covered, page_size, seen
 from devtools.cosmos_emulator.semantics.errors import bad_request
 from devtools.cosmos_emulator.semantics.requests import Reply, Request
+from devtools.cosmos_emulator.semantics.usage import resource_usage
 from devtools.cosmos_emulator.storage.items import Item
 
 _NOW = "*"
@@ -33,12 +35,13 @@ def read_changes(container: Container, request: Request) -> Reply:
     (part,) = parts
     page, last = _page(_changes(container, request, part), page_size(request))
     etag = f'"{last or part.lsn}"'
+    usage = resource_usage(container, part.low, part.high) if request.quota else None
     if not page:
-        return seen(container, parts, Reply(304, charge=charges.query(0), etag=etag))
+        return seen(container, parts, Reply(304, charge=charges.query(0), etag=etag, resource_usage=usage))
     body = b'{"_rid":"%s","Documents":[' % container.rid.encode("ascii")
     body += b",".join(page) + b'],"_count":%d}' % len(page)
     charge = charges.query(sum(map(len, page)))
-    return seen(container, parts, Reply(200, body, charge, etag=etag, item_count=len(page)))
+    return seen(container, parts, Reply(200, body, charge, etag=etag, item_count=len(page), resource_usage=usage))
 
 
 def _changes(container: Container, request: Request, part: Part) -> Iterator[tuple[int, Item]]:
@@ -69,7 +72,7 @@ def _after(request: Request, part: Part) -> int:
     if continuation == _NOW:
         return part.lsn
     lsn = continuation.strip('"')
-    if not lsn.isdecimal():
+    if not re.fullmatch(r"[0-9]{1,18}", lsn):
         raise bad_request(f"The change feed continuation {continuation!r} is not one of this emulator's.")
     return int(lsn)
 

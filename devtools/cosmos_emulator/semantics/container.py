@@ -21,7 +21,7 @@ from devtools.cosmos_emulator.semantics.requests import CONSISTENCY_LEVELS, Cons
 from devtools.cosmos_emulator.semantics.sessions import SessionToken, token
 from devtools.cosmos_emulator.semantics.transactions import ItemFactory, Transaction
 from devtools.cosmos_emulator.storage.items import Item, ItemStore
-from devtools.cosmos_emulator.storage.memory import MemoryItemStore
+from devtools.cosmos_emulator.storage.keeping import Keeper, KeptContainer
 from devtools.cosmos_emulator.values import JsonObject, serialise
 
 _OF_THE_PRIMARY: Final = frozenset({"Strong", "BoundedStaleness"})
@@ -37,12 +37,14 @@ class Surroundings:
         history: Where accepted writes are remembered.
         next_write: Numbers the writes of the account.
         consistency: The account's level.
+        keeper: Where items are kept.
     """
 
     clock: Clock
     history: History
     next_write: Callable[[], int]
     consistency: ConsistencyLevel
+    keeper: Keeper
 
 
 class Container:
@@ -52,9 +54,10 @@ class Container:
         database: Name and resource id of its database.
         definition: Its settings.
         rid: Its resource id.
-        partitions: Number of physical partitions.
+        partitions: Its physical partitions.
         lag: How far its replicas are behind.
         surroundings: What it shares with the account.
+        modified: When its settings were written, in seconds since 1970; None for now.
     """
 
     def __init__(
@@ -62,25 +65,26 @@ class Container:
         database: tuple[str, str],
         definition: ContainerDefinition,
         rid: str,
-        partitions: int,
+        partitions: PhysicalPartitions,
         *,
         lag: Lag,
         surroundings: Surroundings,
+        modified: int | None = None,
     ) -> None:
-        self._database, database_rid = database
+        self._database, self._database_rid = database
         self.definition = definition
         self.rid = rid
         self.path = f"dbs/{self._database}/colls/{definition.name}"
-        self.partitions = PhysicalPartitions(partitions)
-        self.replicas = Replicas(lag)
-        self.store: ItemStore = MemoryItemStore()
+        self.partitions = partitions
+        self.lsn = max(partition.lsn for partition in partitions.all())
+        self.replicas = Replicas(lag, self.lsn)
+        self.store: ItemStore = surroundings.keeper.items(rid)
         self.surroundings = surroundings
-        self.lsn = 0
-        self._modified = int(surroundings.clock.now())
-        ordinals = count(1)
+        self._modified = int(surroundings.clock.now()) if modified is None else modified
+        ordinals = count((surroundings.keeper.generation << 32) + 1)
         self._factory = ItemFactory(
             container_rid=rid,
-            self_link=f"dbs/{database_rid}/colls/{rid}/",
+            self_link=f"dbs/{self._database_rid}/colls/{rid}/",
             default_ttl=definition.default_ttl,
             next_ordinal=lambda: next(ordinals),
             next_write=surroundings.next_write,
@@ -100,6 +104,12 @@ class Container:
             "_conflicts": "conflicts/",
         }
 
+    def keep(self) -> None:
+        """Keep the settings and partitions, which have changed."""
+        ranges = self.partitions.kept()
+        kept = KeptContainer(self._database_rid, self.rid, self._modified, self.definition.properties, ranges)
+        self.surroundings.keeper.keep_container(kept)
+
     def count(self) -> int:
         """How many items are visible."""
         return sum(not self.is_expired(item) for _, item in self.store.scan(SMALLEST, LARGEST))
@@ -117,6 +127,7 @@ class Container:
         self.definition = self.definition.replaced_by(content)
         self._factory = replace(self._factory, default_ttl=self.definition.default_ttl)
         self._modified = int(self.surroundings.clock.now())
+        self.keep()
 
     def execute(self, request: Request) -> Reply:
         """Perform an operation on an item, or a batch; a refusal changes nothing and is a reply, too."""
@@ -212,10 +223,9 @@ class Container:
         return Transaction(key, self.surroundings.clock.now(), self.store, self._factory)
 
     def _commit(self, transaction: Transaction, *, batch: bool) -> None:
-        key = transaction.key
-        self.lsn += 1
-        self.partitions.owner(key.effective).lsn = self.lsn
-        self.store.commit(key.effective, transaction.changes, self.lsn, self.replicas.committed(self.lsn))
+        key, lsn = transaction.key, self.lsn + 1
+        self.store.commit(key.effective, transaction.changes, lsn, self.replicas.committed(lsn))
+        self.lsn = self.partitions.owner(key.effective).lsn = lsn
         writes = [
             (operation, item_id, None if item is None else item.document)
             for operation, item_id, item in transaction.log

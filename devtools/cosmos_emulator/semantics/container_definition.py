@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from devtools.cosmos_emulator.semantics import expiry
 from devtools.cosmos_emulator.semantics.errors import bad_request
-from devtools.cosmos_emulator.semantics.partition_keys import PartitionKeyDefinition
+from devtools.cosmos_emulator.semantics.partition_keys import VERSION, PartitionKeyDefinition
 from devtools.cosmos_emulator.semantics.transactions import checked_id
 from devtools.cosmos_emulator.values import UNDEFINED, JsonObject
 
@@ -39,13 +39,14 @@ class ContainerDefinition:
         """
         if not isinstance(content, dict):
             raise bad_request("A container is a JSON object.")
-        if (content.get("uniqueKeyPolicy") or {}).get("uniqueKeys"):
+        unique = content.get("uniqueKeyPolicy") or {}
+        if not isinstance(unique, dict) or unique.get("uniqueKeys"):
             raise bad_request("uniqueKeyPolicy is not supported by this emulator.")
         keys = PartitionKeyDefinition.parse(content.get("partitionKey"))
         ttl = content.get("defaultTtl")
         default_ttl = expiry.checked(UNDEFINED if ttl is None else ttl, "container")
         properties = {name: content[name] for name in _ECHOED if name in content}
-        properties |= {"id": checked_id(content), "partitionKey": content["partitionKey"]}
+        properties |= {"id": checked_id(content), "partitionKey": content["partitionKey"] | {"version": VERSION}}
         if default_ttl is not None:
             properties["defaultTtl"] = default_ttl
         return cls(properties["id"], keys, default_ttl, properties)

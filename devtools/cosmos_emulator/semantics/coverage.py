@@ -45,7 +45,8 @@ def covered(container: Container, request: Request) -> list[Part]:
     """
     low, high = _bounds(container, request)
     partitions = container.partitions.overlapping(low, high)
-    alone = len(partitions) == 1
+    # A client that reads a container range by range sends what it has seen so far, which need not speak of this one.
+    alone = len(partitions) == 1 and request.range_id is None
     return [
         Part(
             partition,

@@ -14,6 +14,7 @@ from devtools.cosmos_emulator.semantics.history import History
 from devtools.cosmos_emulator.semantics.replies import refused
 from devtools.cosmos_emulator.semantics.request_log import RequestLog
 from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, Reply, Request
+from devtools.cosmos_emulator.storage.keeping import Keeper, MemoryKeeper
 
 Manner = Literal["answer", "close", "reset", "hang", "truncate"]
 
@@ -50,6 +51,7 @@ class Emulator:
         elapsed: Seconds since the server started, for the request log.
         observed: False to keep neither history nor request log.
         latency: Seconds that every request for items takes longer.
+        keeper: Where databases, containers and items are kept.
     """
 
     settings: AccountSettings
@@ -57,6 +59,7 @@ class Emulator:
     elapsed: Callable[[], float]
     observed: bool = True
     latency: float = 0.0
+    keeper: Keeper = field(default_factory=MemoryKeeper)
     faults: Faults = field(default_factory=Faults)
     log: RequestLog = field(default_factory=RequestLog)
     history: History = field(init=False)
@@ -66,7 +69,7 @@ class Emulator:
     def __post_init__(self) -> None:
         """Open the account."""
         self.history = History(kept=self.observed)
-        self.account = Account(self.settings, self.clock, self.history)
+        self.account = Account(self.settings, self.clock, self.history, self.keeper)
 
     def serve(self, request: Request, started: float) -> Outcome:
         """Decide and perform what a request leads to.

@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from devtools.cosmos_emulator.query.errors import UnsupportedQueryError
-from devtools.cosmos_emulator.query.execution import Row, run
+from devtools.cosmos_emulator.query.execution import run
 from devtools.cosmos_emulator.query.parser import parse_query
+from devtools.cosmos_emulator.query.plan import is_needed, plan
+from devtools.cosmos_emulator.query.sources import StoredItem
 from devtools.cosmos_emulator.query.tree import Everything, Query
 from devtools.cosmos_emulator.semantics import charges
 from devtools.cosmos_emulator.semantics.container import Container
 from devtools.cosmos_emulator.semantics.coverage import Part, covered, page_size, seen
 from devtools.cosmos_emulator.semantics.errors import bad_request
 from devtools.cosmos_emulator.semantics.requests import Reply, Request
+from devtools.cosmos_emulator.values import serialise
+
+_NEEDS_PLAN: Final = 1004
 
 
 def answer_query(container: Container, request: Request) -> Reply:
     """One page of a query.
 
     Raises:
-        RefusedError: 400; not supported, or it would cross partitions without being allowed to.
+        RefusedError: 400; not supported, or it would cross partitions without being allowed to. With 1004: the client must
+            ask for a plan and merge the answers of the partitions itself, as the service's gateway does not.
     """
-    content = request.content
-    if not isinstance(content, Mapping) or not isinstance(content.get("query"), str):
-        raise bad_request("A query is an object with the text in 'query'.")
     try:
-        query = parse_query(content["query"])
-        return _page(container, request, query, _parameters(content.get("parameters")))
+        query, parameters = _parsed(request)
+        return _page(container, request, query, parameters)
     except UnsupportedQueryError as error:
         raise bad_request(str(error)) from error
+
+
+def answer_plan(container: Container, request: Request) -> Reply:
+    """The plan of a query over several physical partitions.
+
+    Raises:
+        RefusedError: 400; the query is not supported, or the client cannot merge the answers.
+    """
+    try:
+        query, parameters = _parsed(request)
+        content = plan(query, parameters, request.query_features)
+    except UnsupportedQueryError as error:
+        raise bad_request(str(error)) from error
+    return Reply(200, serialise(content), charges.query(0), content_path=container.path)
 
 
 def list_items(container: Container, request: Request) -> Reply:
@@ -42,6 +59,8 @@ def list_items(container: Container, request: Request) -> Reply:
 
 def _page(container: Container, request: Request, query: Query, parameters: Mapping[str, Any]) -> Reply:
     parts = covered(container, request)
+    if len(parts) > 1 and request.partition_key is None and is_needed(query):
+        raise bad_request("The provided cross partition query can not be directly served by the gateway.", _NEEDS_PLAN)
     page = run(query, parameters, _rows(container, parts), page_size(request), request.continuation)
     prefix = b'{"_rid":"%s","Documents":[' % container.rid.encode("ascii")
     body = prefix + b",".join(page.rows) + b'],"_count":%d}' % len(page.rows)
@@ -55,7 +74,14 @@ def _page(container: Container, request: Request, query: Query, parameters: Mapp
     return seen(container, parts, reply)
 
 
-def _rows(container: Container, parts: list[Part]) -> Iterator[Row]:
+def _parsed(request: Request) -> tuple[Query, dict[str, Any]]:
+    content = request.content
+    if not isinstance(content, Mapping) or not isinstance(content.get("query"), str):
+        raise bad_request("A query is an object with the text in 'query'.")
+    return parse_query(content["query"]), _parameters(content.get("parameters"))
+
+
+def _rows(container: Container, parts: list[Part]) -> Iterator[StoredItem]:
     for part in parts:
         for effective, item in container.store.scan(part.low, part.high, part.lsn):
             if not container.is_expired(item):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -27,7 +28,9 @@ def patched(document: JsonObject, operations: object) -> JsonObject:
     return document
 
 
-def _apply(document: JsonObject, operation: JsonObject) -> None:
+def _apply(document: JsonObject, operation: object) -> None:
+    if not isinstance(operation, dict):
+        raise bad_request("An operation of a patch is a JSON object.")
     path = _steps(operation.get("path"))
     value = operation.get("value")
     match str(operation.get("op")).lower():
@@ -105,7 +108,7 @@ def _move(document: JsonObject, source: Sequence[str], target: Sequence[str]) ->
 
 
 def _index(step: str, highest: int, path: Sequence[str]) -> int:
-    if not step.isdecimal() or int(step) > highest:
+    if not re.fullmatch(r"[0-9]{1,9}", step) or int(step) > highest:
         raise bad_request(f"The patch path /{'/'.join(path)} has no valid array index at {step!r}.")
     return int(step)
 

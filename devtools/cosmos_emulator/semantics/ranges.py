@@ -10,6 +10,7 @@ from typing import Final
 
 from devtools.cosmos_emulator.semantics.errors import RefusedError
 from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, SMALLEST
+from devtools.cosmos_emulator.storage.keeping import KeptRange
 from devtools.cosmos_emulator.values import JsonObject
 
 _HASHES: Final = 1 << 126
@@ -63,6 +64,19 @@ class PhysicalPartitions:
         self._created = 0
         self._partitions = [PhysicalPartition(self._next_id(), low, high) for low, high in pairwise(bounds)]
         self._lows = bounds[:-1]
+
+    @classmethod
+    def restored(cls, kept: Sequence[KeptRange]) -> PhysicalPartitions:
+        """The partitions as they were kept."""
+        partitions = cls(1)
+        partitions._partitions = [PhysicalPartition(r.id, r.low, r.high, r.lsn, r.parents) for r in kept]
+        partitions._lows = [r.low for r in kept]
+        partitions._created = 1 + max(int(r.id) for r in kept)
+        return partitions
+
+    def kept(self) -> tuple[KeptRange, ...]:
+        """What has to be kept of them."""
+        return tuple(KeptRange(p.id, p.low, p.high, p.lsn, p.parents) for p in self._partitions)
 
     @property
     def etag(self) -> str:

@@ -40,8 +40,8 @@ class Replicas:
         horizon: No replica is older than this LSN.
     """
 
-    def __init__(self, lag: Lag) -> None:
-        self.horizon = 0
+    def __init__(self, lag: Lag, horizon: int = 0) -> None:
+        self.horizon = horizon
         self.follow(lag)
 
     def follow(self, lag: Lag) -> None:

@@ -123,6 +123,10 @@ class RequestLog:
             islice(self._entries, max(after - dropped, 0), None if limit is None else max(after - dropped, 0) + limit)
         )
 
+    def last(self, number: int) -> list[LoggedRequest]:
+        """The last entries, the newest first."""
+        return list(islice(reversed(self._entries), number))
+
     def totals(self) -> list[Total]:
         """The sums, by database, container and operation."""
         return [self._totals[key] for key in sorted(self._totals)]

@@ -68,6 +68,7 @@ class Request:
         throughput: Request units per second that a new container shall have.
         quota: True when the client asks for the container's usage.
         cross_partition: True when a query may go to all physical partitions.
+        query_features: What a client that asks for a query plan can do.
         base_url: Scheme, host and port that the client used, with a final slash.
     """
 
@@ -95,6 +96,7 @@ class Request:
     quota: bool = False
     base_url: str = ""
     cross_partition: bool = False
+    query_features: tuple[str, ...] = ()
 
     @cached_property
     def content(self) -> Any:

@@ -6,6 +6,7 @@ cannot be satisfied.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from devtools.cosmos_emulator.semantics.errors import bad_request, session_not_available
@@ -53,6 +54,6 @@ def token(seen: Iterable[tuple[PhysicalPartition, int]]) -> str:
 def _segment(text: str) -> tuple[str, int]:
     range_id, _, vector = text.partition(":")
     _, *progress = vector.split("#")
-    if not range_id or not progress or not progress[0].isdecimal():
+    if not range_id or not progress or not re.fullmatch(r"[0-9]{1,18}", progress[0]):
         raise bad_request(f"The session token {text!r} is not valid.")
     return range_id, int(progress[0])

@@ -11,7 +11,7 @@ from devtools.cosmos_emulator.semantics.errors import bad_request, too_large
 from devtools.cosmos_emulator.semantics.partition_keys import PartitionKey
 from devtools.cosmos_emulator.semantics.resource_ids import item_rid
 from devtools.cosmos_emulator.storage.items import Item, ItemStore
-from devtools.cosmos_emulator.values import UNDEFINED, JsonObject, serialise
+from devtools.cosmos_emulator.values import DEEPEST, UNDEFINED, JsonObject, is_too_deep, serialise
 
 LARGEST_ITEM: Final = 2 * 1024 * 1024
 _LONGEST_ID: Final = 1023
@@ -54,6 +54,8 @@ class ItemFactory:
         raw = serialise(stored)
         if len(raw) > LARGEST_ITEM:
             raise too_large()
+        if is_too_deep(stored, raw):  # Patches can add to what a request may have.
+            raise bad_request(f"An item may be nested {DEEPEST} levels deep.")
         ttl = expiry.checked(document.get("ttl", UNDEFINED), "item")
         return Item(checked_id(document), stored, raw, etag, modified, ordinal, ttl)
 
