@@ -1,4 +1,4 @@
-# Each command does its own set-up; a machine needs Python 3.11+, Node 20+ and make, and nothing else.
+# Each command does its own set-up; a machine needs Python 3.11+, Node 20+ and make, and Java 17 with Maven for the tests.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 

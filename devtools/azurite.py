@@ -79,7 +79,7 @@ def azurite(
     with tempfile.TemporaryDirectory(prefix="azurite-") as scratch:
         log = Path(scratch, "output.log")
         with log.open("wb") as output:
-            process = subprocess.Popen(  # noqa: S603 - our own command line
+            process = subprocess.Popen(
                 _command(blob=blob, data=data, queue_port=queue_port),
                 cwd=scratch,
                 env=_environment(os.environ),

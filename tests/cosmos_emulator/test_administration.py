@@ -30,9 +30,7 @@ class Process:
     """An emulator in a process of its own."""
 
     def __init__(self, *options: str) -> None:
-        self.process = subprocess.Popen(  # noqa: S603
-            [*COMMAND, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        self.process = subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.announcement = json.loads(self.process.stdout.readline())
 
@@ -222,6 +220,6 @@ def test_a_hanging_request_does_not_keep_the_process_from_ending() -> None:
 
 
 def test_help_explains_the_emulator() -> None:
-    answer = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, check=True)  # noqa: S603
+    answer = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, check=True)
     for word in ("--admin", "--port", "--partitions", "127.0.0.1", "development and tests"):
         assert word in answer.stdout

@@ -94,17 +94,13 @@ class Project:
 
     def run(self, *more: str) -> "subprocess.CompletedProcess[str]":
         """A host that ends by itself."""
-        return subprocess.run(  # noqa: S603 - our own command line
-            self.command(*more), cwd=ROOT, capture_output=True, text=True, check=False, timeout=20
-        )
+        return subprocess.run(self.command(*more), cwd=ROOT, capture_output=True, text=True, check=False, timeout=20)
 
     @contextmanager
     def host(self, *more: str) -> Iterator["subprocess.Popen[str]"]:
         """A host as a child process; killed at the end if it still runs."""
         with (self.directory / "stderr.txt").open("a") as log:
-            process = subprocess.Popen(  # noqa: S603 - our own command line
-                self.command(*more), cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True
-            )
+            process = subprocess.Popen(self.command(*more), cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
         with process:
             try:
                 yield process

@@ -21,7 +21,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     code = f"from hatchling.builders.wheel import WheelBuilder; print(*{build})"
     nowhere = "http://127.0.0.1:9"
     offline = {**os.environ, "HTTPS_PROXY": nowhere, "HTTP_PROXY": nowhere, "PIP_NO_INDEX": "1"}
-    subprocess.run([sys.executable, "-c", code], cwd=folder, env=offline, check=True, capture_output=True)  # noqa: S603
+    subprocess.run([sys.executable, "-c", code], cwd=folder, env=offline, check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
     return zipfile.ZipFile(built)
 
