@@ -6,25 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+from exactlyonce.drivers.operations import store_operations
 from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.retrying import Pause
 from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import (
-    Begin,
-    Begun,
-    DeleteStaged,
-    Effect,
-    FindProcessed,
-    HasRecords,
-    LoadEntity,
-    LoadStaged,
-    Publish,
-    SaveEntity,
-    Stage,
-    Step,
-    Together,
-    WriteProcessed,
-)
+from exactlyonce.effects import Begin, Begun, Effect, Publish, Step, Together
 from exactlyonce.stores.port import AsyncStore
 
 Result = TypeVar("Result")
@@ -46,14 +32,7 @@ class AsyncDriver:
             Pause: self._pause,
             Together: self._together,
             Publish: publisher.publish,
-            LoadEntity: store.load_entity,
-            SaveEntity: store.save_entity,
-            FindProcessed: store.find_processed,
-            HasRecords: store.has_records,
-            WriteProcessed: store.write_processed,
-            Stage: store.stage,
-            LoadStaged: store.load_staged,
-            DeleteStaged: store.delete_staged,
+            **store_operations(store),
         }
 
     async def run(self, step: Step[Result]) -> Result:

@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from exactlyonce.drivers.operations import store_operations
 from exactlyonce.drivers.retrying import Pause
 from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import (
-    Begin,
-    DeleteStaged,
-    Effect,
-    FindProcessed,
-    HasRecords,
-    LoadEntity,
-    LoadStaged,
-    Publish,
-    SaveEntity,
-    Stage,
-    Step,
-    Together,
-    WriteProcessed,
-)
+from exactlyonce.effects import Begin, Effect, Publish, Step, Together
 from exactlyonce.stores.port import Store
 from exactlyonce.transports.port import SendReply
 
@@ -44,14 +31,7 @@ class BlockingDriver:
             Pause: self._pause,
             Together: self._together,
             Publish: publish,
-            LoadEntity: store.load_entity,
-            SaveEntity: store.save_entity,
-            FindProcessed: store.find_processed,
-            HasRecords: store.has_records,
-            WriteProcessed: store.write_processed,
-            Stage: store.stage,
-            LoadStaged: store.load_staged,
-            DeleteStaged: store.delete_staged,
+            **store_operations(store),
         }
 
     def run(self, step: Step[Result]) -> Result:
