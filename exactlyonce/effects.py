@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output, ProcessedRecord, StagedOutputs
+from exactlyonce.records import Output, ParkedMessage, ProcessedRecord, StagedOutputs
 
 Reply = TypeVar("Reply", covariant=True)
 First = TypeVar("First")
@@ -80,6 +80,22 @@ class FoundStaged:
     """The staged documents that exist, in a view at or after the token asked with."""
 
     documents: tuple[StagedOutputs, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundParked:
+    """A parked message, in whatever view answers.
+
+    Attributes:
+        message: None if this replica has no such document.
+        etag: what its deletion is conditional on; None if absent.
+        age: seconds since it was parked; 0 if absent. Both ends are taken from the server's clock: an operator's laptop may
+            ask, and its clock would decide how late a copy of the message can still arrive.
+    """
+
+    message: ParkedMessage | None
+    etag: str | None
+    age: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +208,49 @@ class DeleteStaged(Effect[None]):
 
     entity: EntityRef
     transactions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteProcessed(Effect[None]):
+    """Delete processed records that still have the ETag they were read with, best effort.
+
+    Attributes:
+        entity: whose partition they lie in.
+        records: key of the message and ETag of each.
+    """
+
+    entity: EntityRef
+    records: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Park(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
+    """Upsert a parked message.
+
+    Not a create: a message that comes back while its requeuing is still under way has to get a new ETag, or the deletion
+    at the end of that requeuing would take the only copy there is.
+    """
+
+    entity: EntityRef
+    message: ParkedMessage
+
+
+@dataclass(frozen=True, slots=True)
+class LoadParked(Effect[FoundParked | NoAnswer]):
+    """Read the parked document of a message; at or after `token`, if one is given."""
+
+    entity: EntityRef
+    message: str
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteParked(Effect[None]):
+    """Delete the parked document of a message if it still has this ETag, best effort."""
+
+    entity: EntityRef
+    message: str
+    etag: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ library does not own pass through untouched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, TypeVar
@@ -16,7 +16,7 @@ from pydantic import ConfigDict, ValidationError, with_config
 from exactlyonce.errors import DamagedDocument, NewerSchema
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
-from exactlyonce.validation import adapter, problems
+from exactlyonce.validation import adapter, missing, problems
 
 SCHEMA: Final = 1
 LEDGER: Final = "_ledger"
@@ -165,6 +165,32 @@ class StagedOutputs:
     schema: int = SCHEMA
 
 
+@with_config(_EXACT)
+@dataclass(frozen=True, slots=True)
+class ParkedMessage:
+    """A message that the host gave up on and that was never processed: kept for whoever mends the cause.
+
+    Attributes:
+        entity: key of the entity that it is for.
+        message: key of the message.
+        reason: why it cannot be processed. For people and logs, so never a part of the body.
+        at: when it was parked, by the clock of its process. Never used to judge age.
+        envelope: as it will be on the wire again; a string in documents.
+    """
+
+    entity: str
+    message: str
+    reason: str
+    at: datetime
+    envelope: Json
+    kind: Literal["parked"] = "parked"
+    schema: int = SCHEMA
+
+
+LibraryRecord = ProcessedRecord | StagedOutputs | ParkedMessage
+"""What lies in the library container."""
+
+
 @dataclass(frozen=True, slots=True)
 class EntityView:
     """An entity document taken apart.
@@ -225,7 +251,12 @@ def read_staged(document: Any) -> StagedOutputs:
     return _read(StagedOutputs, document, "A staged document")
 
 
-def library_document(record: ProcessedRecord | StagedOutputs) -> dict[str, Any]:
+def read_parked(document: Any) -> ParkedMessage:
+    """Read a parked document. Raises `DamagedDocument` or `NewerSchema`."""
+    return _read(ParkedMessage, document, "A parked document")
+
+
+def library_document(record: LibraryRecord) -> dict[str, Any]:
     """A record as a document of the library container, without the id and partition key its layout gives it."""
     return _write(record)
 
@@ -251,8 +282,8 @@ def _read(shape: type[_Record], raw: Any, name: str) -> _Record:
     except ValidationError as error:
         raise _damaged(name, problems(error)) from None  # The cause would quote what it read: bodies stay out of logs.
     # A default would pass for knowledge: without its entries a ledger knows no duplicate, without `owed` it owes nothing.
-    if missing := next(_missing(_write(record), raw), None):
-        raise _damaged(name, f"{missing}: Field required")
+    if lacking := next(missing(_write(record), raw), None):
+        raise _damaged(name, f"{lacking}: Field required")
     return record
 
 
@@ -261,19 +292,6 @@ def _damaged(name: str, what: str) -> DamagedDocument:
         f"{name} is damaged: {what}. Nothing was changed. Restore the document from a backup; do not just remove the "
         "property, or duplicates will no longer be known."
     )
-
-
-def _missing(written: Any, raw: Any, path: str = "") -> Iterator[str]:
-    """Properties that are written and were not read."""
-    if isinstance(written, dict):
-        for name, value in written.items():
-            if name in raw:
-                yield from _missing(value, raw[name], f"{path}{name}.")
-            else:
-                yield f"{path}{name}"
-    elif isinstance(written, list):
-        for index, value in enumerate(written):
-            yield from _missing(value, raw[index], f"{path}{index}.")
 
 
 def _write(record: Any) -> dict[str, Any]:

@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from exactlyonce.effects import (
+    DeleteParked,
+    DeleteProcessed,
     DeleteStaged,
     Effect,
     FindProcessed,
     HasRecords,
     LoadEntity,
+    LoadParked,
     LoadStaged,
+    Park,
     SaveEntity,
     Stage,
     WriteProcessed,
@@ -30,4 +34,8 @@ def store_operations(store: Store | AsyncStore) -> dict[type[Effect[Any]], Calla
         Stage: store.stage,
         LoadStaged: store.load_staged,
         DeleteStaged: store.delete_staged,
+        DeleteProcessed: store.delete_processed,
+        Park: store.park,
+        LoadParked: store.load_parked,
+        DeleteParked: store.delete_parked,
     }

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from exactlyonce.effects import (
     Conflict,
+    DeleteParked,
+    DeleteProcessed,
     DeleteStaged,
     FindProcessed,
     Found,
+    FoundParked,
     FoundStaged,
     HasRecords,
     Loaded,
     LoadEntity,
+    LoadParked,
     LoadStaged,
     NoAnswer,
+    Park,
     Saved,
     SaveEntity,
     Stage,
@@ -51,3 +56,15 @@ class Awaited:
 
     async def delete_staged(self, effect: DeleteStaged) -> None:
         self._store.delete_staged(effect)
+
+    async def delete_processed(self, effect: DeleteProcessed) -> None:
+        self._store.delete_processed(effect)
+
+    async def park(self, effect: Park) -> Written | Unknown | Busy:
+        return self._store.park(effect)
+
+    async def load_parked(self, effect: LoadParked) -> FoundParked | NoAnswer | Busy:
+        return self._store.load_parked(effect)
+
+    async def delete_parked(self, effect: DeleteParked) -> None:
+        self._store.delete_parked(effect)

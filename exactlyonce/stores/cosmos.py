@@ -12,15 +12,20 @@ from typing import Final
 from exactlyonce.effects import (
     UNKNOWN,
     Conflict,
+    DeleteParked,
+    DeleteProcessed,
     DeleteStaged,
     FindProcessed,
     Found,
+    FoundParked,
     FoundStaged,
     HasRecords,
     Loaded,
     LoadEntity,
+    LoadParked,
     LoadStaged,
     NoAnswer,
+    Park,
     Saved,
     SaveEntity,
     Stage,
@@ -30,11 +35,12 @@ from exactlyonce.effects import (
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef, PartitionValue
-from exactlyonce.records import read_staged
+from exactlyonce.records import read_parked, read_staged
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import (
     EntityContainer,
     from_library,
+    parked_id,
     processed_id,
     require_storable,
     staged_id,
@@ -53,13 +59,13 @@ class CosmosStore:
     """The store. It keeps no session tokens, nor anything else but its connection.
 
     Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
-    and `InvalidMessage` for an entity whose id Cosmos DB cannot hold; `OutputTooLarge` and `EntityTooLarge` say that the
-    service found a document too large.
+    and `InvalidMessage` for an entity whose id Cosmos DB cannot hold; `OutputTooLarge`, `EntityTooLarge` and, for a message to
+    be parked, `MalformedMessage` say that the service found a document too large.
 
     Args:
         connection: the account and database; closing it is its owner's.
         entities: where each entity type lives.
-        library: name of the container for processed records and staged outputs.
+        library: name of the container for processed records, staged outputs and parked messages.
         time_limit: seconds that one request may take. A write that takes longer is `UNKNOWN`: it may still land.
     """
 
@@ -133,7 +139,32 @@ class CosmosStore:
         return FoundStaged(tuple(found[id] for id in wanted if id in found))
 
     async def delete_staged(self, effect: DeleteStaged) -> None:
-        await self._library(effect.entity).delete_all([staged_id(tx) for tx in effect.transactions])
+        await self._library(effect.entity).delete_all({staged_id(tx): None for tx in effect.transactions})
+
+    async def delete_processed(self, effect: DeleteProcessed) -> None:
+        await self._library(effect.entity).delete_all({processed_id(message): etag for message, etag in effect.records})
+
+    async def park(self, effect: Park) -> Written | Unknown | Busy:
+        documents = [to_library(effect.entity, effect.message)]
+        reply = await self._library(effect.entity).write_all(documents, Operation.PARK)
+        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
+
+    async def load_parked(self, effect: LoadParked) -> FoundParked | NoAnswer | Busy:
+        id = parked_id(effect.message)
+        reply = await self._library(effect.entity).read(id, effect.token)
+        if isinstance(reply, Absent):
+            return FoundParked(None, None, 0.0)
+        if not isinstance(reply, Document):
+            return reply
+        if reply.read_at is None:
+            return UNKNOWN  # Without the service's time, no age: any other clock could let a message through that is too old.
+        message = read_parked(from_library(reply.properties))
+        _require_same(effect.entity, id, message.message, effect.message)
+        age = max(0.0, reply.read_at - reply.properties["_ts"])
+        return FoundParked(message, reply.properties["_etag"], age)
+
+    async def delete_parked(self, effect: DeleteParked) -> None:
+        await self._library(effect.entity).delete_all({parked_id(effect.message): effect.etag})
 
     def _entity(self, entity: EntityRef) -> CosmosPartition:
         return self._partition(entity, self._containers[entity.type], entity.partition)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import ProcessedRecord, StagedOutputs, library_document
+from exactlyonce.records import LibraryRecord, ParkedMessage, ProcessedRecord, StagedOutputs, library_document
 
 LIBRARY_PATH: Final = "/pk"
 """Partition key path of the library container: one logical partition per entity."""
@@ -66,10 +66,24 @@ def staged_id(tx: str) -> str:
     return library_id("staged", tx)
 
 
-def to_library(entity: EntityRef, record: ProcessedRecord | StagedOutputs) -> dict[str, Any]:
+def parked_id(message: str) -> str:
+    """Id of the parked document of a message."""
+    return library_id("parked", message)
+
+
+def to_library(entity: EntityRef, record: LibraryRecord) -> dict[str, Any]:
     """A record as a document of the library container."""
-    id = processed_id(record.message) if isinstance(record, ProcessedRecord) else staged_id(record.tx)
-    return {"id": id, LIBRARY_PATH[1:]: entity.key, **library_document(record)}
+    return {"id": _id_of(record), LIBRARY_PATH[1:]: entity.key, **library_document(record)}
+
+
+def _id_of(record: LibraryRecord) -> str:
+    match record:
+        case ProcessedRecord():
+            return processed_id(record.message)
+        case StagedOutputs():
+            return staged_id(record.tx)
+        case ParkedMessage():
+            return parked_id(record.message)
 
 
 def from_library(document: dict[str, Any]) -> dict[str, Any]:

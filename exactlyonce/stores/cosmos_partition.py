@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from azure.core import MatchConditions
@@ -30,10 +31,17 @@ Reply = TypeVar("Reply")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as one replica has it, system properties included, in a view at `token`."""
+    """A document as one replica has it, system properties included, in a view at `token`.
+
+    Attributes:
+        properties: of the document.
+        token: session token of the view.
+        read_at: seconds since 1970 by the service's clock, as `_ts` is; None if the reply does not say.
+    """
 
     properties: dict[str, Any]
     token: str | None
+    read_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,8 @@ class CosmosPartition:
             reply = after_read(error)
             return Absent(reply.token or token) if isinstance(reply, Absent) else reply
         # A view that was asked for with a token is at that token at least, whether or not the reply says so.
-        return Document(found, _token(found.get_response_headers()) or token)
+        headers = found.get_response_headers()
+        return Document(found, _token(headers) or token, _time(headers))
 
     async def read_all(self, ids: Sequence[str], token: str | None, select: str = "*") -> Documents | NoAnswer | Busy:
         """Read those of the documents that exist, at or after a token. One request, if one page holds them.
@@ -136,7 +145,7 @@ class CosmosPartition:
     async def write_all(
         self, documents: Sequence[dict[str, Any]], operation: Operation
     ) -> Applied | Conflict | Unknown:
-        """Create (STAGE) or upsert (RECORD) documents, in order; the token of the last reply includes them all.
+        """Create (STAGE) or upsert (RECORD, PARK) documents, in order; the token of the last reply includes them all.
 
         A conflict says that an earlier send of this request had created some of them; all of them exist then.
         """
@@ -150,25 +159,29 @@ class CosmosPartition:
             conflict = conflict or isinstance(reply, Conflict)
         return Conflict(reply.token) if conflict and not isinstance(reply, NoAnswer) else reply
 
-    async def delete_all(self, ids: Sequence[str]) -> None:
-        """Delete documents as far as they exist; best effort."""
-        for first in range(0, len(ids), MAX_BATCH_OPERATIONS):
-            await self._delete_some(ids[first : first + MAX_BATCH_OPERATIONS])
+    async def delete_all(self, documents: Mapping[str, str | None]) -> None:
+        """Delete documents, by id, as far as they exist and still have the ETag given; best effort."""
+        listed = tuple(documents.items())
+        for first in range(0, len(listed), MAX_BATCH_OPERATIONS):
+            await self._delete_some(listed[first : first + MAX_BATCH_OPERATIONS])
 
-    async def _delete_some(self, ids: Sequence[str]) -> None:
-        if len(ids) > 1:
-            operations = [("delete", (id,)) for id in ids]
+    async def _delete_some(self, documents: Sequence[tuple[str, str | None]]) -> None:
+        if len(documents) > 1:
+            operations = [("delete", (id,), {} if etag is None else {"if_match_etag": etag}) for id, etag in documents]
             reply = await self._write(
                 lambda container: container.execute_item_batch(operations, self._key), Operation.DELETE
             )
             if not isinstance(reply, Conflict):
                 return
-        # There is one, or one of them is missing, which fails a batch for all.
-        await asyncio.gather(*(self._delete(id) for id in ids))
+        # There is one, or one of them is missing or has changed, which fails a batch for all.
+        await asyncio.gather(*(self._delete(id, etag) for id, etag in documents))
 
-    async def _delete(self, id: str) -> None:
+    async def _delete(self, id: str, etag: str | None) -> None:
+        condition = None if etag is None else MatchConditions.IfNotModified
         try:
-            await self._ask(lambda container: container.delete_item(id, self._key))
+            await self._ask(
+                lambda container: container.delete_item(id, self._key, etag=etag, match_condition=condition)
+            )
         except FAILURES as error:
             after_write(error, Operation.DELETE)
 
@@ -195,7 +208,7 @@ def _writing(
     batch: Sequence[dict[str, Any]], key: PartitionValue | list[PartitionValue], operation: Operation
 ) -> Callable[[ContainerProxy], Awaitable[Any]]:
     """One request for a batch; a plain one if it holds one document, since its reply need not repeat the document."""
-    upsert = operation is Operation.RECORD
+    upsert = operation is not Operation.STAGE
     if len(batch) > 1:
         operations = [("upsert" if upsert else "create", (document,)) for document in batch]
         return lambda container: container.execute_item_batch(operations, key)
@@ -207,3 +220,9 @@ def _writing(
 def _token(headers: Mapping[str, Any]) -> str | None:
     token = headers.get(SESSION_TOKEN)
     return None if token is None else str(token)
+
+
+def _time(headers: Mapping[str, Any]) -> float | None:
+    """When the service answered: `Date` is one of its common headers."""
+    date = headers.get("Date")
+    return None if date is None else parsedate_to_datetime(date).timestamp()

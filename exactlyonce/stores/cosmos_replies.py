@@ -24,7 +24,7 @@ from azure.core.exceptions import AzureError
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
 
 from exactlyonce.effects import BEHIND, UNKNOWN, Conflict, NoAnswer
-from exactlyonce.errors import ConfigurationError, EntityTooLarge, ExactlyOnceError, OutputTooLarge
+from exactlyonce.errors import ConfigurationError, EntityTooLarge, ExactlyOnceError, MalformedMessage, OutputTooLarge
 from exactlyonce.stores.port import Busy, Unknown
 
 SESSION_TOKEN: Final = "x-ms-session-token"  # noqa: S105
@@ -46,7 +46,8 @@ class Operation(Enum):
     REPLACE = "replace an entity document"
     RECORD = "upsert processed records"
     STAGE = "create staged documents"
-    DELETE = "delete staged documents"
+    PARK = "park a message"
+    DELETE = "delete documents of the library"
 
 
 class Meaning(Enum):
@@ -89,7 +90,7 @@ TABLE: Final = (
     # was applied: 409 for a create, 412 for a replace. A document to replace or delete may be gone already. A 409 of
     # a replace is a unique key of the user's container.
     Row(_SAVES | {Operation.STAGE}, 409, None, Meaning.CONFLICT),
-    Row(_SAVES, 412, None, Meaning.CONFLICT),
+    Row(_SAVES | {Operation.DELETE}, 412, None, Meaning.CONFLICT),
     Row(frozenset({Operation.REPLACE, Operation.DELETE}), 404, 0, Meaning.CONFLICT),
     # Not now: throttled, in the way of another request for the same document, the partition moving. A read applies nothing
     # however often it was sent. For a write the same codes are UNKNOWN, by the rule above.
@@ -147,6 +148,13 @@ TABLE: Final = (
         OutputTooLarge,
         "Send fewer messages from one handler: the service takes documents up to 2 MB.",
     ),
+    Row(
+        frozenset({Operation.PARK}),
+        413,
+        None,
+        MalformedMessage,
+        "Save the message and take it from its poison queue by hand: the service takes documents up to 2 MB.",
+    ),
     # Everything else is UNKNOWN: 408 and 5xx above all, which can follow an applied write; and whatever has no row.
 )
 
@@ -185,7 +193,7 @@ def meaning_of(error: BaseException, operation: Operation) -> Meaning:
     """Look an outcome up.
 
     Raises:
-        ConfigurationError, EntityTooLarge, OutputTooLarge: as the row says.
+        ConfigurationError, EntityTooLarge, MalformedMessage, OutputTooLarge: as the row says.
     """
     status, substatus = _status(error)
     for row in TABLE:

@@ -15,15 +15,20 @@ from exactlyonce.effects import (
     BEHIND,
     UNKNOWN,
     Conflict,
+    DeleteParked,
+    DeleteProcessed,
     DeleteStaged,
     FindProcessed,
     Found,
+    FoundParked,
     FoundStaged,
     HasRecords,
     Loaded,
     LoadEntity,
+    LoadParked,
     LoadStaged,
     NoAnswer,
+    Park,
     Saved,
     SaveEntity,
     Stage,
@@ -32,7 +37,7 @@ from exactlyonce.effects import (
 )
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import library_document, read_staged
+from exactlyonce.records import library_document, read_parked, read_staged
 from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.stores.trouble import Fate, NoTrouble, Trouble
 
@@ -173,6 +178,40 @@ class MemoryStore:
 
         self._write("delete_staged", delete)
 
+    def delete_processed(self, effect: DeleteProcessed) -> None:
+        partition = self._library(effect.entity)
+
+        def delete() -> None:
+            for message, etag in effect.records:
+                self._delete_unchanged(partition, f"processed:{message}", etag)
+
+        self._write("delete_processed", delete)
+
+    def park(self, effect: Park) -> Written | Unknown | Busy:
+        partition = self._library(effect.entity)
+
+        def upsert() -> Written:
+            self._append(partition, f"parked:{effect.message.message}", Json.of(library_document(effect.message)))
+            return Written(partition.token)
+
+        return self._write("park", upsert)
+
+    def load_parked(self, effect: LoadParked) -> FoundParked | NoAnswer | Busy:
+        partition = self._library(effect.entity)
+        position = self._view(partition, effect.token)
+        if position is None:
+            return BEHIND
+        version = partition.newest(f"parked:{effect.message}", position)
+        if version is None or version.document is None:
+            return FoundParked(None, None, 0.0)
+        return FoundParked(
+            read_parked(version.document.value), version.etag, self._now().timestamp() - version.timestamp
+        )
+
+    def delete_parked(self, effect: DeleteParked) -> None:
+        partition = self._library(effect.entity)
+        self._write("delete_parked", lambda: self._delete_unchanged(partition, f"parked:{effect.message}", effect.etag))
+
     def _entity(self, entity: EntityRef) -> Partition:
         return self.entities.setdefault((entity.type, *entity.partition), Partition())
 
@@ -182,6 +221,11 @@ class MemoryStore:
     def _append(self, partition: Partition, id: str, document: Json | None) -> None:
         self._writes += 1
         partition.log.append(Version(id, document, f'"{self._writes}"', int(self._now().timestamp())))
+
+    def _delete_unchanged(self, partition: Partition, id: str, etag: str) -> None:
+        current = partition.newest(id)
+        if current is not None and current.etag == etag:
+            self._append(partition, id, None)
 
     def _view(self, partition: Partition, token: str | None) -> int | None:
         """The position of the replica that answers; None if it is behind the token."""

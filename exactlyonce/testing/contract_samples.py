@@ -1,4 +1,4 @@
-"""What the store contract makes requests with: entities, records and staged outputs, made up; each new at every call."""
+"""What the store contract makes requests with: entities and documents of the library, made up; each new at every call."""
 
 # ruff: noqa: S101  # It belongs to a suite.
 
@@ -12,10 +12,13 @@ from uuid import uuid4
 from exactlyonce.effects import (
     FindProcessed,
     Found,
+    FoundParked,
     FoundStaged,
     Loaded,
     LoadEntity,
+    LoadParked,
     LoadStaged,
+    Park,
     Saved,
     SaveEntity,
     WriteProcessed,
@@ -23,7 +26,7 @@ from exactlyonce.effects import (
 )
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef, PartitionValue
-from exactlyonce.records import Output, OutputRef, ProcessedRecord, StagedOutputs
+from exactlyonce.records import Output, OutputRef, ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.stores.port import AsyncStore
 
 PLAIN: Final = "contract-plain"
@@ -110,6 +113,31 @@ async def staged_now(store: AsyncStore, entity: EntityRef, *transactions: str) -
     reply = await store.load_staged(LoadStaged(entity, transactions, token))
     assert isinstance(reply, FoundStaged)
     return reply.documents
+
+
+async def park(store: AsyncStore, entity: EntityRef, message: ParkedMessage) -> str:
+    """Park a message; the token of the write."""
+    reply = await store.park(Park(entity, message))
+    assert isinstance(reply, Written)
+    return reply.token
+
+
+async def parked(store: AsyncStore, entity: EntityRef, message: str, token: str | None) -> FoundParked:
+    """Look for a parked message, at or after a token."""
+    reply = await store.load_parked(LoadParked(entity, message, token))
+    assert isinstance(reply, FoundParked)
+    return reply
+
+
+async def parked_now(store: AsyncStore, entity: EntityRef, message: str) -> FoundParked:
+    """Deleting gives no token; that of any later write to the partition covers it."""
+    return await parked(store, entity, message, await write(store, entity, f"web/{unique()}"))
+
+
+def a_parked(entity: EntityRef, message: str, reason: str = "its handler raised ValueError") -> ParkedMessage:
+    """A message that was given up."""
+    envelope = Json.of({"id": "m-1", "data": {"text": "ÄÖÜ 🎯", "large": 2**53 + 1, "whole": 1.0}})
+    return ParkedMessage(entity.key, message, reason, AT, envelope)
 
 
 def a_record(entity: EntityRef, message: str) -> ProcessedRecord:

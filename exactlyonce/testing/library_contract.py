@@ -5,14 +5,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
 from exactlyonce.effects import (
     Conflict,
+    DeleteParked,
+    DeleteProcessed,
     DeleteStaged,
     FindProcessed,
     Found,
+    FoundParked,
     FoundStaged,
     HasRecords,
     LoadStaged,
@@ -20,24 +24,35 @@ from exactlyonce.effects import (
     WriteProcessed,
     Written,
 )
+from exactlyonce.identity import EntityRef
 from exactlyonce.records import OutputRef
 from exactlyonce.session_tokens import at_or_after
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contract_samples import (
     AWKWARD,
     MEGABYTE,
+    a_parked,
     a_record,
     a_staged,
     find,
+    park,
+    parked,
+    parked_now,
     plain_entity,
     staged_now,
     unique,
     write,
 )
 
+HOUR: Final = 3600
+
 
 class LibraryContract:
-    """Processed records and staged outputs."""
+    """Processed records, staged outputs and parked messages."""
+
+    async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
+        """The ETag of a processed record, as clean-up reads it; the port has no request for it."""
+        raise NotImplementedError("Override the method `etag_of_record`.")
 
     async def test_no_record_is_found_where_none_was_written(self, store: AsyncStore) -> None:
         entity = plain_entity()
@@ -102,6 +117,38 @@ class LibraryContract:
         await write(store, entity, "web/m-1")
         assert await store.has_records(HasRecords(entity)) is True
 
+    async def test_records_are_deleted_as_they_were_read(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        messages = AWKWARD[:3]
+        await write(store, entity, *messages)
+        read = [(message, await self.etag_of_record(store, entity, message)) for message in messages]
+        await store.delete_processed(DeleteProcessed(entity, tuple(read[:1])))
+        token = await write(store, entity, "web/later")
+        assert await find(store, entity, *messages, token=token) == {*messages[1:]}
+        await store.delete_processed(DeleteProcessed(entity, tuple(read[1:])))
+        token = await write(store, entity, "web/later")
+        assert await find(store, entity, *messages, token=token) == set()
+
+    async def test_a_record_that_was_written_anew_is_not_deleted_and_hinders_no_other(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        messages = ("web/m-1", "web/m-2", "web/m-3")
+        await write(store, entity, *messages)
+        read = [(message, await self.etag_of_record(store, entity, message)) for message in messages]
+        await write(store, entity, "web/m-2")
+        await store.delete_processed(DeleteProcessed(entity, (read[1],)))
+        await store.delete_processed(DeleteProcessed(entity, (*read, ("web/m-4", read[0][1]))))
+        token = await write(store, entity, "web/later")
+        assert await find(store, entity, *messages, token=token) == {"web/m-2"}
+
+    async def test_a_deleted_record_can_be_written_again(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        await write(store, entity, "web/m-1")
+        etag = await self.etag_of_record(store, entity, "web/m-1")
+        await store.delete_processed(DeleteProcessed(entity, (("web/m-1", etag),)))
+        token = await write(store, entity, "web/m-1")
+        await store.delete_processed(DeleteProcessed(entity, (("web/m-1", etag),)))
+        assert await find(store, entity, "web/m-1", token=token) == {"web/m-1"}
+
     async def test_staged_outputs_are_loaded_as_they_were_staged(self, store: AsyncStore) -> None:
         entity = plain_entity()
         first, second, third = (a_staged(entity) for _ in range(3))
@@ -152,3 +199,54 @@ class LibraryContract:
         transactions = tuple(document.tx for document in documents)
         loaded = await store.load_staged(LoadStaged(entity, transactions, written.token))
         assert loaded == FoundStaged(documents)
+
+    async def test_a_message_that_nobody_parked_is_not_found(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        token = await write(store, entity, "web/m-1")
+        assert await parked(store, entity, "web/m-1", token) == FoundParked(None, None, 0.0)
+
+    @pytest.mark.parametrize("message", AWKWARD)
+    async def test_a_parked_message_is_loaded_as_it_was_parked(self, store: AsyncStore, message: str) -> None:
+        entity = plain_entity()
+        given = a_parked(entity, message)
+        found = await parked(store, entity, message, await park(store, entity, given))
+        assert found.message == given
+        assert found.etag is not None
+        assert 0 <= found.age < HOUR
+        assert (await parked(store, entity, message + "-", None)).message is None
+
+    async def test_a_parked_message_is_no_record(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        token = await park(store, entity, a_parked(entity, "web/m-1"))
+        assert await find(store, entity, "web/m-1", token=token) == set()
+        assert await store.has_records(HasRecords(entity)) is False
+
+    async def test_a_message_parked_again_has_the_later_reason_and_another_etag(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        first = await parked(
+            store, entity, "web/m-1", await park(store, entity, a_parked(entity, "web/m-1", "the first"))
+        )
+        later = a_parked(entity, "web/m-1", "the second")
+        second = await parked(store, entity, "web/m-1", await park(store, entity, later))
+        assert second.message == later
+        assert second.etag != first.etag
+
+    async def test_a_parked_message_is_deleted_only_as_it_was_read(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        message = a_parked(entity, "web/m-1")
+        first = await parked(store, entity, "web/m-1", await park(store, entity, message))
+        second = await parked(store, entity, "web/m-1", await park(store, entity, message))
+        assert first.etag is not None
+        assert second.etag is not None
+        await store.delete_parked(DeleteParked(entity, "web/m-1", first.etag))
+        assert (await parked_now(store, entity, "web/m-1")).etag == second.etag
+        await store.delete_parked(DeleteParked(entity, "web/m-1", second.etag))
+        assert (await parked_now(store, entity, "web/m-1")).message is None
+
+    async def test_deleting_a_parked_message_that_is_gone_does_nothing(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        found = await parked(store, entity, "web/m-1", await park(store, entity, a_parked(entity, "web/m-1")))
+        assert found.etag is not None
+        for _ in range(2):
+            await store.delete_parked(DeleteParked(entity, "web/m-1", found.etag))
+        assert (await parked_now(store, entity, "web/m-1")).message is None

@@ -5,6 +5,9 @@
         async def store(self) -> AsyncIterator[AsyncStore]:
             ...  # with containers for ENTITY_TYPES
 
+        async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
+            ...  # read past the store
+
 Needs pytest and pytest-asyncio in its automatic mode. Every test uses entities of its own, so that a store may keep what
 earlier runs have left.
 """
@@ -22,7 +25,7 @@ __all__ = ["ENTITY_TYPES", "StoreContract"]
 
 
 class StoreContract(EntityContract, LibraryContract):
-    """Inherit from it and give it a fixture `store`."""
+    """Inherit from it, give it a fixture `store`, and tell it how to read the ETag of a record."""
 
     @pytest.fixture
     def store(self) -> AsyncStore:

@@ -6,12 +6,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from exactlyonce.effects import (
+    DeleteParked,
+    DeleteProcessed,
     DeleteStaged,
     FindProcessed,
     HasRecords,
     Loaded,
     LoadEntity,
+    LoadParked,
     LoadStaged,
+    Park,
     SaveEntity,
     Stage,
     WriteProcessed,
@@ -19,7 +23,7 @@ from exactlyonce.effects import (
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.testing.contract_samples import a_record, a_staged
+from exactlyonce.testing.contract_samples import a_parked, a_record, a_staged
 
 Request = Callable[[CosmosStore, EntityRef], Awaitable[Any]]
 
@@ -56,7 +60,12 @@ REQUESTS: dict[str, Request] = {
     "load_staged of two": lambda store, entity: store.load_staged(LoadStaged(entity, ("5f", "9a"), None)),
     "delete_staged of one": lambda store, entity: store.delete_staged(DeleteStaged(entity, ("5f",))),
     "delete_staged of two": lambda store, entity: store.delete_staged(DeleteStaged(entity, ("5f", "9a"))),
+    "delete_processed": lambda store, entity: store.delete_processed(DeleteProcessed(entity, (("web/1", "etag"),))),
+    "park": lambda store, entity: store.park(Park(entity, a_parked(entity, "web/1"))),
+    "load_parked": lambda store, entity: store.load_parked(LoadParked(entity, "web/1")),
+    "delete_parked": lambda store, entity: store.delete_parked(DeleteParked(entity, "web/1", "etag")),
 }
 READS = [name for name in REQUESTS if name.startswith(("load", "find", "has"))]
-WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage"))]
+WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage", "park"))]
+DELETES = [name for name in REQUESTS if name.startswith("delete")]
 BATCHES = [name for name in WRITES if name.endswith("two")]

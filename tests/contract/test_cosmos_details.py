@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -12,26 +13,30 @@ from exactlyonce.effects import (
     BEHIND,
     UNKNOWN,
     Conflict,
+    DeleteProcessed,
     DeleteStaged,
     FindProcessed,
     Found,
     HasRecords,
     Loaded,
     LoadEntity,
+    LoadParked,
     LoadStaged,
+    Park,
     Stage,
     WriteProcessed,
     Written,
 )
-from exactlyonce.errors import ConfigurationError, DamagedDocument, InvalidMessage, OutputTooLarge
+from exactlyonce.errors import ConfigurationError, DamagedDocument, InvalidMessage, MalformedMessage, OutputTooLarge
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output
 from exactlyonce.session_tokens import at_or_after
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer, processed_id, staged_id
-from exactlyonce.testing.contract_samples import PLAIN, a_record, a_staged, staged_now
+from exactlyonce.stores.cosmos_layout import EntityContainer, parked_id, processed_id, staged_id
+from exactlyonce.stores.cosmos_partition import CosmosPartition, Document
+from exactlyonce.testing.contract_samples import PLAIN, a_parked, a_record, a_staged, find, park, staged_now, write
 from tests.contract.conftest import ENTITY_CONTAINERS
 from tests.contract.cosmos_requests import REQUESTS, create, total
 
@@ -54,6 +59,8 @@ class TestReplicasThatAreBehind:
             assert await store.find_processed(FindProcessed(entity, messages, written.token)) is BEHIND
         for transactions in (("5f",), ("5f", "9a")):
             assert await store.load_staged(LoadStaged(entity, transactions, staged.token)) is BEHIND
+        token = await park(store, entity, a_parked(entity, "web/1"))
+        assert await store.load_parked(LoadParked(entity, "web/1", token)) is BEHIND
 
     async def test_tokens_of_batches_and_of_conflicts_count_like_any_other(
         self, store: CosmosStore, entity: EntityRef
@@ -133,6 +140,20 @@ class TestCosts:
         assert [request.operation for request in emulator.requests(before)] == ["batch"] * 2
         assert await staged_now(store, entity, *(one.tx for one in staged)) == ()
 
+    async def test_records_that_are_unchanged_are_deleted_by_one_request(
+        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef, emulator: RunningEmulator
+    ) -> None:
+        messages = ("web/1", "web/2", "web/3")
+        await write(store, entity, *messages)
+        container = await connection.container(LIBRARY_CONTAINER)
+        found = [await container.read_item(processed_id(message), entity.key) for message in messages]
+        before = emulator.requests()[-1].n
+        await store.delete_processed(
+            DeleteProcessed(entity, tuple((record["message"], record["_etag"]) for record in found))
+        )
+        assert [request.operation for request in emulator.requests(before)] == ["batch"]
+        assert await find(store, entity, *messages) == set()
+
 
 class TestWhatTheStoreDoesNotTrust:
     @pytest.mark.parametrize("messages", [("web/1",), ("web/1", "web/2")])
@@ -154,6 +175,36 @@ class TestWhatTheStoreDoesNotTrust:
         await container.create_item({**document, "id": staged_id("5f")})
         with pytest.raises(DamagedDocument, match="something else"):
             await store.load_staged(LoadStaged(entity, transactions, None))
+
+    async def test_a_parked_message_other_than_its_id_says(
+        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef
+    ) -> None:
+        await park(store, entity, a_parked(entity, "web/7"))
+        container = await connection.container(LIBRARY_CONTAINER)
+        document = await container.read_item(parked_id("web/7"), entity.key)
+        await container.create_item({**document, "id": parked_id("web/1")})
+        with pytest.raises(DamagedDocument, match="something else"):
+            await store.load_parked(LoadParked(entity, "web/1"))
+
+    async def test_a_reply_that_does_not_say_when_it_was_given_tells_no_age(
+        self, store: CosmosStore, entity: EntityRef, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await park(store, entity, a_parked(entity, "web/1"))
+        read = CosmosPartition.read
+
+        async def dateless(self: CosmosPartition, id: str, token: str | None) -> object:
+            found = await read(self, id, token)
+            assert isinstance(found, Document)
+            return Document(found.properties, found.token, None)
+
+        monkeypatch.setattr(CosmosPartition, "read", dateless)
+        assert await store.load_parked(LoadParked(entity, "web/1")) is UNKNOWN
+
+    @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+    async def test_a_message_that_is_too_large_to_be_parked(self, store: CosmosStore, entity: EntityRef) -> None:
+        message = replace(a_parked(entity, "web/1"), envelope=Json.of(['"' * 1_000_000]))
+        with pytest.raises(MalformedMessage, match="poison queue"):
+            await store.park(Park(entity, message))
 
     async def test_an_entity_whose_id_cannot_be_stored(self, store: CosmosStore) -> None:
         with pytest.raises(InvalidMessage):

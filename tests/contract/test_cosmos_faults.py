@@ -28,7 +28,7 @@ from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.port import Busy
 from exactlyonce.testing.contract_samples import PLAIN, a_record, a_staged
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
-from tests.contract.cosmos_requests import BATCHES, READS, REQUESTS, WRITES, create, replace, total
+from tests.contract.cosmos_requests import BATCHES, DELETES, READS, REQUESTS, WRITES, create, replace, total
 
 
 class TestALostReply:
@@ -120,6 +120,7 @@ class TestNoReply:
         await create(store, entity)
         await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
         await store.stage(Stage(entity, (a_staged(entity, tx="5f"),)))
+        await REQUESTS["park"](store, entity)
         fault(action="truncate")
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
@@ -135,8 +136,8 @@ class TestNoReply:
             await request
         assert await total(store, entity) == 1
 
-    @pytest.mark.parametrize("name", ["delete_staged of one", "delete_staged of two"])
-    async def test_deleting_staged_outputs_is_best_effort(
+    @pytest.mark.parametrize("name", DELETES)
+    async def test_deleting_is_best_effort(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
     ) -> None:
         fault(action="close")
@@ -181,7 +182,7 @@ class TestARefusal:
         fault(action="status", when="after", status=503, times=1)
         assert isinstance(await create(store, entity), Conflict)
 
-    @pytest.mark.parametrize("name", [*READS, *WRITES, "delete_staged of one", "delete_staged of two"])
+    @pytest.mark.parametrize("name", [*READS, *WRITES, *DELETES])
     @pytest.mark.parametrize("code", [(401, 0), (403, 0), (403, 1014), (400, 0), (404, 1003)])
     async def test_what_only_an_operator_can_change_is_raised(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]

@@ -12,8 +12,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import processed_id
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.store_contract import StoreContract
 from tests.contract.conftest import ENTITY_CONTAINERS
@@ -24,20 +26,34 @@ IN_AZURE = os.environ.get("EXACTLYONCE_TEST_AZURE") == "1"
 # The SDK hands bodies to aiohttp as bytes; above 1 MiB aiohttp would rather have a stream.
 pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 
+
+class CosmosContract(StoreContract):
+    @pytest.fixture(autouse=True)
+    def _reading_past_the_store(self, connection: CosmosConnection) -> None:
+        self._connection = connection
+
+    @pytest.fixture
+    def store(self, connection: CosmosConnection) -> AsyncStore:
+        return CosmosStore(connection, ENTITY_CONTAINERS)
+
+    async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
+        container = await self._connection.container(LIBRARY_CONTAINER)
+        record = await container.read_item(processed_id(message), entity.key)
+        return str(record["_etag"])
+
+
 if IN_AZURE:
 
-    class TestCosmosStoreInAzure(StoreContract):
+    class TestCosmosStoreInAzure(CosmosContract):
         @pytest.fixture
-        async def store(self) -> AsyncIterator[AsyncStore]:
+        async def connection(self) -> AsyncIterator[CosmosConnection]:
             endpoint = os.environ["COSMOS__accountEndpoint"]  # noqa: SIM112  # The host's own name for it.
             database = os.environ.get("COSMOS__database", "exactlyonce-contract")  # noqa: SIM112
             connection = CosmosConnection(endpoint, database)
-            yield CosmosStore(connection, ENTITY_CONTAINERS)
+            yield connection
             await connection.close()
 
 else:
 
-    class TestCosmosStore(StoreContract):
-        @pytest.fixture
-        def store(self, connection: CosmosConnection) -> AsyncStore:
-            return CosmosStore(connection, ENTITY_CONTAINERS)
+    class TestCosmosStore(CosmosContract):
+        """On the local Cosmos DB."""

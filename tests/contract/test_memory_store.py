@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
+from exactlyonce.identity import EntityRef
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory import MemoryStore
 from exactlyonce.stores.port import AsyncStore
@@ -15,4 +16,10 @@ from exactlyonce.testing.store_contract import StoreContract
 class TestMemoryStore(StoreContract):
     @pytest.fixture
     def store(self) -> AsyncStore:
-        return Awaited(MemoryStore(lambda: datetime(2026, 11, 21, tzinfo=timezone.utc)))
+        self._memory = MemoryStore(lambda: datetime(2026, 11, 21, tzinfo=timezone.utc))
+        return Awaited(self._memory)
+
+    async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
+        record = self._memory.library[entity.key].newest(f"processed:{message}")
+        assert record is not None
+        return record.etag

@@ -13,15 +13,20 @@ from exactlyonce.effects import (
     PUBLISHED,
     Begin,
     Begun,
+    DeleteParked,
+    DeleteProcessed,
     DeleteStaged,
     Effect,
     FindProcessed,
     Found,
+    FoundParked,
     FoundStaged,
     HasRecords,
     Loaded,
     LoadEntity,
+    LoadParked,
     LoadStaged,
+    Park,
     Publish,
     Saved,
     SaveEntity,
@@ -51,7 +56,7 @@ class Played:
     """What an attempt asked, in order, and what came of it."""
 
     effects: tuple[Effect[Any], ...]
-    result: Finished | Again
+    result: Any
 
     @property
     def kinds(self) -> list[type]:
@@ -97,7 +102,7 @@ class Script:
     def entries(self) -> tuple[Entry, ...]:
         return self.ledger.entries
 
-    def play(self, step: Step[Finished | Again], replies: Replies | None = None) -> Played:
+    def play(self, step: Step[Any], replies: Replies | None = None) -> Played:
         """Play to the end. A list among `replies` holds one reply for each time; then the script's own come again."""
         scripted = {
             kind: list(reply) if isinstance(reply, list) else [reply] for kind, reply in (replies or {}).items()
@@ -135,13 +140,15 @@ class Script:
             case WriteProcessed(records=records):
                 self.records |= {record.message for record in records}
                 return Written(self._library_written())
-            case Stage():
+            case Stage() | Park():
                 return Written(self._library_written())
             case LoadStaged():
                 return FoundStaged(())
             case Publish():
                 return PUBLISHED
-            case DeleteStaged():
+            case LoadParked():
+                return FoundParked(None, None, 0.0)
+            case DeleteStaged() | DeleteProcessed() | DeleteParked():
                 return None
             case _:
                 raise AssertionError(f"not expected: {effect}")

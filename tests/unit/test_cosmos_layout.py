@@ -12,13 +12,22 @@ from hypothesis import strategies as st
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output, ProcessedRecord, StagedOutputs, read_processed, read_staged
+from exactlyonce.records import (
+    Output,
+    ParkedMessage,
+    ProcessedRecord,
+    StagedOutputs,
+    read_parked,
+    read_processed,
+    read_staged,
+)
 from exactlyonce.stores.cosmos_layout import (
     MAX_BATCH_BYTES,
     MAX_BATCH_OPERATIONS,
     batches,
     from_library,
     library_id,
+    parked_id,
     processed_id,
     require_storable,
     staged_id,
@@ -45,6 +54,7 @@ def test_an_id_holds_the_hash_of_any_other_value(value: str) -> None:
 def test_ids_are_what_they_have_always_been() -> None:
     """Documents written by earlier versions have to be found."""
     assert processed_id("web/m-42") == "processed:~5c629543bd4785b28eaebe98f076dec9f2213fb20aafdabfe98be9e414bb0e2e"
+    assert parked_id("web/m-42") == "parked:~5c629543bd4785b28eaebe98f076dec9f2213fb20aafdabfe98be9e414bb0e2e"
     assert staged_id("5f3c") == "staged:5f3c"
 
 
@@ -70,6 +80,14 @@ def test_a_staged_document_lies_there_too() -> None:
     assert document["id"] == "staged:5f"
     assert document["pk"] == ENTITY.key
     assert read_staged(from_library(_as_read(document))) == staged
+
+
+def test_a_parked_document_lies_there_under_the_id_of_its_message() -> None:
+    parked = ParkedMessage(ENTITY.key, "web/m-42", "its handler raised ValueError", AT, Json.of({"id": "m-42"}))
+    document = to_library(ENTITY, parked)
+    assert document["id"] == parked_id("web/m-42")
+    assert document["pk"] == ENTITY.key
+    assert read_parked(from_library(_as_read(document))) == parked
 
 
 def test_only_what_the_service_adds_is_taken_from_a_document() -> None:

@@ -26,7 +26,7 @@ from azure.cosmos.exceptions import (
 )
 
 from exactlyonce.effects import BEHIND, UNKNOWN, Conflict
-from exactlyonce.errors import ConfigurationError, EntityTooLarge, OutputTooLarge
+from exactlyonce.errors import ConfigurationError, EntityTooLarge, MalformedMessage, OutputTooLarge
 from exactlyonce.stores.cosmos_replies import (
     FAILURES,
     TABLE,
@@ -48,7 +48,7 @@ HEADERS = {"x-ms-session-token": TOKEN, "x-ms-retry-after-ms": "1500"}
 READS = (Operation.READ, Operation.QUERY)
 SAVES = (Operation.CREATE, Operation.REPLACE)
 LIBRARY_WRITES = (Operation.STAGE, Operation.RECORD)
-WRITES = (*SAVES, *LIBRARY_WRITES, Operation.DELETE)
+WRITES = (*SAVES, *LIBRARY_WRITES, Operation.PARK, Operation.DELETE)
 EVERYTHING = tuple(Operation)
 
 _CLASSES: dict[int, type[CosmosHttpResponseError]] = {
@@ -93,7 +93,7 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("a document that is not there is absent", (Operation.READ,), 404, None, Absent(TOKEN)),
     ("an absence may carry a substatus of zero", (Operation.READ,), 404, 0, Absent(TOKEN)),
     ("an id that is taken is a conflict", (*SAVES, Operation.STAGE), 409, None, Conflict(TOKEN)),
-    ("an etag that is outdated is a conflict", SAVES, 412, None, Conflict(TOKEN)),
+    ("an etag that is outdated is a conflict", (*SAVES, Operation.DELETE), 412, None, Conflict(TOKEN)),
     (
         "a document to replace that is gone is a conflict",
         (Operation.REPLACE, Operation.DELETE),
@@ -115,8 +115,8 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("a service that is unavailable", (*READS, *WRITES), 503, 21008, UNKNOWN),
     ("a query cannot find a document absent", (Operation.QUERY,), 404, 0, UNKNOWN),
     ("a write cannot be behind", WRITES, 404, 1002, UNKNOWN),
-    ("a create has nothing to miss", (Operation.CREATE, *LIBRARY_WRITES), 404, 0, UNKNOWN),
-    ("an upsert has nothing to conflict with", (Operation.RECORD,), 409, None, UNKNOWN),
+    ("a create has nothing to miss", (Operation.CREATE, Operation.PARK, *LIBRARY_WRITES), 404, 0, UNKNOWN),
+    ("an upsert has nothing to conflict with", (Operation.RECORD, Operation.PARK), 409, None, UNKNOWN),
     ("a status nobody has heard of", (*READS, *WRITES), 418, None, UNKNOWN),
 ]
 
@@ -129,6 +129,7 @@ REFUSALS: list[tuple[str, tuple[Operation, ...], int, int | None, type[Exception
     ("a request that makes no sense", EVERYTHING, 400, 1001, ConfigurationError, "partition key"),
     ("an entity that is too large", SAVES, 413, None, EntityTooLarge, "2 MB"),
     ("outputs that are too large", LIBRARY_WRITES, 413, None, OutputTooLarge, "2 MB"),
+    ("a message that is too large to be parked", (Operation.PARK,), 413, None, MalformedMessage, "by hand"),
 ]
 
 
@@ -221,6 +222,7 @@ def test_a_cancelled_request_has_no_outcome() -> None:
         (Operation.STAGE, 409, Conflict(TOKEN)),
         (Operation.RECORD, 409, UNKNOWN),
         (Operation.DELETE, 404, Conflict(TOKEN)),
+        (Operation.DELETE, 412, Conflict(TOKEN)),
         (Operation.STAGE, 429, UNKNOWN),
         (Operation.RECORD, 449, UNKNOWN),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import traceback
 from collections.abc import Callable, Iterator
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from exactlyonce.errors import DamagedDocument, NewerSchema
 from exactlyonce.frozen_json import Json
 from exactlyonce.records import (
     LEDGER,
+    ParkedMessage,
     StagedOutputs,
     entity_document,
     library_document,
     processed_record,
     read_entity,
+    read_parked,
     read_processed,
     read_staged,
 )
@@ -31,6 +34,7 @@ DOCUMENTS: dict[str, tuple[Callable[[Any], object], dict[str, Any]]] = {
     ),
     "processed": (read_processed, library_document(processed_record(GAME, OWING))),
     "staged": (read_staged, library_document(StagedOutputs(GAME.key, "web/m-43", "9a", AT, (OUTPUT,)))),
+    "parked": (read_parked, library_document(ParkedMessage(GAME.key, "web/m-43", "why", AT, Json.of({"id": "m-43"})))),
 }
 
 
@@ -109,8 +113,9 @@ def test_a_newer_schema_is_refused_with_the_advice_to_upgrade(name: str) -> None
 
 
 def test_the_kinds_of_records_are_not_mistaken_for_each_other() -> None:
-    refused("staged", DOCUMENTS["processed"][1])
-    refused("processed", DOCUMENTS["staged"][1])
+    kinds = ("processed", "staged", "parked")
+    for one, other in permutations(kinds, 2):
+        refused(one, DOCUMENTS[other][1])
 
 
 def test_an_error_about_a_ledger_names_its_entity() -> None:

@@ -14,13 +14,19 @@ from exactlyonce.effects import (
     BEHIND,
     UNKNOWN,
     Conflict,
+    DeleteParked,
+    DeleteProcessed,
     DeleteStaged,
     FindProcessed,
+    Found,
+    FoundParked,
     FoundStaged,
     HasRecords,
     Loaded,
     LoadEntity,
+    LoadParked,
     LoadStaged,
+    Park,
     Saved,
     SaveEntity,
     Stage,
@@ -28,7 +34,7 @@ from exactlyonce.effects import (
     Written,
 )
 from exactlyonce.frozen_json import Json
-from exactlyonce.records import ProcessedRecord, StagedOutputs
+from exactlyonce.records import ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.stores.memory import MemoryStore
 from exactlyonce.stores.port import Busy
 from exactlyonce.stores.trouble import Fate
@@ -38,10 +44,12 @@ from tests.unit.playing import AT, ENTITY
 BODY = Json.of({"id": "a", "owner": "a"})
 RECORD = ProcessedRecord(ENTITY.key, "web/m-1", "tx-1", 1, AT, (), "d")
 STAGED = StagedOutputs(ENTITY.key, "web/m-1", "tx-1", AT, ())
+PARKED = ParkedMessage(ENTITY.key, "web/m-1", "its handler raised ValueError", AT, Json.of({"id": "m-1"}))
 WRITES: dict[str, Callable[[MemoryStore], Any]] = {
     "save_entity": lambda store: store.save_entity(SaveEntity(ENTITY, BODY, None)),
     "write_processed": lambda store: store.write_processed(WriteProcessed(ENTITY, (RECORD,))),
     "stage": lambda store: store.stage(Stage(ENTITY, (STAGED,))),
+    "park": lambda store: store.park(Park(ENTITY, PARKED)),
 }
 
 
@@ -90,7 +98,12 @@ def test_a_refused_write_is_busy_and_not_applied(operation: str) -> None:
 
 @pytest.mark.parametrize(
     ("operation", "reply"),
-    [("save_entity", Conflict("0:-1#1")), ("stage", Conflict("0:-1#1")), ("write_processed", Written("0:-1#2"))],
+    [
+        ("save_entity", Conflict("0:-1#1")),
+        ("stage", Conflict("0:-1#1")),
+        ("write_processed", Written("0:-1#2")),
+        ("park", Written("0:-1#2")),
+    ],
 )
 def test_a_write_sent_twice_meets_itself(operation: str, reply: Any) -> None:
     store, _ = troubled(Fate.REPEATED)
@@ -128,6 +141,29 @@ def test_deleting_staged_documents_may_be_lost_without_anybody_knowing() -> None
     assert store.load_staged(LoadStaged(ENTITY, ("tx-1",), None)) == FoundStaged(())
 
 
+def test_a_delayed_deletion_leaves_what_was_written_since() -> None:
+    store, trouble = troubled()
+    store.write_processed(WriteProcessed(ENTITY, (RECORD,)))
+    store.park(Park(ENTITY, PARKED))
+    trouble.current = Fate.DELAYED
+    store.delete_processed(DeleteProcessed(ENTITY, (("web/m-1", '"1"'),)))
+    store.delete_parked(DeleteParked(ENTITY, "web/m-1", '"2"'))
+    trouble.current = Fate.ANSWERED
+    store.write_processed(WriteProcessed(ENTITY, (RECORD,)))
+    store.park(Park(ENTITY, PARKED))
+    assert store.land_delayed() == 2
+    assert store.find_processed(FindProcessed(ENTITY, ("web/m-1",))) == Found(frozenset({"web/m-1"}), "0:-1#4")
+    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"4"', 0.0)
+
+
+def test_the_age_of_a_parked_message_is_told_by_the_servers_clock() -> None:
+    clock = ManualClock(AT)
+    store = MemoryStore(clock.now)
+    store.park(Park(ENTITY, PARKED))
+    clock.advance(90)
+    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"1"', 90.0)
+
+
 def two_versions(lag: int) -> MemoryStore:
     store, trouble = troubled()
     first = store.save_entity(SaveEntity(ENTITY, Json.of({"n": 1}), None))
@@ -150,15 +186,19 @@ def test_a_replica_that_has_not_reached_the_token_is_behind_and_never_absent(tok
     assert (two_versions(lag=1).load_entity(LoadEntity(ENTITY, token)) is BEHIND) is behind
 
 
-def test_records_and_staged_documents_are_read_at_their_token_too() -> None:
+def test_the_librarys_documents_are_read_at_their_token_too() -> None:
     store, trouble = troubled()
     store.write_processed(WriteProcessed(ENTITY, (RECORD,)))
     store.stage(Stage(ENTITY, (STAGED,)))
-    trouble.lag = 2
+    store.park(Park(ENTITY, PARKED))
+    trouble.lag = 1
+    assert store.load_parked(LoadParked(ENTITY, "web/m-1", "0:-1#3")) is BEHIND
+    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(None, None, 0.0)
+    trouble.lag = 3
     assert store.find_processed(FindProcessed(ENTITY, ("web/m-1",), "0:-1#1")) is BEHIND
     assert store.load_staged(LoadStaged(ENTITY, ("tx-1",), "0:-1#1")) is BEHIND
     assert store.has_records(HasRecords(ENTITY)) is False
-    trouble.lag = 1
+    trouble.lag = 2
     assert store.has_records(HasRecords(ENTITY)) is True
 
 

@@ -19,6 +19,7 @@ from exactlyonce.records import (
     Ledger,
     Output,
     OutputRef,
+    ParkedMessage,
     ProcessedRecord,
     StagedOutputs,
     digest,
@@ -26,6 +27,7 @@ from exactlyonce.records import (
     library_document,
     processed_record,
     read_entity,
+    read_parked,
     read_processed,
     read_staged,
 )
@@ -144,6 +146,19 @@ def test_the_staged_document_is_pinned() -> None:
     }
 
 
+def test_the_parked_document_is_pinned() -> None:
+    parked = ParkedMessage(GAME.key, "web/m-43", "its handler raised ValueError", AT, OUTPUT.envelope)
+    assert library_document(parked) == {
+        "kind": "parked",
+        "schema": 1,
+        "entity": '["range","game-7","game-7"]',
+        "message": "web/m-43",
+        "reason": "its handler raised ValueError",
+        "at": "2026-11-21T10:00:02Z",
+        "envelope": '{"specversion":"1.0","id":"o-1"}',
+    }
+
+
 def test_the_digest_is_pinned_and_covers_destination_delay_content_and_order() -> None:
     assert digest(()) == "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
     others = [
@@ -175,6 +190,12 @@ def test_a_processed_record_is_read_back_the_same(record: ProcessedRecord) -> No
 @settings(max_examples=100, deadline=None)
 def test_a_staged_document_is_read_back_the_same(staged: StagedOutputs) -> None:
     assert read_staged(json.loads(json.dumps(library_document(staged)))) == staged
+
+
+@given(st.builds(ParkedMessage, TEXT, TEXT, TEXT, MOMENTS, JSONS))
+@settings(max_examples=100, deadline=None)
+def test_a_parked_document_is_read_back_the_same(parked: ParkedMessage) -> None:
+    assert read_parked(json.loads(json.dumps(library_document(parked)))) == parked
 
 
 IDS = st.uuids().map(str)

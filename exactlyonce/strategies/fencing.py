@@ -1,0 +1,58 @@
+"""Proving that a view of an entity is current, without changing the entity.
+
+A read alone proves no absence: the view may be stale, and a commit that has yet to land looks like one that never will. A
+fence, which saves the entity as it was loaded if it is still so, proves both at once: the view was current, and every commit
+still under way fails, since its condition is an older version. Whatever is begun later loads the entity anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from exactlyonce.effects import LoadEntity, NoAnswer, Saved, SaveEntity, Step
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Memory
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Ledger, entity_document, read_entity
+from exactlyonce.strategies.drafting import View
+from exactlyonce.strategies.outbox import _never_had_a_ledger, _start_over
+
+
+def look(entity: EntityRef, memory: Memory) -> Step[View | Again]:
+    """Load the entity. At most 3 effects; the third only where a ledger seems to have been removed.
+
+    Raises:
+        StoredDataError: the document cannot be trusted.
+    """
+    loaded = yield from LoadEntity(entity, memory.entity_token)
+    if isinstance(loaded, NoAnswer):
+        return Again(memory, "the entity could not be read")
+    memory = replace(memory, entity_token=loaded.token)
+    stored = read_entity(entity, loaded.document)
+    if stored.ledger is None:
+        adoptable = yield from _never_had_a_ledger(entity, loaded)
+        if not adoptable:
+            return Again(memory, "whether the entity ever had a ledger is not certain")
+    ledger = replace(stored.ledger or Ledger(), type=entity.type)
+    return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, frozenset(), memory)
+
+
+def fence(entity: EntityRef, view: View, absent: Json) -> Step[Memory | Again]:
+    """Save the entity unchanged, if it is still as it was loaded; return what to remember. One effect.
+
+    A document without a ledger stays without one: its new ETag is all that a fence needs, and whether to adopt it is for the
+    first message that is processed. An absent entity becomes a tombstone, since without a document there is no condition that
+    a create under way could fail on.
+
+    Args:
+        entity: to be fenced.
+        view: what was loaded of it.
+        absent: what to save if there is nothing: the document's id and partition key properties.
+    """
+    document = view.document
+    if document is None:
+        document = entity_document(absent, replace(view.ledger, deleted=True))
+    saved = yield from SaveEntity(entity, document, view.etag)
+    if not isinstance(saved, Saved):
+        return _start_over(view.memory, saved)
+    return replace(view.memory, entity_token=saved.token, saved=None)

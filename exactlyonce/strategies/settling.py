@@ -1,0 +1,165 @@
+"""Finishing what others left: the sweeper, the poison settler, and sending a parked message again.
+
+Each may run at any time, twice, and beside everything else. What was committed is published, and then marked by whoever comes
+first; a message counts as never processed only behind a fence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Literal
+
+from exactlyonce.effects import (
+    PUBLISHED,
+    Begin,
+    DeleteParked,
+    FindProcessed,
+    LoadParked,
+    NoAnswer,
+    Park,
+    Publish,
+    Saved,
+    SaveEntity,
+    Step,
+)
+from exactlyonce.envelope import Envelope
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Finished, Memory, key_of
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Output, ParkedMessage
+from exactlyonce.strategies.drafting import View
+from exactlyonce.strategies.fencing import fence, look
+from exactlyonce.strategies.outbox import _publish_owed, _start_over, _with_ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A message that the host gave up on needs no further delivery.
+
+    Attributes:
+        outcome: "processed", and all its outputs are published; or "parked", kept for whoever mends the cause.
+        memory: for whatever this process does next on the entity, such as marking.
+    """
+
+    outcome: Literal["processed", "parked"]
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Requeued:
+    """What became of a request to send a parked message again.
+
+    Attributes:
+        outcome: "sent"; or "not parked", in the view that answered; or "too old", and it stays parked.
+        memory: as it was given.
+    """
+
+    outcome: Literal["sent", "not parked", "too old"]
+    memory: Memory
+
+
+def sweep(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+    """Publish everything that the entity owes, then mark it. At most 4 effects where there is a ledger.
+
+    No fresh view is needed: what a stale one owes was committed, so publishing it again makes copies at most, and marking
+    it fails on its condition.
+
+    Raises:
+        StoredDataError: the document cannot be trusted.
+    """
+    view = yield from look(entity, memory)
+    if isinstance(view, Again):
+        return view
+    if view.document is None or not view.ledger.owing:
+        return Finished(Memory())
+    remembered = yield from _publish_owed(entity, view.ledger.entries, view)
+    if isinstance(remembered, Again):
+        return remembered
+    marked = _with_ledger(view.document, view.ledger.with_published(remembered.published))
+    saved = yield from SaveEntity(entity, marked, view.etag)
+    return Finished(Memory()) if isinstance(saved, Saved) else _start_over(remembered, saved)
+
+
+def settle(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, memory: Memory) -> Step[Settled | Again]:
+    """Decide about a message that the host gave up on: publish what it owes, or park it. At most 6 effects.
+
+    An entry or a record proves that it was processed, in however old a view. That there is neither proves nothing until the
+    fence holds. Then the ledger was current; every message that had left it has a record in any view at its token, or left so
+    long ago that no copy may still arrive; and no commit is still to come but of attempts that load the entity from now on.
+    If one of them processes another copy, the parked message is a duplicate like any other.
+
+    Args:
+        entity: that the message is for.
+        envelope: the message.
+        reason: why it could not be processed. It is kept and told, so it must not quote the message.
+        absent: the document's id and partition key properties, for the tombstone of an entity that does not exist.
+        memory: what this process knows of the entity.
+
+    Raises:
+        StoredDataError: the document cannot be trusted; the message stays where it is.
+    """
+    message = key_of(envelope)
+    view = yield from look(entity, memory)
+    if isinstance(view, Again):
+        return view
+    outcome = yield from _known(entity, message, view)
+    if outcome is not None:
+        return outcome
+    fenced = yield from fence(entity, view, absent)
+    if isinstance(fenced, Again):
+        return fenced
+    begun = yield from Begin(0)
+    parked = yield from Park(entity, ParkedMessage(entity.key, message, reason, begun.at, envelope.to_json()))
+    if isinstance(parked, NoAnswer):
+        return Again(fenced, "whether the message was parked is not known")
+    return Settled("parked", fenced)
+
+
+def requeue(
+    entity: EntityRef, message: str, destination: str, limit: timedelta, memory: Memory
+) -> Step[Requeued | Again]:
+    """Send a parked message again, with the identity it has: if it was processed meanwhile, it is dropped. At most 3 effects.
+
+    It is sent before the parked document goes, so a crash in between leaves it parked as well, which costs a copy at most.
+    The document goes only as it was read: a message that has come back and was parked anew stays.
+
+    Args:
+        entity: that the message is for.
+        message: its key.
+        destination: logical name of the queue it is to go to.
+        limit: age above which it is refused. The retention of processed records counts on it: an older message might be a
+            copy of one whose record is gone.
+        memory: what this process knows of the entity.
+
+    Raises:
+        StoredDataError: the parked document cannot be trusted.
+    """
+    found = yield from LoadParked(entity, message, memory.library_token)
+    if isinstance(found, NoAnswer):
+        return Again(memory, "the parked message could not be read")
+    if found.message is None or found.etag is None:
+        return Requeued("not parked", memory)
+    if found.age > limit.total_seconds():
+        return Requeued("too old", memory)
+    envelope = found.message.envelope
+    published = yield from Publish((Output(str(envelope.value["id"]), destination, envelope),))
+    if published is not PUBLISHED:
+        return Again(memory, "the message could not be sent")
+    yield from DeleteParked(entity, message, found.etag)
+    return Requeued("sent", memory)
+
+
+def _known(entity: EntityRef, message: str, view: View) -> Step[Settled | Again | None]:
+    """Finish a message that was processed; None if neither an entry nor a record says so."""
+    hits = tuple(entry for entry in view.ledger.entries if entry.message == message)
+    if hits:
+        remembered = yield from _publish_owed(entity, hits, view)
+        if isinstance(remembered, Again):
+            return remembered
+        return Settled("processed", replace(view, memory=remembered).unmarked())
+    found = yield from FindProcessed(entity, (message,), view.ledger.token)
+    if isinstance(found, NoAnswer):
+        return Again(view.memory, "whether the message has a record could not be read")
+    # A record means done: it was written after publishing.
+    return Settled("processed", view.memory) if message in found.messages else None
