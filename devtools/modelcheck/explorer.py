@@ -1,64 +1,58 @@
 """The states of a scenario, and every step from one to another.
 
-A state is (store, queue, workers, delayed writes, budget left). Reductions, each of which leaves the verdict as it is:
-
-- Workers are interchangeable, so they are sorted.
-- Taking a delivery is one step with the first read of its attempt: a crash between the two changes nothing.
-- Of two reads side by side the entity's comes first: one of the library that comes earlier sees nothing that a later one may
-  not see, since its view may be as old as it likes.
-- Transaction ids are the lowest that nothing refers to.
-- Staged outputs that nothing refers to are swept; their places in the log stay.
+A state is (store, queues, workers, delayed writes, budget left). What is left out, and why nothing is lost by it, is told in
+docs/model-checking.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import NamedTuple
 
-from devtools.modelcheck.answers import Store, World, Write
-from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.workers import Worker, Workers
+from devtools.modelcheck.answers import World
+from devtools.modelcheck.handler import key_of_number
+from devtools.modelcheck.reductions import alive, sorted_workers, swept, used_transactions
+from devtools.modelcheck.scenarios import PLACES, UNLIMITED, Scenario
+from devtools.modelcheck.store import Store
+from devtools.modelcheck.workers import Start, Worker, Workers
+from devtools.modelcheck.writes import Answer, Write
 
-FAULTS: Final = ("crash", "unknown", "repeated", "stale")
+CRASH = PLACES["crashes"]
+COPIES = 2
+"""Most copies of an output that wait at its consumer: more would do what two do, one after the other."""
 
-State = tuple[Store, tuple[int, ...], tuple[Worker, ...], tuple[Write, ...], tuple[int, int, int, int]]
+State = tuple[Store, tuple[int, ...], tuple[Worker, ...], tuple[Write, ...], tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """One step from a state: who did what, and where it led.
+class Move(NamedTuple):
+    """One step from a state.
 
     Attributes:
-        said: for the story.
         state: afterwards.
-        fault: whether it took a fault.
+        fault: whether it took a fault, so that finishing the work must not rely on it.
         violation: the property it broke.
+        slot: place of the worker in the state before; -1 if none moved.
+        begun: the worker as it took something to do; None if it did not.
+        what: the answer it got, or what happened, for the story.
+        moved: the worker afterwards.
     """
 
-    said: str
     state: State
     fault: bool
-    violation: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One answer to a worker and what the worker makes of it, as far as nothing else in the state matters.
-
-    Attributes:
-        cost: place of the fault in the budget; -1 for none.
-        store, worker: afterwards.
-        delayed: a write that may still take effect.
-        violation, said: as in `Move`.
-    """
-
-    cost: int
-    store: Store
-    worker: Worker
-    delayed: Write | None
     violation: str | None
-    said: str
+    slot: int
+    begun: Worker | None
+    what: Answer | str
+    moved: Worker | None = None
+
+
+class Outcome(NamedTuple):
+    """One answer to a worker and what the worker makes of it, as far as nothing else in the state matters."""
+
+    answer: Answer
+    worker: Worker
+    violation: str | None
+    ended: bool
 
 
 class Explorer:
@@ -69,131 +63,214 @@ class Explorer:
         self.world = World(scenario)
         self.workers = Workers(scenario, merge=merge)
         self.witnessed: set[str] = set()
+        self._keys = tuple(key_of_number(number) for number in range(len(scenario.copies)))
         self._outcomes: dict[tuple[Worker, Store], tuple[Outcome, ...]] = {}
+        self._collects = not scenario.budget.cleanings
 
     def start(self) -> State:
         """The state in which nothing has happened."""
-        budget = self.scenario.budget
-        left = (budget.crashes, budget.unknown, budget.repeated, budget.stale)
         idle = tuple(self.workers.idle() for _ in range(self.scenario.workers))
-        return (self.world.start(), self.scenario.copies, idle, (), left)
+        poison = (0,) * (len(self._keys) if self.scenario.budget.poisoned else 0)
+        queue = (*self.scenario.copies, *poison)
+        return (self.world.stores.empty(self.scenario.entities), queue, idle, (), self.scenario.budget.amounts)
 
     def moves(self, state: State) -> Iterator[Move]:
         """Every step from a state."""
         store, queue, workers, delayed, left = state
-        for number, worker in enumerate(workers):
-            if number and worker is workers[number - 1]:
+        for slot, worker in enumerate(workers):
+            if slot and worker is workers[slot - 1]:
                 continue
-            others = workers[:number] + workers[number + 1 :]
+            others = workers[:slot] + workers[slot + 1 :]
             if worker.situation is None:
-                for begun, rest in self._deliveries(worker, queue):
-                    yield from self._steps(begun, (store, rest, others, delayed, left))
+                for begun, rest, remains in self._tasks(worker, state, others):
+                    for move in self._steps(begun, (store, rest, others, delayed, remains), slot):
+                        yield move._replace(begun=begun)
             else:
-                yield from self._steps(worker, (store, queue, others, delayed, left))
-            if left[0] and (worker.situation is not None or worker.memory.published):
-                back = tuple(copies + worker.held.count(number) for number, copies in enumerate(queue))
-                spent = (left[0] - 1, *left[1:])
-                gone = self.workers.sorted((*others, self.workers.idle()))
-                yield Move(f"{worker.name} crashes", (store, back, gone, delayed, spent), fault=True)
+                yield from self._steps(worker, (store, queue, others, delayed, left), slot)
+            if left[CRASH] and (worker.situation is not None or worker.remembers):
+                yield self._crashed(worker, others, state, slot)
         for number, write in enumerate(delayed):
-            answer = self.world.land(write, store)
-            rest_delayed = delayed[:number] + delayed[number + 1 :]
-            landed = (answer.store, queue, workers, rest_delayed, left)
-            self.witnessed.add("a delayed write took effect")
-            yield Move(f"A delayed write arrives: {answer.said}", landed, fault=False, violation=answer.violation)
+            yield self._landed(write, delayed[:number] + delayed[number + 1 :], state)
+        yield from self._happenings(state)
 
     def is_good_end(self, state: State) -> bool:
-        """Every message was committed and published, and nobody is at work."""
+        """Every message was committed and published, or lies parked, nobody is at work, and nothing is left lying about."""
         store, queue, workers, _, _ = state
         if any(queue) or any(worker.situation is not None for worker in workers):
             return False
-        truth = store.entity.truth
-        committed = {message for message, _, _ in truth.committed} if truth else set()
-        published = {output.id for output in store.published}
-        return all(key in committed and f"out:{key}" in published for key in self.workers.keys)
+        committed = {key for key, _ in store.committed}
+        for number, key in enumerate(self._keys):
+            expected = self.scenario.copies[number] or key in committed
+            if expected and key not in store.parked and not (key in committed and key in store.published):
+                return False
+        return self._collects or not any(self._garbage(store, entity) for entity in range(self.scenario.entities))
 
-    def _deliveries(self, worker: Worker, queue: tuple[int, ...]) -> Iterator[tuple[Worker, tuple[int, ...]]]:
-        """Every way to give an idle worker something to do; marking is one."""
+    def _garbage(self, store: Store, entity: int) -> bool:
+        """Whether staged outputs lie about that no entry names."""
+        named = {entry.tx for entry in store.entities[entity].ledger.entries}
+        staged = (id.removeprefix("staged:") for id in store.libraries[entity].now if id.startswith("staged:"))
+        return any(tx not in named for tx in staged)
+
+    def _tasks(
+        self, worker: Worker, state: State, others: tuple[Worker, ...]
+    ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
+        """Every way to give an idle worker something to do, with the queues and the budget that are left."""
+        _, queue, _, _, left = state
         for group in self.workers.groups(queue):
-            rest = list(queue)
-            for number in group:
-                rest[number] -= 1
-            yield self.workers.begin(worker.memory, group), tuple(rest)
-        if self.scenario.marking and worker.memory.published:
-            yield self.workers.mark(worker.memory), queue
+            yield self.workers.attempt(worker, group), _without(queue, group), left
+        for place in range(len(self._keys), len(queue)):
+            if queue[place]:
+                yield self.workers.settle(worker, place), _without(queue, (place,)), left
+        for entity in range(self.scenario.entities):
+            if self.scenario.marking and worker.memories[entity].published:
+                mark = Start("mark", entity, memory=worker.memories[entity])
+                yield self.workers.chore(worker, mark), queue, left
+            for cost, start in self._chores(entity, state, others):
+                if cost is None or left[cost]:
+                    yield self.workers.chore(worker, start), queue, left if cost is None else spent(left, cost)
 
-    def _steps(self, worker: Worker, rest: State) -> Iterator[Move]:
+    def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
+        """Chores on an entity, each with its place in the budget; None for one that costs nothing."""
+        store, queue, _, delayed, left = state
+        if left[PLACES["sweeps"]]:
+            yield PLACES["sweeps"], Start("sweep", entity)
+        library = store.libraries[entity]
+        if self.scenario.budget.cleanings and library.staged:
+            present = tuple(id.removeprefix("staged:") for id in library.now if id.startswith("staged:"))
+            quiet = not any(queue) and not delayed and all(other.situation is None for other in others)
+            if present:
+                start = Start("clean", entity, candidates=tuple(sorted(present)))
+                yield None if quiet else PLACES["cleanings"], start
+        if left[PLACES["forgotten"]]:
+            for number, key in enumerate(self._keys):
+                if f"processed:{key}" in library.now and not self._may_arrive(number, state):
+                    yield PLACES["forgotten"], Start("forget", entity, (number,))
+
+    def _may_arrive(self, number: int, state: State) -> bool:
+        """Whether a copy of a message is still anywhere."""
+        _, queue, workers, _, _ = state
+        places = range(number, len(queue), len(self._keys))
+        return any(queue[place] or any(place in worker.held for worker in workers) for place in places)
+
+    def _happenings(self, state: State) -> Iterator[Move]:
+        """What happens without a worker: the host gives up on a delivery."""
+        store, queue, workers, delayed, left = state
+        place = PLACES["poisoned"]
+        if not left[place]:
+            return
+        for number, key in enumerate(self._keys):
+            if queue[number]:
+                given_up = list(_without(queue, (number,)))
+                given_up[len(self._keys) + number] += 1
+                after = (store, tuple(given_up), workers, delayed, spent(left, place))
+                yield Move(after, True, None, -1, None, f"The host gives up on {key}")
+
+    def _crashed(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Move:
+        store, queue, _, delayed, left = state
+        back = list(queue)
+        for place in worker.held:
+            back[place] += 1
+        workers = sorted_workers(others, self.workers.idle())
+        if self._collects:
+            store = swept(self.world.stores, store, workers, delayed)
+        after = (store, tuple(back), workers, delayed, spent(left, CRASH))
+        return Move(after, True, None, slot, None, "crashes", self.workers.idle())
+
+    def _landed(self, write: Write, rest: tuple[Write, ...], state: State) -> Move:
+        store, queue, workers, _, left = state
+        answer = self.world.land(write, store)
+        after = answer.store
+        if after.entities is not store.entities:
+            rest = alive(rest, after)
+        if self._collects:
+            after = swept(self.world.stores, after, workers, rest)
+        self.witnessed.add("a delayed write took effect")
+        return Move((after, queue, workers, rest, left), False, answer.violation, -1, None, answer)
+
+    def _steps(self, worker: Worker, rest: State, slot: int) -> Iterator[Move]:
         """Every outcome of what a worker asks for. `rest` is the state without it."""
         store, queue, others, delayed, left = rest
         outcomes = self._outcomes.get((worker, store))
         if outcomes is None:
             outcomes = self._outcomes[worker, store] = tuple(self._answered(worker, store))
-        for outcome in outcomes:
-            place, after, moved, violation = outcome.cost, outcome.store, outcome.worker, outcome.violation
-            spent = left
-            if place >= 0:
-                if not left[place]:
+        for answer, outcome, fell, over in outcomes:
+            moved, violation, ended = outcome, fell, over
+            after, place, later = answer.store, answer.cost, delayed
+            if place is not None and not left[place]:
+                continue
+            if answer.delayed is not None:
+                if len(delayed) >= self.scenario.delayed:
                     continue
-                spent = (*left[:place], left[place] - 1, *left[place + 1 :])  # type: ignore[assignment]
-            later = delayed if outcome.delayed is None else (*delayed, outcome.delayed)
+                later = (*delayed, answer.delayed)
+            if later and after.entities is not store.entities:
+                later = alive(later, after)
             if moved.begins:
-                moved = self.workers.named(moved, self._used(moved, after, others, later))
-                moved, violation = self._settled(moved, after, violation)
-            if after.library.stages:
-                after = self._swept(after, (moved, *others), later)
-            state = (after, queue, self.workers.sorted((*others, moved)), later, spent)
-            yield Move(outcome.said, state, place >= 0, violation)
+                moved = self.workers.named(moved, used_transactions(after, (moved, *others), later))
+                moved, violation, ended = self._settled(moved, after, violation)
+            workers = sorted_workers(others, moved)
+            if ended and self._collects:
+                after = swept(self.world.stores, after, workers, later)
+            fed = self._fed(queue, answer.arrivals) if answer.arrivals else queue
+            state = (after, fed, workers, later, left if place is None else spent(left, place))
+            yield Move(state, place is not None, violation, slot, None, answer, moved)
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
+        assert worker.asks is not None  # noqa: S101
         for answer in self.world.answers(worker.asks, store):
             if answer.witnessed:
                 self.witnessed.add(answer.witnessed)
-            moved, violation = self._settled(self.workers.told(worker, answer.reply), answer.store, answer.violation)
-            cost = -1 if answer.cost is None else FAULTS.index(answer.cost)
-            yield Outcome(cost, answer.store, moved, answer.delayed, violation, f"{worker.name} {answer.said}")
+            moved = self.workers.told(worker, answer.reply)
+            if moved.begins:
+                yield Outcome(answer, moved, answer.violation, ended=False)
+            else:
+                yield Outcome(answer, *self._settled(moved, answer.store, answer.violation))
 
-    def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None]:
-        """At the end of an attempt do at once what nobody else can notice: start over, or acknowledge."""
+    def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None, bool]:
+        """The worker, on its way to the next run if this one is over: what it holds is acknowledged if it finished."""
         situation = worker.situation
         if situation is None or situation.effect is not None:
-            return worker, violation
+            return worker, violation, False
         if isinstance(situation.result, Exception):
             raised = f"raised {type(situation.result).__name__}: {situation.result}"
-            return self.workers.idle(), violation or raised
+            return self.workers.idle(), violation or raised, True
         following = self.workers.following(worker)
-        if following.situation is not None:
-            return following, violation
-        truth = store.entity.truth
-        committed = {message for message, _, _ in truth.committed} if truth else set()
-        published = {output.id for output in store.published}
-        for number in worker.held:
-            key = self.workers.keys[number]
+        if following.situation is None and violation is None:
+            violation = self._lost(worker, store)
+        return following, violation, True
+
+    def _lost(self, worker: Worker, store: Store) -> str | None:
+        """What is wrong with acknowledging what a worker holds."""
+        committed = {key for key, _ in store.committed}
+        for place in worker.held:
+            key = self._keys[place % len(self._keys)]
+            if key in store.parked:
+                continue
             if key not in committed:
-                violation = violation or f"nothing_lost: {key} is acknowledged, but was never committed"
-            elif f"out:{key}" not in published:
-                violation = violation or f"nothing_lost: {key} is acknowledged, but its output was never published"
-        return following, violation
+                return f"nothing_lost: {key} is acknowledged, but was never committed"
+            if key not in store.published:
+                return f"nothing_lost: {key} is acknowledged, but its output was never published"
+        return None
 
-    def _used(
-        self, worker: Worker, store: Store, others: tuple[Worker, ...], delayed: tuple[Write, ...]
-    ) -> frozenset[str]:
-        """Transaction ids that something refers to."""
-        used = {tx for version in store.entity.versions for _, tx, _ in version.committed}
-        used.update(id.removeprefix("staged:") for id, _ in store.library.writes if id.startswith("staged:"))
-        for write in delayed:
-            used.update(self.workers.transactions_in(write))
-        for one in (worker, *others):
-            used.update(one.transactions)
-        return frozenset(used)
+    def _fed(self, queue: tuple[int, ...], published: tuple[str, ...]) -> tuple[int, ...]:
+        """The queues after outputs arrived at their consumers."""
+        if not self.scenario.feeds:
+            return queue
+        fed = list(queue)
+        for key in published:
+            number = self.scenario.feeds[self._keys.index(key)]
+            if number is not None:
+                fed[number] = min(fed[number] + 1, COPIES)
+        return tuple(fed)
 
-    def _swept(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
-        """Without the content of staged outputs that nobody refers to: they are clean-up's, and no read asks for them."""
-        staged = store.library.stages
-        used = {tx for version in store.entity.versions for tx in self.world.transactions(version)}
-        used.update(*(worker.transactions for worker in workers))
-        used.update(*(self.workers.transactions_in(write) for write in delayed))
-        garbage = staged - {f"staged:{tx}" for tx in used}
-        if not garbage:
-            return store
-        writes = tuple(("", None) if id in garbage else (id, record) for id, record in store.library.writes)
-        return self.world.store(store.entity, self.world.interned.library(writes), store.published)
+
+def spent(left: tuple[int, ...], place: int) -> tuple[int, ...]:
+    """The budget after one more fault."""
+    amount = left[place]
+    return left if amount == UNLIMITED else (*left[:place], amount - 1, *left[place + 1 :])
+
+
+def _without(queue: tuple[int, ...], places: tuple[int, ...]) -> tuple[int, ...]:
+    rest = list(queue)
+    for place in places:
+        rest[place] -= 1
+    return tuple(rest)

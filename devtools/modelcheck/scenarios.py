@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
 from exactlyonce import Outbox
+from exactlyonce.effects import Step
+from exactlyonce.strategies import retention, settling
+
+UNLIMITED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How often each fault may happen, over all workers.
+    """How often each thing may happen, over all processes; `UNLIMITED` where it may happen any number of times.
 
     Attributes:
-        crashes: of a worker, between any two effects, or before or after any.
+        crashes: of a process, between any two effects, or before or after any.
         unknown: writes and sends without an answer; applied, not applied, or, for writes, applied at any later time.
         repeated: writes that were applied and are reported as a conflict, because the client library sent them twice.
         stale: reads of the entity that return an older version. Reads of the library's partition may be as old as their
             token allows, without a budget.
+        sweeps: runs of the sweeper, at any moment.
+        poisoned: deliveries that the host gives up on, so that the poison settler gets them.
+        cleanings: runs of the clean-up of staged outputs, at any moment. When all is quiet it may run once more for nothing.
+        forgotten: processed records deleted by retention, once no copy of their message can still arrive.
     """
 
     crashes: int = 0
     unknown: int = 0
     repeated: int = 0
     stale: int = 0
+    sweeps: int = 0
+    poisoned: int = 0
+    cleanings: int = 0
+    forgotten: int = 0
+
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        """The amounts in the order of `PLACES`."""
+        return tuple(getattr(self, name) for name in PLACES)
+
+
+PLACES: Final = {one.name: number for number, one in enumerate(fields(Budget))}
+"""Place of each amount in the tuple of what is left of a budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chores:
+    """What runs beside processing; as it ships, or a broken twin of it."""
+
+    sweep: Callable[..., Step[Any]] = settling.sweep
+    settle: Callable[..., Step[Any]] = settling.settle
+    clean_staged: Callable[..., Step[Any]] = retention.clean_staged
+    clean_processed: Callable[..., Step[Any]] = retention.clean_processed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +68,18 @@ class Scenario:
         strategy: the outbox preset, or a broken twin of it.
         workers: processes that take deliveries.
         group: most messages that one attempt takes.
-        budget: of faults.
-        delayed: whether an unanswered write may take effect later.
+        budget: of faults and of chores.
+        delayed: most unanswered writes that may be under way at a time, to take effect later.
         marking: whether idle workers mark what they published.
         tokens: whether processes remember session tokens between attempts. Without, every view that a token would allow is
             allowed, and others: so all that can go wrong with tokens can go wrong without.
         deletes: whether the last message deletes the entity.
+        targets: for each message the number of its entity; all entity 0 if empty.
+        feeds: for each message the number of the message that its output is for another entity; None for an output that
+            leaves the world. Empty if all do.
+        endless: whether new messages keep coming into the places of finished ones. Then `copies` says how many copies of
+            each message there may be at a time.
+        chores: what runs beside processing.
         witnesses: what has to be seen somewhere, or the scenario shows less than it says.
     """
 
@@ -50,8 +89,21 @@ class Scenario:
     workers: int = 2
     group: int = 1
     budget: Budget = field(default_factory=Budget)
-    delayed: bool = True
+    delayed: int = 9
     marking: bool = False
     tokens: bool = False
     deletes: bool = False
+    targets: tuple[int, ...] = ()
+    feeds: tuple[int | None, ...] = ()
+    endless: bool = False
+    chores: Chores = Chores()
     witnesses: frozenset[str] = frozenset()
+
+    def target(self, message: int) -> int:
+        """The entity a message is for."""
+        return self.targets[message] if self.targets else 0
+
+    @property
+    def entities(self) -> int:
+        """How many entities there are."""
+        return max(self.targets, default=0) + 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from devtools.modelcheck.endless import EndlessExplorer
 from devtools.modelcheck.explorer import Explorer, State
 from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.trace import Event, replayed, told
 
 
 @dataclass
@@ -17,7 +20,7 @@ class Report:
         states, transitions, depth: of the part that was explored.
         complete: whether that was everything.
         violation: the property that fell; None if none did.
-        story: the steps of a shortest way there.
+        trace: the steps of a shortest way there.
         witnessed: what was seen somewhere.
         stuck: states from which the work cannot be finished without further faults; None if not looked for.
         runs: how often production code ran.
@@ -28,10 +31,20 @@ class Report:
     depth: int = 0
     complete: bool = False
     violation: str | None = None
-    story: tuple[str, ...] = ()
+    trace: tuple[Event, ...] = ()
     witnessed: set[str] = field(default_factory=set)
     stuck: int | None = None
     runs: int = 0
+
+    @property
+    def story(self) -> tuple[str, ...]:
+        """The trace for people."""
+        return tuple(str(event) for event in self.trace)
+
+    @property
+    def ending(self) -> tuple[str, ...]:
+        """The trace for people, and what the store holds in the end."""
+        return told(self.trace) if self.trace else ()
 
 
 def explore(
@@ -46,72 +59,109 @@ def explore(
     Args:
         scenario: what to explore.
         limit: most states.
-        liveness: whether to look for states from which the work cannot be finished without further faults.
-        show: told of the progress after each level.
+        liveness: whether to look for states from which the work cannot be finished without further faults. If there are any,
+            the trace leads to the first of them.
+        show: told of the progress now and then.
     """
-    explorer = Explorer(scenario)
-    start = explorer.start()
-    numbers: dict[State, int] = {start: 0}
-    came: list[tuple[int, str]] = [(-1, "")]
-    before: list[list[int]] = [[]]
-    good: list[int] = []
-    report = Report(complete=True)
-    frontier = [start]
-    while frontier:
+    return Search(scenario, limit, liveness=liveness, show=show).run()
+
+
+def explorer_of(scenario: Scenario) -> Explorer:
+    """The explorer for a scenario."""
+    return EndlessExplorer(scenario) if scenario.endless else Explorer(scenario)
+
+
+class Search:
+    """One search. The arguments are those of `explore`."""
+
+    def __init__(self, scenario: Scenario, limit: int, *, liveness: bool, show: Callable[[Report], None]) -> None:
+        self.report = Report()
+        self._explorer = explorer_of(scenario)
+        self._limit = limit
+        self._liveness = liveness
+        self._show = show
+        self._numbers: dict[State, int] = {}
+        self._came = array("q", [-1])
+        self._edges_from = array("q")
+        self._edges_to = array("q")
+        self._good: list[int] = []
+
+    def run(self) -> Report:
+        """Search, level by level."""
+        start = self._explorer.start()
+        self._numbers[start] = 0
+        frontier = [start]
+        while frontier:
+            following = self._level(frontier)
+            if following is None or len(self._numbers) > self._limit:
+                return self._closed()
+            frontier = following
+            self.report.depth += bool(following)
+            self.report.states = len(self._numbers)
+            self._show(self.report)
+        self.report.complete = True
+        if self._liveness:
+            self._find_stuck()
+        return self._closed()
+
+    def _level(self, frontier: list[State]) -> list[State] | None:
+        """The states after these; None once a property fell."""
+        numbers, came, moves, liveness = self._numbers, self._came, self._explorer.moves, self._liveness
         following: list[State] = []
+        transitions = 0
         for state in frontier:
             here = numbers[state]
-            if liveness and explorer.is_good_end(state):
-                good.append(here)
-            for move in explorer.moves(state):
-                report.transitions += 1
-                if move.violation is not None:
-                    report.violation = move.violation
-                    report.story = (*_story(came, here), move.said)
-                    report.complete = False
-                    return _closed(report, explorer, len(numbers))
-                there = numbers.get(move.state)
-                if there is None:
-                    there = numbers[move.state] = len(came)
-                    came.append((here, move.said))
-                    before.append([])
-                    following.append(move.state)
-                if liveness and not move.fault:
-                    before[there].append(here)
-        if len(numbers) > limit:
-            report.complete = False
-            return _closed(report, explorer, len(numbers))
-        frontier = following
-        report.depth += bool(following)
-        report.states = len(numbers)
-        show(report)
-    if liveness:
-        report.stuck = len(came) - len(_reaching(good, before))
-    return _closed(report, explorer, len(numbers))
+            if liveness and self._explorer.is_good_end(state):
+                self._good.append(here)
+            for move in moves(state):
+                transitions += 1
+                after = move[0]
+                if move[2] is not None:
+                    self.report.violation = move[2]
+                    self.report.transitions += transitions
+                    self._tell(here, after)
+                    return None
+                there = numbers.setdefault(after, len(came))
+                if there == len(came):
+                    came.append(here)
+                    following.append(after)
+                if liveness and not move[1]:
+                    self._edges_from.append(here)
+                    self._edges_to.append(there)
+        self.report.transitions += transitions
+        return following
 
+    def _tell(self, number: int, *last: State) -> None:
+        """Set the trace to the way to a state, and on to a last one."""
+        way: list[int] = []
+        while number >= 0:
+            way.append(number)
+            number = self._came[number]
+        wanted = set(way)
+        found = {number: state for state, number in self._numbers.items() if number in wanted}
+        states = [found[one] for one in reversed(way)]
+        self.report.trace = replayed(self._explorer, [*states, *last], self.report.violation)
 
-def _closed(report: Report, explorer: Explorer, states: int) -> Report:
-    report.states = states
-    report.witnessed = explorer.witnessed
-    report.runs = explorer.workers.runs
-    return report
+    def _find_stuck(self) -> None:
+        """Look for states from which no good end can be reached by steps without faults."""
+        before: list[list[int]] = [[] for _ in self._came]
+        for here, there in zip(self._edges_from, self._edges_to, strict=True):
+            before[there].append(here)
+        reached = bytearray(len(before))
+        waiting = list(self._good)
+        for number in waiting:
+            reached[number] = 1
+        while waiting:
+            for number in before[waiting.pop()]:
+                if not reached[number]:
+                    reached[number] = 1
+                    waiting.append(number)
+        self.report.stuck = len(reached) - sum(reached)
+        if self.report.stuck:
+            self._tell(reached.index(0))
 
-
-def _story(came: list[tuple[int, str]], number: int) -> list[str]:
-    steps: list[str] = []
-    while number > 0:
-        number, said = came[number]
-        steps.append(said)
-    return steps[::-1]
-
-
-def _reaching(good: list[int], before: list[list[int]]) -> set[int]:
-    """All states from which a good end can be reached by steps without faults."""
-    reached = set(good)
-    waiting = list(good)
-    while waiting:
-        for number in before[waiting.pop()]:
-            if number not in reached:
-                reached.add(number)
-                waiting.append(number)
-    return reached
+    def _closed(self) -> Report:
+        self.report.states = len(self._numbers)
+        self.report.witnessed = self._explorer.witnessed
+        self.report.runs = self._explorer.workers.runs
+        return self.report

@@ -1,96 +1,186 @@
-"""The model's store: one entity document, and one partition of the library, each a log that reads may lag behind.
+"""The model's store: for each entity its document and its partition of the library, each a log that reads may lag behind.
 
-Logs are immutable and interned, so that comparing worlds compares identities. Tokens and ETags are positions.
+All parts are immutable and interned, so that comparing worlds compares identities. Tokens and ETags are positions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any, Final
 
 from exactlyonce.frozen_json import Json
-from exactlyonce.records import ProcessedRecord, StagedOutputs
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Ledger, StagedOutputs, read_entity
 
-TOKEN: Final = "0:-1#"  # noqa: S105
+_TOKEN: Final = "0:-1#"  # noqa: S105
+RECORD: Final = "record"
+"""What a log says of a processed record: that it is there. No protocol reads more of it."""
 
 
 def token_at(position: int) -> str:
     """The session token of a position in a log."""
-    return f"{TOKEN}{position}"
+    return f"{_TOKEN}{position}"
 
 
 def position_of(token: str | None) -> int:
     """The position a token stands for; 0, the empty log, without one."""
-    return int(token.removeprefix(TOKEN)) if token else 0
+    return int(token.removeprefix(_TOKEN)) if token else 0
+
+
+def entity_ref(number: int) -> EntityRef:
+    """The entity with this number."""
+    return EntityRef("account", (f"e{number}",), f"e{number}")
+
+
+def entity_number(entity: EntityRef) -> int:
+    """The number of an entity."""
+    return int(entity.id.removeprefix("e"))
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One accepted write of the entity: the document, and what its commit claimed.
+    """One version of an entity, the absent one included.
 
     Attributes:
-        document: as saved.
-        committed: message, transaction and digest of the outputs of every commit so far.
+        document: as saved; None if absent.
+        etag: None if absent.
     """
 
-    document: Json
-    committed: frozenset[tuple[str, str, str]]
+    document: Json | None
+    etag: str | None
 
 
-class EntityLog:
-    """Every version of the entity that a read may still return; the last one is the truth."""
+ABSENT: Final = Version(None, None)
 
-    __slots__ = ("first", "versions")
+
+class Entity:
+    """Every version of an entity that a read may still return, oldest first; the last one is the truth."""
 
     def __init__(self, first: int, versions: tuple[Version, ...]) -> None:
         self.first = first
         self.versions = versions
+        self.truth = versions[-1]
 
     @property
     def newest(self) -> int:
-        """Position of the newest version; 0 if the entity is absent."""
-        return self.first + len(self.versions) - 1 if self.versions else 0
+        """Position of the newest version; 0 if nothing was ever saved."""
+        return self.first + len(self.versions) - 1
 
-    def at(self, position: int) -> Version | None:
-        """The version at a position; None at 0, where the entity is absent."""
-        return self.versions[position - self.first] if position >= max(self.first, 1) else None
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger of the truth; an empty one if it has none."""
+        return ledger_of(self.truth.document)
 
-    @property
-    def truth(self) -> Version | None:
-        return self.versions[-1] if self.versions else None
+    @cached_property
+    def history(self) -> str:
+        """What the next handler finds: which messages were handled, one after the other."""
+        return "" if self.ledger.deleted else told_history(self.truth.document)
+
+    @cached_property
+    def transactions(self) -> frozenset[str]:
+        """Transactions in the ledger of any version that may be read."""
+        return frozenset(entry.tx for version in self.versions for entry in ledger_of(version.document).entries)
 
 
-class LibraryLog:
-    """The accepted writes of the library's partition: (id, record or None for a delete), in order."""
+class Library:
+    """The accepted writes of a partition of the library: (id, content, or None for a delete), in order."""
 
-    __slots__ = ("stages", "writes")
-
-    def __init__(self, writes: tuple[tuple[str, ProcessedRecord | StagedOutputs | None], ...]) -> None:
+    def __init__(self, writes: tuple[tuple[str, StagedOutputs | str | None], ...]) -> None:
         self.writes = writes
-        self.stages = frozenset(id for id, _ in writes if id.startswith("staged:"))
+        self.end = len(writes)
+        self.staged = frozenset(id.removeprefix("staged:") for id, _ in writes if id.startswith("staged:"))
+        self._views: dict[int, dict[str, Any]] = {}
 
     def view(self, position: int) -> dict[str, Any]:
         """What exists at a position."""
-        found = dict(self.writes[:position])
-        return {id: record for id, record in found.items() if record is not None}
+        found = self._views.get(position)
+        if found is None:
+            written = dict(self.writes[:position])
+            found = self._views[position] = {id: content for id, content in written.items() if content is not None}
+        return found
+
+    @property
+    def now(self) -> dict[str, Any]:
+        """What exists."""
+        return self.view(self.end)
 
 
-class Interned:
-    """One object for each distinct log."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """Everything that survives a crash but the queues. Interned: compare with `is`.
+
+    Attributes:
+        entities, libraries: by the number of the entity.
+        committed: key of each message ever committed, and the history it was handled on.
+        published: keys of messages whose outputs arrived.
+        parked: keys of messages that lie parked.
+    """
+
+    entities: tuple[Entity, ...]
+    libraries: tuple[Library, ...]
+    committed: frozenset[tuple[str, str]] = frozenset()
+    published: frozenset[str] = frozenset()
+    parked: frozenset[str] = frozenset()
+
+
+class Stores:
+    """One object for each distinct part, and for each distinct store."""
 
     def __init__(self) -> None:
-        self._entities: dict[tuple[Any, ...], EntityLog] = {}
-        self._libraries: dict[tuple[Any, ...], LibraryLog] = {}
+        self._entities: dict[Any, Entity] = {}
+        self._libraries: dict[Any, Library] = {}
+        self._stores: dict[Any, Store] = {}
 
-    def entity(self, first: int, versions: tuple[Version, ...]) -> EntityLog:
-        key = (first, versions)
-        found = self._entities.get(key)
+    def entity(self, first: int, versions: tuple[Version, ...]) -> Entity:
+        found = self._entities.get((first, versions))
         if found is None:
-            found = self._entities[key] = EntityLog(first, versions)
+            found = self._entities[first, versions] = Entity(first, versions)
         return found
 
-    def library(self, writes: tuple[tuple[str, ProcessedRecord | StagedOutputs | None], ...]) -> LibraryLog:
+    def library(self, writes: tuple[tuple[str, StagedOutputs | str | None], ...]) -> Library:
         found = self._libraries.get(writes)
         if found is None:
-            found = self._libraries[writes] = LibraryLog(writes)
+            found = self._libraries[writes] = Library(writes)
         return found
+
+    def store(
+        self,
+        entities: tuple[Entity, ...],
+        libraries: tuple[Library, ...],
+        committed: frozenset[tuple[str, str]] = frozenset(),
+        published: frozenset[str] = frozenset(),
+        parked: frozenset[str] = frozenset(),
+    ) -> Store:
+        key = (entities, libraries, committed, published, parked)
+        found = self._stores.get(key)
+        if found is None:
+            found = self._stores[key] = Store(*key)
+        return found
+
+    def empty(self, entities: int) -> Store:
+        """Nothing is stored, nothing published."""
+        return self.store((self.entity(0, (ABSENT,)),) * entities, (self.library(()),) * entities)
+
+    def with_entity(self, store: Store, number: int, entity: Entity) -> Store:
+        entities = (*store.entities[:number], entity, *store.entities[number + 1 :])
+        return self.store(entities, store.libraries, store.committed, store.published, store.parked)
+
+    def with_library(self, store: Store, number: int, library: Library) -> Store:
+        libraries = (*store.libraries[:number], library, *store.libraries[number + 1 :])
+        return self.store(store.entities, libraries, store.committed, store.published, store.parked)
+
+
+@cache
+def ledger_of(document: Json | None) -> Ledger:
+    """The ledger of a document; an empty one if it has none."""
+    if document is None:
+        return Ledger()
+    return read_entity(entity_ref(int(document.value["id"].removeprefix("e"))), document).ledger or Ledger()
+
+
+@cache
+def told_history(document: Json | None) -> str:
+    """What a state tells, also that of a tombstone; empty if the entity is absent."""
+    history: str = "" if document is None else document.value.get("history", "")
+    return history

@@ -1,4 +1,4 @@
-"""Workers: processes that take deliveries and run the production strategy on them. Interned: they compare by identity."""
+"""Workers: processes that take deliveries or do chores, and run the production strategies. Interned: compare by identity."""
 
 from __future__ import annotations
 
@@ -7,80 +7,93 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from itertools import combinations
-from operator import attrgetter
 from typing import Any
 
-from devtools.modelcheck.answers import ENTITY, Write
+from devtools.modelcheck.handler import envelope_of, handle, key_of_number
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.situations import Situation, Situations
-from exactlyonce.effects import (
-    Begin,
-    Begun,
-    DeleteStaged,
-    Effect,
-    SaveEntity,
-    Stage,
-    Step,
-    Together,
-    WriteProcessed,
-)
-from exactlyonce.envelope import Envelope
+from devtools.modelcheck.store import entity_ref, ledger_of
+from exactlyonce.effects import Begin, Begun, Effect, Loaded, Step, Together
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Handled, Memory, Work, key_of
-from exactlyonce.records import Output, read_entity
+from exactlyonce.handling.attempts import Again, Finished, Memory, Work
+from exactlyonce.strategies.retention import Cleaned
+from exactlyonce.strategies.settling import Settled
 
-_ORDER = attrgetter("order")
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+NOTHING = Memory()
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How an attempt starts: the messages it takes, none for marking; and what its process remembers."""
+    """How a run starts.
 
-    messages: tuple[int, ...]
-    memory: Memory
+    Attributes:
+        task: "attempt", "mark", "sweep", "settle", "clean" or "forget".
+        entity: number of the entity.
+        messages: numbers of the messages it is about.
+        memory: what its process remembers of the entity.
+        candidates: transactions whose staged outputs are to be cleaned up.
+    """
+
+    task: str
+    entity: int
+    messages: tuple[int, ...] = ()
+    memory: Memory = NOTHING
+    candidates: tuple[str, ...] = ()
 
 
 class Worker:
     """One process. Compare with `is`.
 
     Attributes:
-        situation: of its attempt; None if idle.
+        situation: of its run; None if idle.
         first: reply to the first of two requests side by side; None if not asked yet.
-        memory: what it remembers; that of the start while it is at work.
-        held: messages it has taken and not acknowledged, one for each copy.
-        transactions: ids it may still use.
+        memories: what it remembers of each entity; as at the start of the run while it is at work.
+        held: places in the queues from which it has taken a copy that it has not acknowledged, one for each copy.
+        asks: what it waits for; None if idle.
         begins: whether it asks for transaction ids.
+        transactions: ids that it may still use.
         order: place in the canonical order.
     """
 
-    __slots__ = ("begins", "first", "held", "memory", "name", "order", "situation", "transactions")
+    __slots__ = ("asks", "begins", "first", "held", "memories", "order", "situation", "transactions")
 
     def __init__(
-        self, situation: Situation[Start] | None, first: Any, memory: Memory, held: tuple[int, ...], order: int
+        self,
+        situation: Situation[Start] | None,
+        first: Any,
+        memories: tuple[Memory, ...],
+        held: tuple[int, ...],
+        order: int,
     ) -> None:
         self.situation = situation
         self.first = first
-        self.memory = memory
+        self.memories = memories
         self.held = held
         self.order = order
-        self.begins = situation is not None and isinstance(situation.effect, Begin)
-        told = situation.replies if situation is not None else ()
-        begun = (tx for reply in told if isinstance(reply, Begun) for tx in reply.transactions)
-        self.transactions = memory.published | frozenset(begun)
-        taken = ", ".join(f"m{number}" for number in held)
-        self.name = f"The worker with {taken}" if held else "An idle worker"
+        effect: Effect[Any] | None = situation.effect if situation is not None else None
+        self.begins = isinstance(effect, Begin)
+        self.asks = (effect.first if first is None else effect.second) if isinstance(effect, Together) else effect
+        replies = () if situation is None else (*situation.replies, first)
+        self.transactions = frozenset(
+            tx for memory in memories for tx in memory.published
+        ) | frozenset(_mentioned(replies))  # fmt: skip
 
     @property
-    def asks(self) -> Effect[Any]:
-        """What it waits for now."""
-        assert self.situation is not None  # noqa: S101
-        effect = self.situation.effect
-        if isinstance(effect, Together):
-            asked: Effect[Any] = effect.first if self.first is None else effect.second
-            return asked
-        assert effect is not None  # noqa: S101
-        return effect
+    def remembers(self) -> bool:
+        """Whether a crash would make it forget something that matters."""
+        return any(memory.published for memory in self.memories)
+
+
+def _mentioned(replies: tuple[Any, ...]) -> Iterator[str]:
+    """Transaction ids that replies brought."""
+    for reply in replies:
+        if isinstance(reply, tuple):
+            yield from _mentioned(reply)
+        elif isinstance(reply, Begun):
+            yield from reply.transactions
+        elif isinstance(reply, Loaded):
+            yield from (entry.tx for entry in ledger_of(reply.document).entries)
 
 
 class Workers:
@@ -88,35 +101,42 @@ class Workers:
 
     def __init__(self, scenario: Scenario, *, merge: bool = True) -> None:
         self._scenario = scenario
-        self._envelopes = tuple(
-            Envelope("web", f"m{number}", "test", Json("{}")) for number in range(len(scenario.copies))
-        )
-        self.keys = tuple(key_of(envelope) for envelope in self._envelopes)
+        self._nothing = (NOTHING,) * scenario.entities
         self._situations: Situations[Start] = Situations(self._run, merge=merge)
         self._workers: dict[tuple[Any, ...], Worker] = {}
+        self.messages = len(scenario.copies)
 
     @property
     def runs(self) -> int:
         """How often production code ran."""
         return self._situations.runs
 
-    def idle(self, memory: Memory | None = None) -> Worker:
+    def idle(self, memories: tuple[Memory, ...] | None = None) -> Worker:
         """A worker with nothing to do."""
-        return self._worker(None, None, memory or Memory(), ())
+        return self._worker(None, None, memories or self._nothing, ())
 
     def groups(self, queue: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """Every group of deliveries that one attempt may take."""
-        waiting = [number for number, copies in enumerate(queue) for _ in range(copies)]
+        """Every group of deliveries for one entity that one attempt may take."""
+        waiting = [number for number in range(self.messages) for _ in range(queue[number])]
         for size in range(1, min(self._scenario.group, len(waiting)) + 1):
-            yield from dict.fromkeys(combinations(waiting, size))
+            for group in dict.fromkeys(combinations(waiting, size)):
+                if len({self._scenario.target(number) for number in group}) == 1:
+                    yield group
 
-    def begin(self, memory: Memory, held: tuple[int, ...]) -> Worker:
-        """A worker that takes deliveries."""
-        return self._worker(self._situations.first(Start(held, memory)), None, memory, held)
+    def attempt(self, worker: Worker, held: tuple[int, ...]) -> Worker:
+        """An idle worker takes deliveries."""
+        entity = self._scenario.target(held[0])
+        return self._begun(Start("attempt", entity, held, worker.memories[entity]), worker.memories, held)
 
-    def mark(self, memory: Memory) -> Worker:
-        """A worker that marks what it published."""
-        return self._worker(self._situations.first(Start((), memory)), None, memory, ())
+    def settle(self, worker: Worker, place: int) -> Worker:
+        """An idle worker takes a delivery that the host gave up on."""
+        number = place - self.messages
+        entity = self._scenario.target(number)
+        return self._begun(Start("settle", entity, (number,)), worker.memories, (place,))
+
+    def chore(self, worker: Worker, start: Start) -> Worker:
+        """An idle worker does a chore."""
+        return self._begun(start, worker.memories, ())
 
     def told(self, worker: Worker, reply: Any) -> Worker:
         """The worker after a reply to what it asks."""
@@ -124,19 +144,47 @@ class Workers:
         assert situation is not None  # noqa: S101
         if isinstance(situation.effect, Together):
             if worker.first is None:
-                return self._worker(situation, reply, worker.memory, worker.held)
+                return self._worker(situation, reply, worker.memories, worker.held)
             reply = (worker.first, reply)
-        return self._worker(self._situations.after(situation, reply), None, worker.memory, worker.held)
+        return self._worker(self._situations.after(situation, reply), None, worker.memories, worker.held)
 
     def following(self, worker: Worker) -> Worker:
-        """What a worker does after the end of its attempt: idle, or the same again."""
+        """What a worker does after the end of its run: nothing, or the same again."""
         assert worker.situation is not None  # noqa: S101
-        result = worker.situation.result
-        assert isinstance(result, Finished | Again)  # noqa: S101
-        memory = self._kept(result.memory)
-        if isinstance(result, Finished):
-            return self.idle(memory)
-        return self.begin(memory, worker.held) if worker.held else self.mark(memory)
+        start, result = worker.situation.start, worker.situation.result
+        memory = self._kept(result.memory) if isinstance(result, Finished | Again | Settled | Cleaned) else NOTHING
+        entity = start.entity
+        memories = (*worker.memories[:entity], memory, *worker.memories[entity + 1 :])
+        if isinstance(result, Again):
+            return self._begun(replace(start, memory=memory), memories, worker.held)
+        return self.idle(memories)
+
+    def named(self, worker: Worker, used: frozenset[str]) -> Worker:
+        """The worker with the lowest transaction ids that are free."""
+        asked = worker.asks
+        assert isinstance(asked, Begin)  # noqa: S101
+        free: list[str] = []
+        number = 0
+        while len(free) < asked.count:
+            if f"t{number}" not in used:
+                free.append(f"t{number}")
+            number += 1
+        return self.told(worker, Begun(AT, tuple(free)))
+
+    def standing(
+        self, start: Start, replies: tuple[Any, ...], first: Any, memories: tuple[Memory, ...], held: tuple[int, ...]
+    ) -> Worker:
+        """A worker that has come so far in its run."""
+        situation = self._situations.first(start)
+        for reply in replies:
+            situation = self._situations.after(situation, reply)
+        return self._worker(situation, first, memories, held)
+
+    def remembering(self, worker: Worker, memories: tuple[Memory, ...]) -> Worker:
+        """The worker with other memories."""
+        if memories == worker.memories:
+            return worker
+        return self._worker(worker.situation, worker.first, memories, worker.held)
 
     def _kept(self, memory: Memory) -> Memory:
         """What of a memory this scenario looks at; only marking reads the saved document."""
@@ -146,58 +194,38 @@ class Workers:
             memory = replace(memory, entity_token=None, library_token=None)
         return memory
 
-    def named(self, worker: Worker, used: frozenset[str]) -> Worker:
-        """The worker with the lowest transaction ids that are free."""
-        assert worker.situation is not None  # noqa: S101
-        assert isinstance(worker.situation.effect, Begin)  # noqa: S101
-        free: list[str] = []
-        number = 0
-        while len(free) < worker.situation.effect.count:
-            if f"t{number}" not in used:
-                free.append(f"t{number}")
-            number += 1
-        return self.told(worker, Begun(AT, tuple(free)))
+    def _begun(self, start: Start, memories: tuple[Memory, ...], held: tuple[int, ...]) -> Worker:
+        return self._worker(self._situations.first(start), None, memories, held)
 
-    @staticmethod
-    def sorted(workers: tuple[Worker, ...]) -> tuple[Worker, ...]:
-        """In canonical order."""
-        return tuple(sorted(workers, key=_ORDER))
-
-    @staticmethod
-    def transactions_in(write: Write) -> frozenset[str]:
-        """Transaction ids that a write mentions."""
-        match write:
-            case SaveEntity():
-                ledger = read_entity(ENTITY, write.document).ledger
-                return frozenset(entry.tx for entry in ledger.entries) if ledger else frozenset()
-            case WriteProcessed():
-                return frozenset(record.tx for record in write.records)
-            case Stage():
-                return frozenset(document.tx for document in write.documents)
-            case DeleteStaged():
-                return frozenset(write.transactions)
-
-    def _worker(self, situation: Situation[Start] | None, first: Any, memory: Memory, held: tuple[int, ...]) -> Worker:
-        key = (situation, first, memory, held)
+    def _worker(
+        self, situation: Situation[Start] | None, first: Any, memories: tuple[Memory, ...], held: tuple[int, ...]
+    ) -> Worker:
+        key = (situation, first, memories, held)
         found = self._workers.get(key)
         if found is None:
-            found = self._workers[key] = Worker(situation, first, memory, held, len(self._workers))
+            found = self._workers[key] = Worker(situation, first, memories, held, len(self._workers))
         return found
 
-    def _run(self, start: Start) -> Step[Finished | Again]:
+    def _run(self, start: Start) -> Step[Any]:
+        entity = entity_ref(start.entity)
+        absent = Json.of({"id": entity.id})
         strategy = self._scenario.strategy
-        if not start.messages:
-            return strategy.mark(ENTITY, start.memory)
-        handle = partial(_handle, deletes=self.keys[-1] if self._scenario.deletes else None)
-        work = Work(ENTITY, tuple(self._envelopes[number] for number in start.messages), handle)
-        return strategy.attempt(work, start.memory)
-
-
-def _handle(body: Json | None, envelope: Envelope, at: datetime, *, deletes: str | None) -> Handled:
-    """A handler whose output tells on which state it was made."""
-    del at
-    handled = body.value["handled"] if body is not None else 0
-    key = key_of(envelope)
-    output = Output(f"out:{key}", "out", Json.of({"message": key, "on": handled}))
-    state = Json.of({"id": "a", "handled": handled + 1})
-    return Handled(state, (output,), deleted=key == deletes)
+        match start.task:
+            case "attempt":
+                deletes = key_of_number(self.messages - 1) if self._scenario.deletes else None
+                handler = partial(handle, deletes=deletes, entity=entity.id)
+                work = Work(entity, tuple(envelope_of(number) for number in start.messages), handler)
+                return strategy.attempt(work, start.memory)
+            case "mark":
+                return strategy.mark(entity, start.memory)
+            case "sweep":
+                return self._scenario.chores.sweep(entity, start.memory)
+            case "settle":
+                return self._scenario.chores.settle(
+                    entity, envelope_of(start.messages[0]), "given up", absent, start.memory
+                )
+            case "clean":
+                return self._scenario.chores.clean_staged(entity, start.candidates, absent, start.memory)
+            case _:
+                records = tuple((key_of_number(number), "any") for number in start.messages)
+                return self._scenario.chores.clean_processed(entity, records)

@@ -55,12 +55,12 @@ TWINS: tuple[Twin, ...] = (
         ONE,
         "no_ghost_output",
     ),
-    Twin("save without If-Match", (Change(SAVE, SAVE.replace("view.etag", '"*"')),), TWO, "at_most_one_state_change"),
+    Twin("save without If-Match", (Change(SAVE, SAVE.replace("view.etag", '"*"')),), TWO, "serial_execution"),
     Twin(
         "upsert for an absent entity",
         (Change(SAVE, SAVE.replace("view.etag", 'view.etag or "*"')),),
         TWO,
-        "at_most_one_state_change",
+        "serial_execution",
     ),
     Twin("stale find accepted", (Change(STALE_FIND, "False"),), TWO, "at_most_one_state_change"),
     Twin(

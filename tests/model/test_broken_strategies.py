@@ -33,8 +33,13 @@ def test_a_change_that_fits_nowhere_is_an_error_and_no_twin() -> None:
 
 def test_a_story_tells_who_did_what() -> None:
     twin = next(twin for twin in TWINS if twin.name == "publish before commit")
-    assert explore(twin.scenario_with_twin()).story == (
-        "The worker with m0 loads version 0",
-        "The worker with m0 finds 0 of 1 records in view 0 of 0",
-        "The worker with m0 publishes out:web/m0",
+    report = explore(twin.scenario_with_twin())
+    assert report.violation == "no_ghost_output: web/m0 is published, but was never committed"
+    assert report.ending == (
+        "A takes web/m0 and loads version 0",
+        "A finds 0 of 1 records in view 0 of 0",
+        "A publishes out:web/m0",
+        "  entity: nothing in its state; nothing in its ledger",
+        "  entity's partition of the library: nothing",
+        "  published: outputs of web/m0",
     )

@@ -29,7 +29,10 @@ def reachable(scenario: Scenario, *, merge: bool) -> tuple[set[Any], int]:
                 seen.add(move.state)
                 waiting.append(move.state)
     stores = {state[0] for state in seen}
-    return {(store.entity.versions, store.library.writes, store.published) for store in stores}, len(seen)
+    contents = {
+        (store.entities[0].versions, store.libraries[0].writes, store.committed, store.published) for store in stores
+    }
+    return contents, len(seen)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

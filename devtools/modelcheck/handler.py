@@ -1,0 +1,62 @@
+"""The business of the model: a handler whose state and outputs tell in which order which messages were handled."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cache
+
+from exactlyonce.envelope import Envelope
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Handled, key_of
+from exactlyonce.records import Output, digest
+
+
+@cache
+def envelope_of(number: int) -> Envelope:
+    """The message with this number."""
+    return Envelope("web", f"m{number}", "test", Json("{}"))
+
+
+@cache
+def key_of_number(number: int) -> str:
+    """Its key."""
+    return key_of(envelope_of(number))
+
+
+def handle(body: Json | None, envelope: Envelope, at: datetime, *, deletes: str | None, entity: str) -> Handled:
+    """Append the message to the history, and send what tells on which history it was handled.
+
+    Args:
+        body, envelope, at: as for every handler.
+        deletes: key of the message that deletes the entity; None if none does.
+        entity: id of the entity.
+    """
+    del at
+    history = body.value["history"] if body is not None else ""
+    key = key_of(envelope)
+    state = Json.of({"id": entity, "history": grown(history, key)})
+    return Handled(state, (output_of(key, history),), deleted=key == deletes)
+
+
+def grown(history: str, key: str) -> str:
+    """The history with one more message."""
+    return f"{history}>{key.partition('/')[2]}"
+
+
+@cache
+def output_of(key: str, history: str) -> Output:
+    """What the handler sends for a message it handled on this history."""
+    return Output(f"out:{key}", "out", Json.of({"message": key, "on": history}))
+
+
+@cache
+def digest_of(key: str, history: str) -> str:
+    """The digest that the entry of such a commit has."""
+    return digest((output_of(key, history),))
+
+
+@cache
+def told_by(output: Output) -> tuple[str, str]:
+    """Message and history that an output tells of."""
+    told = output.envelope.value
+    return told["message"], told["on"]

@@ -1,0 +1,58 @@
+"""What makes the search small. Each is argued in docs/model-checking.md, and tested against a search without it."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from devtools.modelcheck.store import Store, Stores, entity_number
+from devtools.modelcheck.workers import Worker
+from devtools.modelcheck.writes import ANY, Write, transactions_in
+from exactlyonce.effects import SaveEntity
+
+_ORDER = attrgetter("order")
+
+
+def sorted_workers(others: tuple[Worker, ...], moved: Worker) -> tuple[Worker, ...]:
+    """Workers are interchangeable, so they stand in canonical order."""
+    if len(others) == 1:
+        other = others[0]
+        return (other, moved) if other.order < moved.order else (moved, other)
+    return tuple(sorted((*others, moved), key=_ORDER))
+
+
+def used_transactions(store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> frozenset[str]:
+    """Transaction ids that something refers to; the others are free."""
+    parts = [worker.transactions for worker in workers]
+    parts += (entity.transactions for entity in store.entities)
+    parts += (library.staged for library in store.libraries)
+    parts += (transactions_in(write) for write in delayed)
+    return frozenset().union(*parts)
+
+
+def alive(delayed: tuple[Write, ...], store: Store) -> tuple[Write, ...]:
+    """Delayed writes without the saves whose condition no longer holds: it never will again."""
+    return tuple(
+        write
+        for write in delayed
+        if not isinstance(write, SaveEntity)
+        or write.etag in (ANY, store.entities[entity_number(write.entity)].truth.etag)
+    )
+
+
+def swept(stores: Stores, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
+    """The store without the content of staged outputs that nobody refers to: no read asks for them, clean-up apart.
+
+    Their places in the log stay, and with them what tokens mean.
+    """
+    for number, library in enumerate(store.libraries):
+        if not library.staged:
+            continue
+        used = store.entities[number].transactions.union(
+            *(worker.transactions for worker in workers), *(transactions_in(write) for write in delayed)
+        )
+        garbage = library.staged - used
+        if garbage:
+            ids = {f"staged:{tx}" for tx in garbage}
+            writes = tuple(("", None) if id in ids else (id, content) for id, content in library.writes)
+            store = stores.with_library(store, number, stores.library(writes))
+    return store

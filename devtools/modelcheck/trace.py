@@ -1,0 +1,167 @@
+"""A way through the states as a story: who did what, and what the store held in the end.
+
+Workers are interchangeable and stand sorted in a state; a story gives each process a letter and keeps it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from string import ascii_uppercase
+from typing import Any, Final
+
+from devtools.modelcheck.explorer import Explorer, Move, State
+from devtools.modelcheck.handler import key_of_number
+from devtools.modelcheck.scenarios import PLACES
+from devtools.modelcheck.store import Store, told_history
+from devtools.modelcheck.workers import Worker
+from devtools.modelcheck.writes import Write
+from exactlyonce.effects import UNKNOWN, Effect, NoAnswer
+
+NOBODY: Final = -1
+_NAMES: Final = {place: name for name, place in PLACES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step of a run.
+
+    Attributes:
+        process: number of the process that took it; NOBODY for what happens by itself.
+        said: for people, without the name of the process.
+        task: what the process begins with this step; None if it is at it already, or nobody's step.
+        messages: keys of the messages that the task is about; several copies of one are listed so often.
+        effect: what was asked, by this process or, if delayed, by an earlier one; None for a crash or a happening.
+        reply: the answer; None where there is no effect.
+        applied: whether a write or a send took effect with this step.
+        fault: the name of the budget it took from; None for none.
+        delayed: whether the write is still to take effect.
+        store: afterwards.
+    """
+
+    process: int
+    said: str
+    task: str | None
+    messages: tuple[str, ...]
+    effect: Effect[Any] | None
+    reply: Any
+    applied: bool
+    fault: str | None
+    delayed: bool
+    store: Store
+
+    @property
+    def crash(self) -> bool:
+        """Whether the process crashed."""
+        return self.process != NOBODY and self.effect is None
+
+    def __str__(self) -> str:
+        if self.process == NOBODY:
+            return self.said
+        taken = f" {_TASKS[self.task]} {', '.join(self.messages)} and".replace("  ", " ") if self.task else ""
+        return f"{ascii_uppercase[self.process]}{taken} {self.said}"
+
+
+_TASKS: Final = {
+    "attempt": "takes",
+    "mark": "marks",
+    "sweep": "sweeps",
+    "settle": "settles",
+    "clean": "cleans up",
+    "forget": "forgets",
+}
+
+
+def replayed(explorer: Explorer, states: list[State], last: str | None = None) -> tuple[Event, ...]:
+    """The events that lead through these states.
+
+    Args:
+        explorer: of the scenario.
+        states: each but the first a successor of the one before.
+        last: the property that falls with the last step, where several steps lead to the same state.
+    """
+    processes = list(range(len(states[0][2])))
+    events: list[Event] = []
+    for number, (before, after) in enumerate(pairwise(states)):
+        wanted = last if number == len(states) - 2 else None
+        move = next(one for one in explorer.moves(before) if one.state == after and one.violation == wanted)
+        events.append(_event(move, before, processes))
+        processes = _placed(move, before, processes)
+    return tuple(events)
+
+
+def told(events: tuple[Event, ...]) -> tuple[str, ...]:
+    """The story: one line for each event, and what the store holds in the end."""
+    return (*(str(event) for event in events), *(f"  {line}" for line in holding(events[-1].store)))
+
+
+def holding(store: Store) -> tuple[str, ...]:
+    """What a store holds, in a few lines."""
+    lines: list[str] = []
+    for number, (entity, library) in enumerate(zip(store.entities, store.libraries, strict=True)):
+        name = "entity" if len(store.entities) == 1 else f"entity {number}"
+        entries = ", ".join(
+            f"{entry.message} ({entry.tx}{'' if entry.owed is None else ', owes'})" for entry in entity.ledger.entries
+        )
+        history = told_history(entity.truth.document) or "nothing"
+        lines.append(f"{name}: {history} in its state; {entries or 'nothing'} in its ledger")
+        lines.append(f"{name}'s partition of the library: {', '.join(sorted(library.now)) or 'nothing'}")
+    lines.append(f"published: outputs of {', '.join(sorted(store.published)) or 'nothing'}")
+    if store.parked:
+        lines.append(f"parked: {', '.join(sorted(store.parked))}")
+    return tuple(lines)
+
+
+def _event(move: Move, before: State, processes: list[int]) -> Event:
+    process = NOBODY if move.slot < 0 else processes[move.slot]
+    if isinstance(move.what, str):
+        happened = "crashes" if process != NOBODY else "poisoned"
+        return Event(process, move.what, None, (), None, None, False, happened, False, move.state[0])
+    answer = move.what
+    task: str | None = None
+    messages: tuple[str, ...] = ()
+    effect: Effect[Any] | None
+    if move.begun is not None and move.begun.situation is not None:
+        task = move.begun.situation.start.task
+        messages = tuple(key_of_number(number) for number in move.begun.situation.start.messages)
+    if move.slot >= 0:
+        worker = move.begun or before[2][move.slot]
+        effect = worker.asks
+    else:
+        effect = _landing(move, before)
+    fault = None if answer.cost is None else _NAMES[answer.cost]
+    said = answer.said if move.slot >= 0 else f"A delayed write arrives: {answer.said}"
+    applied = answer.reply not in (UNKNOWN, NoAnswer.BEHIND) or answer.store is not before[0]
+    return Event(
+        process, said, task, messages, effect, answer.reply, applied, fault, answer.delayed is not None, move.state[0]
+    )
+
+
+def _landing(move: Move, before: State) -> Write | None:
+    """The delayed write that took effect."""
+    rest = list(before[3])
+    for write in move.state[3]:
+        rest.remove(write)
+    return next((write for write in rest), None)
+
+
+def _placed(move: Move, before: State, processes: list[int]) -> list[int]:
+    """Which process stands where after a step."""
+    if move.slot < 0 or move.moved is None:
+        return processes
+    standing: list[tuple[Worker, int]] = [
+        (worker, processes[slot]) for slot, worker in enumerate(before[2]) if slot != move.slot
+    ]
+    standing.append((move.moved, processes[move.slot]))
+    placed: list[int] = []
+    for worker in move.state[2]:
+        # Where names changed with the step, who holds the same deliveries has to do.
+        alike = (
+            one
+            for one in standing
+            if (one[0].held, one[0].situation is None) == (worker.held, worker.situation is None)
+        )
+        found = next((one for one in standing if one[0] is worker), None) or next(alike, standing[0])
+        standing.remove(found)
+        placed.append(found[1])
+    return placed

@@ -1,0 +1,198 @@
+"""What a write does to the store, and which property it breaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from devtools.modelcheck.handler import digest_of, grown
+from devtools.modelcheck.store import (
+    RECORD,
+    Entity,
+    Store,
+    Stores,
+    Version,
+    entity_number,
+    ledger_of,
+    token_at,
+    told_history,
+)
+from exactlyonce.effects import (
+    Conflict,
+    DeleteProcessed,
+    DeleteStaged,
+    Park,
+    Saved,
+    SaveEntity,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+
+ANY: Final = "*"
+"""An ETag that fits always: only broken twins save like that."""
+OTHER: Final = "somebody else's commit won"
+OVERWRITTEN: Final = "serial_execution: a commit was overwritten by one that did not know of it"
+Write = SaveEntity | WriteProcessed | Stage | DeleteStaged | DeleteProcessed | Park
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One possible answer.
+
+    Attributes:
+        reply: to the strategy.
+        store: afterwards.
+        cost: place of the fault it takes; None for none.
+        delayed: a write that may still take effect.
+        violation: the property that this breaks.
+        said: for the story.
+        witnessed: what a scenario may want to have seen.
+        arrivals: keys of messages whose outputs arrive where they are sent to.
+    """
+
+    reply: Any
+    store: Store
+    cost: int | None = None
+    delayed: Write | None = None
+    violation: str | None = None
+    said: str = ""
+    witnessed: str | None = None
+    arrivals: tuple[str, ...] = ()
+
+
+class Writes:
+    """Applies writes.
+
+    Args:
+        stores: where worlds are interned.
+        keeps_versions: whether older versions of entities may still be read.
+    """
+
+    def __init__(self, stores: Stores, *, keeps_versions: bool) -> None:
+        self._stores = stores
+        self._keeps_versions = keeps_versions
+
+    def applied(self, write: Write, store: Store) -> Answer:
+        """The answer if the write takes effect now, or fails on its condition."""
+        if isinstance(write, SaveEntity):
+            return self._save(write, store)
+        return self._park(write, store) if isinstance(write, Park) else self._append(write, store)
+
+    def _append(self, write: WriteProcessed | Stage | DeleteStaged | DeleteProcessed, store: Store) -> Answer:
+        """Change the library's log. What changes no view needs no place in it."""
+        number = entity_number(write.entity)
+        library = store.libraries[number]
+        changes: tuple[tuple[str, Any], ...]
+        match write:
+            case WriteProcessed():
+                changes = tuple((f"processed:{record.message}", RECORD) for record in write.records)
+            case Stage():
+                changes = tuple((f"staged:{document.tx}", document) for document in write.documents)
+                if any(id in library.now for id, _ in changes):
+                    return Answer(Conflict(token_at(library.end)), store, said=f"{described(write)}: conflict")
+            case DeleteStaged():
+                changes = tuple((f"staged:{tx}", None) for tx in write.transactions)
+            case DeleteProcessed():
+                changes = tuple((f"processed:{key}", None) for key, _ in write.records)
+        new = tuple(change for change in changes if library.now.get(change[0]) != change[1])
+        if new:
+            library = self._stores.library((*library.writes, *new))
+            store = self._stores.with_library(store, number, library)
+        reply = None if isinstance(write, DeleteStaged | DeleteProcessed) else Written(token_at(library.end))
+        return Answer(reply, store, said=described(write))
+
+    def _park(self, write: Park, store: Store) -> Answer:
+        key = write.message.message
+        violation = None
+        if any(key == committed for committed, _ in store.committed):
+            violation = f"parked_is_unprocessed: {key} is parked as never processed, but it was committed"
+        parked = self._stores.store(
+            store.entities, store.libraries, store.committed, store.published, store.parked | {key}
+        )
+        end = store.libraries[entity_number(write.entity)].end
+        return Answer(Written(token_at(end)), parked, violation=violation, said=described(write))
+
+    def _save(self, write: SaveEntity, store: Store) -> Answer:
+        number = entity_number(write.entity)
+        entity = store.entities[number]
+        if write.etag not in (ANY, entity.truth.etag):
+            said = f"{described(write)}: conflict"
+            return Answer(Conflict(self.entity_token(entity)), store, said=said, witnessed=OTHER)
+        committed, violation = self._committed(write, entity, store)
+        saved = self.entity_after(entity, write)
+        entities = (*store.entities[:number], saved, *store.entities[number + 1 :])
+        after = self._stores.store(entities, store.libraries, committed, store.published, store.parked)
+        assert saved.truth.etag is not None  # noqa: S101
+        reply = Saved(saved.truth.etag, self.entity_token(saved))
+        return Answer(reply, after, violation=violation, said=described(write))
+
+    def entity_token(self, entity: Entity) -> str | None:
+        """The session token of the newest version."""
+        return token_at(entity.newest)
+
+    def entity_after(self, entity: Entity, write: SaveEntity) -> Entity:
+        """The entity with one more version."""
+        version = Version(write.document, str(entity.newest + 1))
+        if self._keeps_versions:
+            return self._stores.entity(entity.first, (*entity.versions, version))
+        return self._stores.entity(entity.newest + 1, (version,))
+
+    def _committed(
+        self, write: SaveEntity, entity: Entity, store: Store
+    ) -> tuple[frozenset[tuple[str, str]], str | None]:
+        """What is committed afterwards, and what is wrong with it."""
+        before, after = entity.ledger, ledger_of(write.document)
+        told = told_history(write.document)
+        count = after.version - before.version
+        if count == 0:
+            unchanged = told == told_history(entity.truth.document) or entity.truth.document is None
+            return store.committed, None if unchanged else OVERWRITTEN
+        violation = None
+        history = entity.history
+        committed = set(store.committed)
+        known = {key for key, _ in committed}
+        for entry in after.entries[-count:] if count > 0 else ():
+            if entry.message in known:
+                violation = f"at_most_one_state_change: {entry.message} is committed a second time"
+            elif entry.message in store.parked:
+                violation = violation or f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
+            elif entry.digest not in ("", digest_of(entry.message, history)):  # Streams drop digests.
+                violation = violation or f"serial_execution: {entry.message} was not handled on the state it follows"
+            committed.add((entry.message, history))
+            history = grown(history, entry.message)
+        if told != history:
+            violation = violation or OVERWRITTEN
+        return frozenset(committed), violation
+
+
+def described(write: Write) -> str:
+    """A write, for a story."""
+    match write:
+        case SaveEntity():
+            return "saves the entity" if write.etag else "creates the entity"
+        case WriteProcessed():
+            return f"writes records of {', '.join(record.message for record in write.records)}"
+        case Stage():
+            return f"stages outputs of {', '.join(document.message for document in write.documents)}"
+        case DeleteStaged():
+            return f"deletes the staged outputs {', '.join(write.transactions)}"
+        case DeleteProcessed():
+            return f"deletes the records of {', '.join(key for key, _ in write.records)}"
+        case Park():
+            return f"parks {write.message.message}"
+
+
+def transactions_in(write: Write) -> frozenset[str]:
+    """Transaction ids that a write mentions."""
+    match write:
+        case SaveEntity():
+            return frozenset(entry.tx for entry in ledger_of(write.document).entries)
+        case WriteProcessed():
+            return frozenset(record.tx for record in write.records)
+        case Stage():
+            return frozenset(document.tx for document in write.documents)
+        case DeleteStaged():
+            return frozenset(write.transactions)
+        case DeleteProcessed() | Park():
+            return frozenset()
