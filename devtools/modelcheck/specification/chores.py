@@ -1,0 +1,100 @@
+"""Where settling and clean-up start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from devtools.modelcheck.specification.occasions import DAMAGED, FIRST, FOREIGN, NEW, SECOND, THIRD, crashed
+from devtools.modelcheck.specification.playing import PRESETS, Occasion, Start, finish, marking, message, play, process
+from devtools.modelcheck.specification.replies import LIMIT
+from devtools.modelcheck.specification.stored import ENTITY, Stored
+from exactlyonce import Outbox
+from exactlyonce.envelope import Envelope
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Memory, key_of
+from exactlyonce.records import ProcessedRecord, StagedOutputs
+from exactlyonce.strategies.retention import clean_processed, clean_staged
+from exactlyonce.strategies.settling import requeue, settle, sweep
+
+ABSENT: Final = Json.of({"id": "a"})
+NEVER_STAGED: Final = "t-never-staged"
+
+
+def sweeps() -> Iterator[Occasion]:
+    """Every occasion to sweep."""
+    for preset, stored, delivered in _pasts():
+        yield Occasion(preset, sweeping(), stored, delivered)
+
+
+def settlements() -> Iterator[Occasion]:
+    """Every occasion to settle a message that the host gave up on."""
+    for preset, stored, delivered in _pasts():
+        for one in dict.fromkeys((FIRST, NEW, *delivered)):
+            others = tuple(other for other in delivered if other.id != one.id)
+            yield Occasion(preset, settling(one), stored, others)
+
+
+def requeuings() -> Iterator[Occasion]:
+    """Every occasion to send a parked message again."""
+    _, parked = play(settling(NEW), Stored())
+    for stored in (Stored(), parked):
+        start = Start(requeue, (ENTITY, key_of(NEW), "out", timedelta(seconds=LIMIT), Memory()))
+        yield Occasion(next(iter(PRESETS)), start, stored)
+
+
+def cleanings_of_staged() -> Iterator[Occasion]:
+    """Every occasion to delete staged outputs."""
+    for preset, stored, delivered in _pasts():
+        yield Occasion(preset, cleaning_staged(stored), stored, delivered)
+
+
+def cleanings_of_processed() -> Iterator[Occasion]:
+    """Every occasion to delete processed records."""
+    for preset, stored, delivered in _pasts():
+        yield Occasion(preset, cleaning_processed(stored), stored, delivered)
+
+
+def sweeping() -> Start:
+    """A sweep."""
+    return Start(sweep, (ENTITY, Memory()))
+
+
+def settling(one: Envelope) -> Start:
+    """The settling of one message."""
+    return Start(settle, (ENTITY, one, "the host gave up on it", ABSENT, Memory()))
+
+
+def cleaning_staged(stored: Stored) -> Start:
+    """A clean-up with everything staged as candidates."""
+    staged = tuple(document.tx for document in stored.library_documents(StagedOutputs))
+    return Start(clean_staged, (ENTITY, staged or (NEVER_STAGED,), ABSENT, Memory()))
+
+
+def cleaning_processed(stored: Stored) -> Start:
+    """A clean-up of all records."""
+    records = stored.library_documents(ProcessedRecord)
+    found = tuple((record.message, stored.library_etag(f"processed:{record.message}")) for record in records)
+    return Start(clean_processed, (ENTITY, found))
+
+
+def _pasts() -> Iterator[tuple[str, Stored, tuple[Envelope, ...]]]:
+    """Pasts of an entity by every preset, and the messages that are still to be delivered."""
+    for preset, strategy in PRESETS.items():
+        yield preset, Stored(), ()
+        yield preset, Stored((FOREIGN,)), ()
+        for length in range(1, 4):
+            memory, processed = process(strategy, Stored(), *(FIRST, SECOND, THIRD)[:length])
+            yield preset, processed, ()
+            yield preset, finish(marking(strategy, memory), processed)[1], ()
+        for document in (FOREIGN, DAMAGED):
+            yield preset, processed.with_entity(document), ()
+        yield from _crashes(preset, strategy)
+
+
+def _crashes(preset: str, strategy: Outbox) -> Iterator[tuple[str, Stored, tuple[Envelope, ...]]]:
+    for one in (FIRST, message("m1", "large")):
+        for before in ("entity", "published"):
+            for past in (Stored(), process(strategy, Stored(), SECOND)[1]):
+                yield preset, crashed(strategy, past, one, before), (one,)

@@ -1,0 +1,136 @@
+"""Drives generators through every reply, and keeps what was seen at each place in the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from devtools.modelcheck.situations import Situation, Situations
+from devtools.modelcheck.specification.places import Place, place_of
+from devtools.modelcheck.specification.playing import Occasion, Start
+from devtools.modelcheck.specification.replies import options
+from devtools.modelcheck.specification.stored import Stored
+from exactlyonce.effects import Effect, Together
+from exactlyonce.handling.attempts import Again, Finished
+from exactlyonce.strategies.retention import Cleaned
+from exactlyonce.strategies.settling import Requeued, Settled
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Outcome:
+    """How an attempt ends.
+
+    Attributes:
+        kind: `finished`, `again` or `raises`.
+        what: what finished, the reason of `Again`, or the error's name.
+    """
+
+    kind: str
+    what: str
+
+
+Target = Place | Outcome
+Crash = tuple[Occasion, Stored]
+"""Where an attempt began, and what was stored when it died."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen at one place.
+
+    Attributes:
+        place: of the step.
+        presets: that come here.
+        after: for each kind of reply where it led.
+        before: what may be stored when an attempt dies here, if its request took no effect.
+        applied: what may be stored then, if the request took effect.
+    """
+
+    place: Place
+    presets: dict[str, None] = field(default_factory=dict)
+    after: dict[str, set[Target]] = field(default_factory=dict)
+    before: set[Crash] = field(default_factory=set)
+    applied: set[Crash] = field(default_factory=set)
+
+
+class Driven:
+    """All that was seen.
+
+    Attributes:
+        steps: by place, in the order of the code.
+        given: replies given to each kind of effect: members of enumerations and booleans themselves, else their classes.
+    """
+
+    def __init__(self, occasions: Iterable[Occasion]) -> None:
+        self._situations: Situations[Start] = Situations(Start.run)
+        self._places: dict[int, Place] = {}
+        self._seen: dict[Place, Seen] = {}
+        self._done: set[tuple[Situation[Start], Stored]] = set()
+        self.given: dict[type[Effect[Any]], set[Any]] = {}
+        for occasion in dict.fromkeys(occasions):
+            self._done.clear()
+            self._walk(occasion, self._situations.first(occasion.start), occasion.stored)
+        self.steps = dict(sorted(self._seen.items()))
+
+    def _walk(self, occasion: Occasion, situation: Situation[Start], stored: Stored) -> Target:
+        """Go on from a situation in all ways; return what it is."""
+        if situation.effect is None:
+            return outcome_of(situation.result)
+        place = self._place(situation)
+        if (situation, stored) in self._done:
+            return place
+        self._done.add((situation, stored))
+        seen = self._seen.setdefault(place, Seen(place))
+        seen.presets.setdefault(occasion.preset)
+        seen.before.add((occasion, stored))
+        for option in options(situation.effect, stored):
+            self._note(situation.effect, option.reply)
+            if option.stored != stored:
+                seen.applied.add((occasion, option.stored))
+            following = self._situations.after(situation, option.reply)
+            target = self._walk(occasion, following, option.stored)
+            seen.after.setdefault(option.kind, set()).add(target)
+        return place
+
+    def _note(self, effect: Effect[Any], reply: Any) -> None:
+        if isinstance(effect, Together):
+            for one, told in zip((effect.first, effect.second), reply, strict=True):
+                self._note(one, told)
+        else:
+            exact = reply is None or isinstance(reply, Enum | bool)
+            self.given.setdefault(type(effect), set()).add(reply if exact else type(reply))
+
+    def _place(self, situation: Situation[Start]) -> Place:
+        found = self._places.get(id(situation))
+        if found is None:
+            step = situation.start.run()
+            effect = next(step)
+            for reply in situation.replies:
+                effect = step.send(reply)
+            found = self._places[id(situation)] = place_of(step, effect)
+            step.close()
+        return found
+
+
+def outcome_of(result: Any) -> Outcome:
+    """How an attempt ended."""
+    match result:
+        case Again():
+            return Outcome("again", result.reason)
+        case Exception():
+            return Outcome("raises", type(result).__name__)
+        case Finished(_, (), failed):
+            finished = "no message can be committed" if failed else "nothing left to do"
+        case Finished():
+            finished = "committed and published"
+        case Settled() | Requeued():
+            finished = result.outcome
+        case Cleaned():
+            finished = "deleted" if result.transactions else "nothing to delete"
+        case None:
+            finished = "deleted, what is as it was read"
+        case _:
+            raise TypeError(result)
+    return Outcome("finished", finished)

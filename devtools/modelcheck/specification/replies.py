@@ -1,0 +1,168 @@
+"""Every reply that an effect can have, by kind, with what is stored afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Final, TypeVar
+
+from devtools.modelcheck.specification.stored import NOW, TOKEN, Stored, ledger_of, position_of
+from exactlyonce.effects import (
+    BEHIND,
+    UNKNOWN,
+    Begin,
+    Begun,
+    Conflict,
+    DeleteParked,
+    DeleteProcessed,
+    DeleteStaged,
+    Effect,
+    FindProcessed,
+    Found,
+    FoundParked,
+    FoundStaged,
+    HasRecords,
+    Loaded,
+    LoadEntity,
+    LoadParked,
+    LoadStaged,
+    Park,
+    Publish,
+    SaveEntity,
+    Stage,
+    Together,
+    WriteProcessed,
+)
+from exactlyonce.frozen_json import Json
+from exactlyonce.records import LEDGER, ParkedMessage, StagedOutputs
+
+Record = TypeVar("Record", StagedOutputs, ParkedMessage)
+LIMIT: Final = 60
+"""Age in seconds from which a parked message is not sent again."""
+AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One reply.
+
+    Attributes:
+        kind: which of the effect's replies it is: a key of `words.REPLIES`; joined by ` + ` for requests side by side.
+        reply: to the strategy.
+        stored: afterwards.
+    """
+
+    kind: str
+    reply: Any
+    stored: Stored
+
+
+def options(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
+    """Every reply to an effect; the usual one first."""
+    match effect:
+        case Together(first, second):
+            for one in options(first, stored):
+                for other in options(second, one.stored):
+                    kind = f"{one.kind} + {other.kind}"
+                    yield Option(kind, (one.reply, other.reply), other.stored)
+        case Begin(count):
+            # Fresh, whatever began before: every transaction that reached the store is in one of these places.
+            used = len(stored.library) + len(stored.entity)
+            yield Option("begun", Begun(AT, tuple(f"t{used}-{number}" for number in range(count))), stored)
+        case LoadEntity() | FindProcessed() | LoadStaged() | HasRecords() | LoadParked():
+            yield from _read(effect, stored)
+        case _:
+            yield from _written(effect, stored)
+
+
+def usual(effect: Effect[Any], stored: Stored) -> Option:
+    """What a world without trouble replies."""
+    return next(options(effect, stored))
+
+
+def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
+    match effect:
+        case LoadEntity(_, token):
+            yield from _loaded(token, stored)
+        case FindProcessed(_, messages, token):
+            yield from _found(messages, token, stored)
+        case HasRecords():
+            if any(id.startswith("processed:") for id in stored.records()):
+                yield Option("yes", True, stored)
+            yield Option("no", False, stored)
+        case LoadStaged(_, transactions):
+            staged = _of_kind(StagedOutputs, stored, (f"staged:{tx}" for tx in transactions))
+            if len(staged) == len(transactions):
+                yield Option("staged outputs", FoundStaged(staged), stored)
+            yield Option("gone", FoundStaged(()), stored)
+        case LoadParked(_, message):
+            for parked in _of_kind(ParkedMessage, stored, (f"parked:{message}",)):
+                etag = stored.library_etag(f"parked:{message}")
+                yield Option("parked message", FoundParked(parked, etag, 0), stored)
+                yield Option("old parked message", FoundParked(parked, etag, LIMIT + 1), stored)
+            yield Option("not parked", FoundParked(None, None, 0), stored)
+    yield Option("behind", BEHIND, stored)
+    yield Option("unknown", UNKNOWN, stored)
+
+
+def _loaded(token: str | None, stored: Stored) -> Iterator[Option]:
+    """Every version that a replica at or after the token may have."""
+    for position in range(len(stored.entity), position_of(token) - 1, -1):
+        document = stored.entity[position - 1] if position else None
+        etag, timestamp = (str(position), NOW) if position else (None, 0)
+        yield Option(_kind(document), Loaded(document, etag, timestamp, f"{TOKEN}{position}"), stored)
+
+
+def _found(messages: tuple[str, ...], token: str | None, stored: Stored) -> Iterator[Option]:
+    """Every view that a replica at or after the token may have; of those that show the same the newest and the oldest."""
+    views: dict[frozenset[str], list[int]] = {}
+    for position in range(len(stored.library), position_of(token) - 1, -1):
+        view = stored.records(position)
+        views.setdefault(frozenset(one for one in messages if f"processed:{one}" in view), []).append(position)
+    for found, positions in views.items():
+        kind = "records of all" if len(found) == len(messages) else "not records of all"
+        for position in dict.fromkeys((positions[0], positions[-1])):
+            yield Option(kind, Found(found, f"{TOKEN}{position}"), stored)
+
+
+def _of_kind(kind: type[Record], stored: Stored, ids: Iterable[str]) -> tuple[Record, ...]:
+    """The documents with these ids that exist."""
+    found = stored.records()
+    return tuple(record for id in ids if isinstance(record := found.get(id), kind))
+
+
+def _written(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
+    reply, after = stored.apply(effect)
+    if isinstance(effect, DeleteStaged | DeleteProcessed | DeleteParked):
+        yield Option("done", None, after)
+        yield Option("done", None, stored)
+        return
+    if isinstance(effect, Publish):
+        yield Option("published", reply, after)
+    elif isinstance(reply, Conflict):
+        yield Option("conflict", reply, stored)
+    else:
+        kind = "saved" if isinstance(effect, SaveEntity) else "written"
+        yield Option(kind, reply, after)
+        if not isinstance(effect, WriteProcessed | Park):
+            yield Option("conflict", _of_second_send(effect, after), after)  # Its own first send won.
+    if isinstance(effect, SaveEntity):
+        yield Option("conflict", Conflict(stored.entity_token), stored)  # Somebody else's came first.
+    if isinstance(effect, Stage):
+        yield Option("conflict without a token", Conflict(None), after)
+    yield Option("unknown", UNKNOWN, after)
+    yield Option("unknown", UNKNOWN, stored)
+
+
+def _of_second_send(effect: Effect[Any], stored: Stored) -> Conflict:
+    """What the second send of a write gets."""
+    return Conflict(stored.entity_token if isinstance(effect, SaveEntity) else stored.library_token)
+
+
+def _kind(document: Json | None) -> str:
+    if document is None:
+        return "absent"
+    if ledger_of(document) is not None:
+        return "document"
+    return "damaged document" if LEDGER in document.value else "document without a ledger"
