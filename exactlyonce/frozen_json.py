@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pydantic_core import CoreSchema, core_schema
+
+_WRITER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+"""One for all: `json.dumps` with these settings would make a new one at every call, for more than it takes to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Json:
             TypeError: it holds something else.
             ValueError: it holds NaN, an infinity or half a surrogate pair, which UTF-8 does not have; or refers to itself.
         """
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _WRITER.encode(value)
         text.encode()
         return cls(text)
 

@@ -54,9 +54,9 @@ class AdminClient:
         """How many delayed writes wait."""
         return int(self._ask("GET", "delayed")["waiting"])
 
-    def release_delayed_writes(self, database: str | None = None) -> int:
+    def release_delayed_writes(self, database: str | None = None, fault: int | None = None) -> int:
         """Apply delayed writes now; returns how many there were."""
-        return int(self._ask("POST", "delayed", {"database": database})["released"])
+        return int(self._ask("POST", "delayed", {"database": database, "fault": fault})["released"])
 
     def set_lag(self, database: str, container: str | None = None, lag: Lag | None = None) -> None:
         """Let replicas lag from now on; without `lag` they no longer do."""

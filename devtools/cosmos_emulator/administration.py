@@ -37,8 +37,9 @@ class Administration(Protocol):
     def delayed_writes(self) -> int:
         """How many delayed writes wait."""
 
-    def release_delayed_writes(self, database: str | None = None) -> int:
-        """Apply delayed writes of a database, or of all, now; returns how many there were."""
+    def release_delayed_writes(self, database: str | None = None, fault: int | None = None) -> int:
+        """Apply delayed writes of a database, or of all, now; only those that one rule caught, if its id is given, also
+        after it was disarmed. Returns how many there were."""
 
     def set_lag(self, database: str, container: str | None = None, lag: Lag | None = None) -> None:
         """Let the replicas of a container, or of a whole database, lag from now on; without `lag` they no longer do."""

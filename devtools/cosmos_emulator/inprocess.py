@@ -72,9 +72,9 @@ class RunningEmulator:
         """How many delayed writes wait."""
         return self._call(self._emulator.delayed)
 
-    def release_delayed_writes(self, database: str | None = None) -> int:
+    def release_delayed_writes(self, database: str | None = None, fault: int | None = None) -> int:
         """Apply delayed writes now; returns how many there were."""
-        return self._call(lambda: self._emulator.release_delayed(database))
+        return self._call(lambda: self._emulator.release_delayed(database, fault))
 
     def set_lag(self, database: str, container: str | None = None, lag: Lag | None = None) -> None:
         """Let replicas lag from now on; without `lag` they no longer do."""

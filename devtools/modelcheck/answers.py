@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from devtools.modelcheck.handler import told_by
+from devtools.modelcheck.handler import key_of_number, told_by
 from devtools.modelcheck.scenarios import PLACES, Scenario
-from devtools.modelcheck.store import Store, Stores, entity_number, position_of, token_at
+from devtools.modelcheck.store import Library, Store, Stores, entity_number, position_of, token_at
 from devtools.modelcheck.writes import Answer, Write, Writes, described
 from exactlyonce.effects import (
     BEHIND,
@@ -48,9 +48,15 @@ class World:
 
     def __init__(self, scenario: Scenario) -> None:
         self.stores = Stores()
-        self.writes = Writes(self.stores, keeps_versions=bool(scenario.budget.stale))
+        self.writes = Writes(
+            self.stores,
+            keeps_versions=bool(scenario.budget.stale),
+            linearizable=scenario.linearizable,
+            single=frozenset(key_of_number(number) for number, copies in enumerate(scenario.copies) if copies == 1),
+        )
         self._stale = bool(scenario.budget.stale)
-        self._delayed = scenario.delayed > 0
+        self._linearizable = scenario.linearizable
+        self._delayed = scenario.delayed > 0 and not scenario.linearizable
 
     def answers(self, effect: Effect[Any], store: Store) -> Iterator[Answer]:
         """Every answer to an effect."""
@@ -99,23 +105,28 @@ class World:
         library = store.libraries[entity_number(effect.entity)]
         if self._stale and effect.token is not None:
             yield Answer(BEHIND, store, STALE, said="asks a replica that is behind", witnessed="a replica was behind")
-        for position in range(position_of(effect.token), library.end + 1):
+        for position in self._views(effect.token, library):
             view = library.view(position)
             found = frozenset(message for message in effect.messages if f"processed:{message}" in view)
             said = f"finds {len(found)} of {len(effect.messages)} records in view {position} of {library.end}"
             seen = "duplicate found its record" if found else None
-            yield Answer(Found(found, token_at(position)), store, said=said, witnessed=seen)
+            token = token_at(0 if self._linearizable else position)
+            yield Answer(Found(found, token), store, said=said, witnessed=seen)
 
     def _load_staged(self, effect: LoadStaged, store: Store) -> Iterator[Answer]:
         library = store.libraries[entity_number(effect.entity)]
         if self._stale and effect.token is not None:
             yield Answer(BEHIND, store, STALE, said="asks a replica that is behind")
-        for position in range(position_of(effect.token), library.end + 1):
+        for position in self._views(effect.token, library):
             view = library.view(position)
             found = tuple(view[f"staged:{tx}"] for tx in effect.transactions if f"staged:{tx}" in view)
             gone = len(found) < len(effect.transactions)
             said = f"reads staged outputs: {len(found)} of {len(effect.transactions)} are there"
             yield Answer(FoundStaged(found), store, said=said, witnessed="staged outputs were gone" if gone else None)
+
+    def _views(self, token: str | None, library: Library) -> range:
+        """Positions that a read of the library may see."""
+        return range(library.end if self._linearizable else position_of(token), library.end + 1)
 
     def _publish(self, effect: Publish, store: Store) -> Iterator[Answer]:
         keys = tuple(told_by(output)[0] for output in effect.outputs)
@@ -125,7 +136,8 @@ class World:
         )
         said = f"publishes {', '.join(output.id for output in effect.outputs)}"
         yield Answer(PUBLISHED, arrived, violation=violation, said=said, arrivals=keys)
-        yield Answer(UNKNOWN, arrived, LOST, None, violation, f"{said}; the reply is lost", None, keys)
+        if not self._linearizable:
+            yield Answer(UNKNOWN, arrived, LOST, None, violation, f"{said}; the reply is lost", None, keys)
         yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
 
     def judged(self, outputs: tuple[Output, ...], store: Store) -> str | None:
@@ -143,7 +155,7 @@ class World:
         applied = self.land(effect, store)
         yield applied
         conflict = isinstance(applied.reply, Conflict)
-        if not conflict:
+        if not conflict and not self._linearizable:
             said, after, violation = applied.said, applied.store, applied.violation
             yield Answer(UNKNOWN, after, LOST, None, violation, f"{said}; the reply is lost")
             if isinstance(effect, SaveEntity | Stage):

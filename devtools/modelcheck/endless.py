@@ -43,7 +43,7 @@ class EndlessExplorer(Explorer):
         super().__init__(scenario, merge=merge)
         self.world = EndlessWorld(scenario)
         self._collects = False  # Naming does.
-        self._naming = Naming(scenario, self.world.stores, self.workers)
+        self.naming = Naming(scenario, self.world.stores, self.workers)
 
     def start(self) -> State:
         """No message has come."""
@@ -53,7 +53,7 @@ class EndlessExplorer(Explorer):
     def moves(self, state: State) -> Iterator[Move]:
         """Every step from a state, each state by its canonical name."""
         for move in super().moves(state):
-            yield move._replace(state=self._naming.canonical(move.state))
+            yield move._replace(state=self.naming.canonical(move.state))
 
     def is_good_end(self, state: State) -> bool:
         """Every message that came is acknowledged, and nobody is at work."""
@@ -132,7 +132,7 @@ class EndlessWrites(Writes):
         """The entity with one more version, whose ETag differs from those before until it gets its canonical name."""
         document = _counted(write.document, self._window + 1)
         kept = entity.versions if self._keeps_versions else ()
-        return self._stores.entity(0, (*kept, Version(document, "next")))
+        return self._stores.entity(0, (*kept, Version(document, f"{entity.truth.etag}+")))
 
 
 @cache

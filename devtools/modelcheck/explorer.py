@@ -35,6 +35,7 @@ class Move(NamedTuple):
         begun: the worker as it took something to do; None if it did not.
         what: the answer it got, or what happened, for the story.
         moved: the worker afterwards.
+        write: the delayed write that took effect; None if none did.
     """
 
     state: State
@@ -44,6 +45,7 @@ class Move(NamedTuple):
     begun: Worker | None
     what: Answer | str
     moved: Worker | None = None
+    write: Write | None = None
 
 
 class Outcome(NamedTuple):
@@ -172,7 +174,7 @@ class Explorer:
             back[place] += 1
         workers = sorted_workers(others, self.workers.idle())
         if self._collects:
-            store = swept(self.world.stores, store, workers, delayed)
+            store = self._swept(store, workers, delayed)
         after = (store, tuple(back), workers, delayed, spent(left, CRASH))
         return Move(after, True, None, slot, None, "crashes", self.workers.idle())
 
@@ -183,9 +185,9 @@ class Explorer:
         if after.entities is not store.entities:
             rest = alive(rest, after)
         if self._collects:
-            after = swept(self.world.stores, after, workers, rest)
+            after = self._swept(after, workers, rest)
         self.witnessed.add("a delayed write took effect")
-        return Move((after, queue, workers, rest, left), False, answer.violation, -1, None, answer)
+        return Move((after, queue, workers, rest, left), False, answer.violation, -1, None, answer, write=write)
 
     def _steps(self, worker: Worker, rest: State, slot: int) -> Iterator[Move]:
         """Every outcome of what a worker asks for. `rest` is the state without it."""
@@ -199,7 +201,7 @@ class Explorer:
             if place is not None and not left[place]:
                 continue
             if answer.delayed is not None:
-                if len(delayed) >= self.scenario.delayed:
+                if len(delayed) >= self.scenario.delayed or not alive((answer.delayed,), after):
                     continue
                 later = (*delayed, answer.delayed)
             if later and after.entities is not store.entities:
@@ -209,10 +211,13 @@ class Explorer:
                 moved, violation, ended = self._settled(moved, after, violation)
             workers = sorted_workers(others, moved)
             if ended and self._collects:
-                after = swept(self.world.stores, after, workers, later)
+                after = self._swept(after, workers, later)
             fed = self._fed(queue, answer.arrivals) if answer.arrivals else queue
             state = (after, fed, workers, later, left if place is None else spent(left, place))
             yield Move(state, place is not None, violation, slot, None, answer, moved)
+
+    def _swept(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
+        return swept(self.world.stores, store, workers, delayed, linearizable=self.scenario.linearizable)
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
         assert worker.asks is not None  # noqa: S101

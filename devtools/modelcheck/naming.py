@@ -1,7 +1,7 @@
 """Canonical names for the states of an endless stream.
 
 Messages: `m0`, … by their place in the stream; `q0`, … retired ones in the newest ledger; `r0`, … others, in each document
-and in each run anew. Transactions: `c0`, … committed, by place; `u0`, … retired, in the newest ledger; `w0.0`, … begun, by
+and in each run anew. Transactions: in the newest ledger `c0`, … by place, `u0`, … of retired messages; `w0.0`, … begun, by
 worker; `d0.0`, … in writes under way that nobody waits for; `x0`, … others, like `r0`. Histories: `C` the newest, `b0`, … those
 on which live messages were committed, `O` all others. ETags: `now`, `old`. Positions in the library's log: without the writes
 that nobody can ask for any more.
@@ -75,7 +75,7 @@ class Naming:
         found = self._canonical.get(key)
         if found is None:
             live = tuple(number for number, copies in enumerate(queue) if copies >= 0)
-            found = self._canonical[key] = [self._named(store, live, workers, delayed, one) for one in self._orders]
+            found = self._canonical[key] = [self.named(store, live, workers, delayed, one) for one in self._orders]
         named, placed = found[0], queue
         if len(found) > 1:
             placed, _, named = min(
@@ -83,7 +83,7 @@ class Naming:
             )
         return named.store, placed, named.workers, named.delayed, left
 
-    def _named(
+    def named(
         self,
         store: Store,
         live: tuple[int, ...],
@@ -91,14 +91,15 @@ class Naming:
         delayed: tuple[Write, ...],
         order: tuple[int, ...],
     ) -> Named:
+        """The parts of a state that have names, with message `order[n]` moved to place n."""
         keys = {key_of_number(number): key_of_number(order.index(number)) for number in live}
         shared = dict(shared_names(store.entities[0], store.committed, tuple(keys.items())))
         owing = store.entities[0].ledger.owing
-        workers = tuple([self._without_past(worker, owing) for worker in workers])
+        workers = tuple([self.without_past(worker, owing) for worker in workers])
         begun: frozenset[str] = frozenset()
         if delayed or store.libraries[0].staged:
             begun = begun.union(*(self._names_in(worker)[1] for worker in workers))
-            asked = store.entities[0].transactions.union(*(worker.transactions for worker in workers))
+            asked = begun.union(entry.tx for entry in store.entities[0].ledger.entries)
             delayed, asked = relevant(delayed, asked, frozenset(keys))
         else:
             asked = begun
@@ -121,8 +122,8 @@ class Naming:
             tuple([ranks.setdefault(write, len(ranks)) for write in delayed]),
         )
 
-    def _without_past(self, worker: Worker, owing: frozenset[str]) -> Worker:
-        """The worker without memories that nothing can come of: published transactions that no longer owe."""
+    def without_past(self, worker: Worker, owing: frozenset[str]) -> Worker:
+        """The worker, unless it has begun to look, without memories of which nothing comes: of what owes nothing."""
         situation = worker.situation
         if situation is None:
             return self._workers.remembering(worker, (Memory(published=worker.memories[0].published & owing),))

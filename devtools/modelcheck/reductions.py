@@ -39,10 +39,12 @@ def alive(delayed: tuple[Write, ...], store: Store) -> tuple[Write, ...]:
     )
 
 
-def swept(stores: Stores, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
+def swept(
+    stores: Stores, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...], *, linearizable: bool
+) -> Store:
     """The store without the content of staged outputs that nobody refers to: no read asks for them, clean-up apart.
 
-    Their places in the log stay, and with them what tokens mean.
+    Their places in the log stay, and with them what tokens mean; in a linearizable world tokens mean nothing.
     """
     for number, library in enumerate(store.libraries):
         if not library.staged:
@@ -53,6 +55,9 @@ def swept(stores: Stores, store: Store, workers: tuple[Worker, ...], delayed: tu
         garbage = library.staged - used
         if garbage:
             ids = {f"staged:{tx}" for tx in garbage}
-            writes = tuple(("", None) if id in ids else (id, content) for id, content in library.writes)
+            if linearizable:
+                writes = tuple(one for one in library.writes if one[0] not in ids)
+            else:
+                writes = tuple(("", None) if one[0] in ids else one for one in library.writes)
             store = stores.with_library(store, number, stores.library(writes))
     return store

@@ -79,6 +79,7 @@ class Scenario:
             leaves the world. Empty if all do.
         endless: whether new messages keep coming into the places of finished ones. Then `copies` says how many copies of
             each message there may be at a time.
+        linearizable: whether reads see the newest version, and a write without an answer was not applied: the talk's world.
         chores: what runs beside processing.
         witnesses: what has to be seen somewhere, or the scenario shows less than it says.
     """
@@ -96,6 +97,7 @@ class Scenario:
     targets: tuple[int, ...] = ()
     feeds: tuple[int | None, ...] = ()
     endless: bool = False
+    linearizable: bool = False
     chores: Chores = Chores()
     witnesses: frozenset[str] = frozenset()
 

@@ -29,10 +29,9 @@ def shared_names(
             images["told", history] = f"b{_number(live[key])}"
     if entity.history:
         images["told", entity.history] = "C"
+    images["newest", entity.history] = images["told", entity.history]  # On which a save under way may build.
     if entity.truth.etag is not None:
         images["etag", entity.truth.etag] = "now"
-    for key, named in keys:
-        images["tx", f"c{_number(key)}"] = f"c{_number(named)}"
     retired = 0
     for entry in entity.ledger.entries:
         if entry.message in live:
@@ -103,8 +102,9 @@ class Scope:
             case "place":
                 return self._places[name]
             case "told":
-                base, grown, message = name.rpartition(">")
-                return f"{self(('told', base))}>{self(('key', f'web/{message}'))[4:]}" if grown else "O"
+                before, _, message = name.rpartition(">")
+                newest = self._shared.get(("newest", before)) if name else None
+                return "O" if newest is None else f"{newest}>{self(('key', f'web/{message}'))[4:]}"
             case "etag":
                 return "old"
             case "key":

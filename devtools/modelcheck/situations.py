@@ -32,16 +32,25 @@ class Situation(Generic[Start]):
         effect: what it asks for now; None at its end.
         result: what it came to; or the exception it raised.
         next: the situations after the replies tried so far.
+        step: the generator that stands there, until it is sent the first reply; the others take a run from the start.
     """
 
-    __slots__ = ("effect", "next", "replies", "result", "start")
+    __slots__ = ("effect", "next", "replies", "result", "start", "step")
 
-    def __init__(self, start: Start, replies: tuple[Any, ...], effect: Effect[Any] | None, result: Any) -> None:
+    def __init__(
+        self,
+        start: Start,
+        replies: tuple[Any, ...],
+        effect: Effect[Any] | None,
+        result: Any,
+        step: Step[Any] | None = None,
+    ) -> None:
         self.start = start
         self.replies = replies
         self.effect = effect
         self.result = result
         self.next: dict[Any, Situation[Start]] = {}
+        self.step = step
 
 
 class Situations(Generic[Start]):
@@ -76,14 +85,17 @@ class Situations(Generic[Start]):
 
     def _replay(self, start: Start, replies: tuple[Any, ...], before: Situation[Start] | None) -> Situation[Start]:
         self.runs += 1
-        step = self._run(start)
-        effect: Effect[Any] | None = None
         try:
-            effect = next(step)
-            for number, reply in enumerate(replies):
-                if number == len(replies) - 1 and before is not None and effect != before.effect:
-                    raise ImpureStrategyError(f"{effect} in place of {before.effect} after the same replies")
-                effect = step.send(reply)
+            if before is not None and before.step is not None:
+                step, before.step = before.step, None
+                effect = step.send(replies[-1])
+            else:
+                step = self._run(start)
+                effect = next(step)
+                for number, reply in enumerate(replies):
+                    if number == len(replies) - 1 and before is not None and effect != before.effect:
+                        raise ImpureStrategyError(f"{effect} in place of {before.effect} after the same replies")
+                    effect = step.send(reply)
         except StopIteration as finished:
             return self._ended(start, replies, finished.value)
         except ImpureStrategyError:
@@ -91,8 +103,12 @@ class Situations(Generic[Start]):
         except Exception as error:  # It is the attempt's outcome.
             return self._ended(start, replies, error)
         key = (start, *_frames(step)) if self._merge else (start, replies)
-        step.close()
-        return self._alike.setdefault(key, Situation(start, replies, effect, None))
+        found = self._alike.get(key)
+        if found is None:
+            found = self._alike[key] = Situation(start, replies, effect, None, step)
+        else:
+            step.close()
+        return found
 
     def _ended(self, start: Start, replies: tuple[Any, ...], result: Any) -> Situation[Start]:
         key = (start, result if not isinstance(result, Exception) else str(result))

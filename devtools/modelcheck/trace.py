@@ -15,8 +15,7 @@ from devtools.modelcheck.handler import key_of_number
 from devtools.modelcheck.scenarios import PLACES
 from devtools.modelcheck.store import Store, told_history
 from devtools.modelcheck.workers import Worker
-from devtools.modelcheck.writes import Write
-from exactlyonce.effects import UNKNOWN, Effect, NoAnswer
+from exactlyonce.effects import BEHIND, UNKNOWN, DeleteProcessed, DeleteStaged, Effect
 
 NOBODY: Final = -1
 _NAMES: Final = {place: name for name, place in PLACES.items()}
@@ -85,7 +84,7 @@ def replayed(explorer: Explorer, states: list[State], last: str | None = None) -
     for number, (before, after) in enumerate(pairwise(states)):
         wanted = last if number == len(states) - 2 else None
         move = next(one for one in explorer.moves(before) if one.state == after and one.violation == wanted)
-        events.append(_event(move, before, processes))
+        events.append(event_of(move, before, processes))
         processes = _placed(move, before, processes)
     return tuple(events)
 
@@ -112,7 +111,8 @@ def holding(store: Store) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _event(move: Move, before: State, processes: list[int]) -> Event:
+def event_of(move: Move, before: State, processes: list[int]) -> Event:
+    """One step as an event. `processes` tells which process stands in which place of the state before."""
     process = NOBODY if move.slot < 0 else processes[move.slot]
     if isinstance(move.what, str):
         happened = "crashes" if process != NOBODY else "poisoned"
@@ -128,21 +128,16 @@ def _event(move: Move, before: State, processes: list[int]) -> Event:
         worker = move.begun or before[2][move.slot]
         effect = worker.asks
     else:
-        effect = _landing(move, before)
+        effect = move.write
     fault = None if answer.cost is None else _NAMES[answer.cost]
     said = answer.said if move.slot >= 0 else f"A delayed write arrives: {answer.said}"
-    applied = answer.reply not in (UNKNOWN, NoAnswer.BEHIND) or answer.store is not before[0]
+    lost = answer.reply in (UNKNOWN, BEHIND) or (
+        isinstance(effect, DeleteStaged | DeleteProcessed) and answer.cost is not None
+    )
+    applied = not lost or answer.store is not before[0]
     return Event(
         process, said, task, messages, effect, answer.reply, applied, fault, answer.delayed is not None, move.state[0]
     )
-
-
-def _landing(move: Move, before: State) -> Write | None:
-    """The delayed write that took effect."""
-    rest = list(before[3])
-    for write in move.state[3]:
-        rest.remove(write)
-    return next((write for write in rest), None)
 
 
 def _placed(move: Move, before: State, processes: list[int]) -> list[int]:

@@ -13,6 +13,7 @@ from devtools.modelcheck.handler import envelope_of, handle, key_of_number
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.situations import Situation, Situations
 from devtools.modelcheck.store import entity_ref, ledger_of
+from devtools.modelcheck.writes import Write, transactions_in
 from exactlyonce.effects import Begin, Begun, Effect, Loaded, Step, Together
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Finished, Memory, Work
@@ -75,9 +76,10 @@ class Worker:
         self.begins = isinstance(effect, Begin)
         self.asks = (effect.first if first is None else effect.second) if isinstance(effect, Together) else effect
         replies = () if situation is None else (*situation.replies, first)
+        asked = transactions_in(self.asks) if isinstance(self.asks, Write) else frozenset()
         self.transactions = frozenset(
             tx for memory in memories for tx in memory.published
-        ) | frozenset(_mentioned(replies))  # fmt: skip
+        ).union(_mentioned(replies), asked)  # fmt: skip
 
     @property
     def remembers(self) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from devtools.modelcheck.handler import digest_of, grown
 from devtools.modelcheck.store import (
     RECORD,
     Entity,
+    Library,
     Store,
     Stores,
     Version,
@@ -67,11 +69,22 @@ class Writes:
     Args:
         stores: where worlds are interned.
         keeps_versions: whether older versions of entities may still be read.
+        linearizable: whether all reads see the newest, so that a log need not tell more, and tokens mean nothing.
+        single: keys of messages with one copy only: whether these are parked or processed is settled for good.
     """
 
-    def __init__(self, stores: Stores, *, keeps_versions: bool) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        *,
+        keeps_versions: bool,
+        linearizable: bool = False,
+        single: frozenset[str] = frozenset(),
+    ) -> None:
         self._stores = stores
+        self._single = single
         self._keeps_versions = keeps_versions
+        self._linearizable = linearizable
 
     def applied(self, write: Write, store: Store) -> Answer:
         """The answer if the write takes effect now, or fails on its condition."""
@@ -89,29 +102,36 @@ class Writes:
                 changes = tuple((f"processed:{record.message}", RECORD) for record in write.records)
             case Stage():
                 changes = tuple((f"staged:{document.tx}", document) for document in write.documents)
-                if any(id in library.now for id, _ in changes):
-                    return Answer(Conflict(token_at(library.end)), store, said=f"{described(write)}: conflict")
+                if len(dict(changes)) < len(changes) or any(id in library.now for id, _ in changes):
+                    return Answer(Conflict(self._token(library)), store, said=f"{described(write)}: conflict")
             case DeleteStaged():
                 changes = tuple((f"staged:{tx}", None) for tx in write.transactions)
             case DeleteProcessed():
                 changes = tuple((f"processed:{key}", None) for key, _ in write.records)
         new = tuple(change for change in changes if library.now.get(change[0]) != change[1])
         if new:
-            library = self._stores.library((*library.writes, *new))
+            writes = (*library.writes, *new)
+            if self._linearizable:
+                writes = tuple(sorted((one for one in dict(writes).items() if one[1] is not None), key=itemgetter(0)))
+            library = self._stores.library(writes)
             store = self._stores.with_library(store, number, library)
-        reply = None if isinstance(write, DeleteStaged | DeleteProcessed) else Written(token_at(library.end))
+        reply = None if isinstance(write, DeleteStaged | DeleteProcessed) else Written(self._token(library))
         return Answer(reply, store, said=described(write))
+
+    def _token(self, library: Library) -> str:
+        """The session token of the newest view."""
+        return token_at(0 if self._linearizable else library.end)
 
     def _park(self, write: Park, store: Store) -> Answer:
         key = write.message.message
         violation = None
-        if any(key == committed for committed, _ in store.committed):
+        if key in self._single and any(key == committed for committed, _ in store.committed):
             violation = f"parked_is_unprocessed: {key} is parked as never processed, but it was committed"
         parked = self._stores.store(
             store.entities, store.libraries, store.committed, store.published, store.parked | {key}
         )
-        end = store.libraries[entity_number(write.entity)].end
-        return Answer(Written(token_at(end)), parked, violation=violation, said=described(write))
+        token = self._token(store.libraries[entity_number(write.entity)])
+        return Answer(Written(token), parked, violation=violation, said=described(write))
 
     def _save(self, write: SaveEntity, store: Store) -> Answer:
         number = entity_number(write.entity)
@@ -155,7 +175,7 @@ class Writes:
         for entry in after.entries[-count:] if count > 0 else ():
             if entry.message in known:
                 violation = f"at_most_one_state_change: {entry.message} is committed a second time"
-            elif entry.message in store.parked:
+            elif entry.message in store.parked & self._single:
                 violation = violation or f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
             elif entry.digest not in ("", digest_of(entry.message, history)):  # Streams drop digests.
                 violation = violation or f"serial_execution: {entry.message} was not handled on the state it follows"

@@ -149,7 +149,10 @@ class MemoryStore:
         partition = self._library(effect.entity)
 
         def create() -> Written | Conflict:
-            if any(partition.newest(f"staged:{document.tx}") for document in effect.documents):
+            transactions = {document.tx for document in effect.documents}
+            if len(transactions) < len(effect.documents) or any(
+                partition.newest(f"staged:{tx}") for tx in transactions
+            ):
                 return Conflict(partition.token)
             for document in effect.documents:
                 self._append(partition, f"staged:{document.tx}", Json.of(library_document(document)))

@@ -149,6 +149,12 @@ class LibraryContract:
         await store.delete_processed(DeleteProcessed(entity, (("web/m-1", etag),)))
         assert await find(store, entity, "web/m-1", token=token) == {"web/m-1"}
 
+    async def test_staging_one_transaction_twice_in_a_request_is_a_conflict(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        document = a_staged(entity)
+        assert isinstance(await store.stage(Stage(entity, (document, document))), Conflict)
+        assert await staged_now(store, entity, document.tx) == ()
+
     async def test_staged_outputs_are_loaded_as_they_were_staged(self, store: AsyncStore) -> None:
         entity = plain_entity()
         first, second, third = (a_staged(entity) for _ in range(3))

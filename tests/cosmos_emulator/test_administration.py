@@ -98,6 +98,20 @@ def test_delayed_writes_wait_until_they_are_released(admin: Administration, data
     assert (admin.delayed_writes(), read(admin, database, "a")) == (0, 200)
 
 
+def test_a_delayed_write_is_released_by_the_rule_that_caught_it(admin: Administration, database: str) -> None:
+    rules = {}
+    for name in ("a", "b"):
+        rule = FaultRule(database, id=name, when="later", action="status", status=408)
+        rules[name] = admin.add_fault(rule)
+        assert create(admin, database, name) == 408
+    admin.clear_faults()
+    assert admin.release_delayed_writes(database, rules["b"]) == 1
+    assert (read(admin, database, "a"), read(admin, database, "b")) == (404, 200)
+    assert admin.release_delayed_writes(database, rules["b"]) == 0
+    assert admin.release_delayed_writes(database, rules["a"]) == 1
+    assert read(admin, database, "a") == 200
+
+
 def test_the_clock_moves_when_told(admin: Administration, database: str) -> None:
     create(admin, database, "a", ttl=60)
     before = admin.now()

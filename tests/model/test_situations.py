@@ -72,5 +72,7 @@ def test_an_impure_strategy_is_convicted() -> None:
         return start
 
     situations = Situations(impure)
+    first = situations.first(0)
+    situations.after(first, 0)
     with pytest.raises(ImpureStrategyError):
-        situations.after(situations.first(0), 0)
+        situations.after(first, 1)

@@ -4,7 +4,7 @@ GET    faults                           {"faults": [{"id", "matched", "hit", "ru
 POST   faults      {rule}               {"id"}
 DELETE faults, faults/{id}              {}
 GET    delayed                          {"waiting"}
-POST   delayed     {"database"?}        {"released"}
+POST   delayed     {"database"?, "fault"?}   {"released"}
 POST   lag         {"database", "container"?, "writes", "varying", "share", ...}
 POST   split       {"database", "container", "range"}   {"ranges": [ids]}
     POST   latency     {"milliseconds"}
@@ -51,7 +51,7 @@ class AdminEndpoints:
             ("POST", "faults"): self._add_fault,
             ("DELETE", "faults"): self._clear_faults,
             ("GET", "delayed"): lambda *_: {"waiting": emulator.delayed()},
-            ("POST", "delayed"): lambda _, body: {"released": emulator.release_delayed(body.get("database"))},
+            ("POST", "delayed"): self._release_delayed,
             ("POST", "lag"): self._set_lag,
             ("POST", "split"): self._split,
             ("POST", "latency"): self._set_latency,
@@ -99,6 +99,9 @@ class AdminEndpoints:
             raise AdminError(f"{rule_id!r} is not the id of a fault.")
         self._emulator.faults.remove(int(rule_id))
         return {}
+
+    def _release_delayed(self, _: object, body: JsonObject) -> JsonObject:
+        return {"released": self._emulator.release_delayed(body.get("database"), body.get("fault"))}
 
     def _set_lag(self, _: object, body: JsonObject) -> JsonObject:
         settings = dict(body)

@@ -88,9 +88,16 @@ class Emulator:
         self._note(request, reply, executed=reply, started=started)
         return Outcome(reply)
 
-    def release_delayed(self, database: str | None = None) -> int:
-        """Apply the delayed writes of a database, or of all, now; returns how many there were."""
-        due = [write for write in self._delayed if database in (None, write.request.database)]
+    def release_delayed(self, database: str | None = None, fault: int | None = None) -> int:
+        """Apply the delayed writes of a database, or of all, now; only those that one rule caught, if it is named.
+
+        Returns how many there were.
+        """
+        due = [
+            write
+            for write in self._delayed
+            if database in (None, write.request.database) and fault in (None, write.fault)
+        ]
         self._apply(due)
         return len(due)
 

@@ -1,0 +1,104 @@
+"""`python -m devtools.modelcheck.reproduction`: play a trace on the real stack, and print the model's story beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+from devtools.modelcheck.catalogue import LARGE, SMALL
+from devtools.modelcheck.reproduction.careless import CarelessStore
+from devtools.modelcheck.reproduction.conductor import Divergence, Reproduction, reproduce
+from devtools.modelcheck.reproduction.correspondence import TornViewError
+from devtools.modelcheck.reproduction.reality import emulator_of_the_model, opened
+from devtools.modelcheck.reproduction.stories import Story, retraced
+from devtools.modelcheck.reproduction.walks import walk
+from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.search import explore
+from devtools.modelcheck.trace import Event
+
+Found = TypeVar("Found")
+
+
+def main() -> int:
+    """Play one trace; the exit code is 0 if reality did what the model did."""
+    options = _options()
+    logging.disable(logging.WARNING)  # The trouble is asked for.
+    console = Console()
+    scenario, trace, violation = _chosen(options)
+    if options.save is not None:
+        Story(options.twin or scenario.name, violation, tuple(map(str, trace))).write(options.save)
+    try:
+        played = asyncio.run(_played(scenario, trace))
+    except (Divergence, TornViewError) as difference:
+        console.print(f"[bold]{scenario.name}[/bold]: {difference}", highlight=False)
+        return 1
+    console.print(_table(scenario, played))
+    console.print(f"fell in the model: {violation or 'nothing'}", highlight=False)
+    console.print(f"fell in reality: {', '.join(sorted(played.fallen)) or 'nothing'}", highlight=False)
+    return 0
+
+
+def _options() -> Namespace:
+    parser = ArgumentParser(prog="python -m devtools.modelcheck.reproduction", description=main.__doc__)
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--twin", metavar="NAME", help="a shortest counterexample to a broken twin")
+    chosen.add_argument(
+        "--walk", metavar="SCENARIO", help="a random walk of the shipped strategy; part of the name will do"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the walk (default %(default)s)")
+    parser.add_argument(
+        "--story", type=Path, metavar="FILE", help="this way through the scenario, instead of searching one"
+    )
+    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the story in a file")
+    return parser.parse_args()
+
+
+def _chosen(options: Namespace) -> tuple[Scenario, tuple[Event, ...], str | None]:
+    """Scenario, trace, and the property that falls at its end."""
+    story = None if options.story is None else Story.read(options.story)
+    if options.walk is not None:
+        scenario = _first((one for one in (*SMALL, *LARGE) if options.walk in one.name), options.walk)
+        return scenario, retraced(scenario, story) if story else walk(scenario, options.seed), None
+    from tests.model.broken_strategies import TWINS  # noqa: PLC0415  # The zoo lives with the tests, and is not needed for walks.
+
+    twin = _first((one for one in TWINS if one.name == options.twin), options.twin)
+    scenario = twin.scenario_with_twin()
+    if story is not None:
+        return scenario, retraced(scenario, story), story.violation
+    report = explore(scenario)
+    return scenario, report.trace, report.violation
+
+
+def _first(fitting: Iterator[Found], name: str) -> Found:
+    found = next(fitting, None)
+    if found is None:
+        raise SystemExit(f"There is nothing called {name!r}.")
+    return found
+
+
+async def _played(scenario: Scenario, trace: tuple[Event, ...]) -> Reproduction:
+    with emulator_of_the_model() as emulator:
+        async with opened(emulator) as reality:
+            return await reproduce(scenario, trace, reality, CarelessStore)
+
+
+def _table(scenario: Scenario, played: Reproduction) -> Table:
+    table = Table(title=scenario.name, title_justify="left", show_lines=True)
+    table.add_column("", justify="right")
+    table.add_column("the model")
+    table.add_column("the local Cosmos DB")
+    for number, step in enumerate(played.steps, 1):
+        table.add_row(str(number), step.told, "\n".join(step.requests))
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,229 @@
+"""Plays a trace on the real stack: opens one gate at a time, in the order of the trace, and compares after every step."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from devtools.modelcheck.reproduction.correspondence import Correspondence, entity_log, library_log
+from devtools.modelcheck.reproduction.holdings import holding_differences, library_documents
+from devtools.modelcheck.reproduction.judging import fallen
+from devtools.modelcheck.reproduction.processes import MakeStore, Process, Task
+from devtools.modelcheck.reproduction.reality import ENTITIES, Reality
+from devtools.modelcheck.reproduction.trouble import Trouble
+from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.store import Store, Stores, entity_number
+from devtools.modelcheck.trace import NOBODY, Event
+from devtools.modelcheck.writes import Write
+from exactlyonce.effects import Conflict, SaveEntity
+from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
+
+
+class Divergence(Exception):
+    """Reality did something else than the model. The message names the step and every difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step as it went.
+
+    Attributes:
+        told: by the model.
+        requests: what the local Cosmos DB saw of it, one line each.
+    """
+
+    told: str
+    requests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A trace that was played to its end, without a difference.
+
+    Attributes:
+        steps: as they went.
+        fallen: the properties that do not hold in reality, by its own documents, queues and acknowledgements; and what was
+            raised, as "raised LedgerRemoved".
+    """
+
+    steps: tuple[Step, ...]
+    fallen: frozenset[str]
+
+
+async def reproduce(
+    scenario: Scenario, trace: Sequence[Event], reality: Reality, make_store: MakeStore = CosmosStore
+) -> Reproduction:
+    """Play a trace.
+
+    Args:
+        scenario: that it is of.
+        trace: the steps, from the start.
+        reality: a fresh one.
+        make_store: makes the adapter; that of a broken twin may have to be broken, too.
+
+    Raises:
+        Divergence: reality did something else.
+        TornViewError: a read of the trace sees a part of a batch.
+        ValueError: the scenario is an endless stream, whose states give new names to what is still known.
+    """
+    if scenario.endless:
+        raise ValueError(f"The endless stream {scenario.name!r} has no trace with lasting names to be played.")
+    conductor = _Conductor(scenario, reality, make_store)
+    try:
+        for number, event in enumerate(trace, 1):
+            await conductor.step(number, event)
+        await conductor.close_the_books()
+    finally:
+        await conductor.stop()
+    acknowledged = {one for process in conductor.processes for one in process.finished}
+    raised = {f"raised {type(error).__name__}" for process in conductor.processes for error in process.raised}
+    return Reproduction(tuple(conductor.steps), fallen(reality, scenario, acknowledged) | raised)
+
+
+class _Conductor:
+    """Plays one trace."""
+
+    def __init__(self, scenario: Scenario, reality: Reality, make_store: MakeStore) -> None:
+        self._scenario = scenario
+        self._reality = reality
+        self._names = Correspondence()
+        self._trouble = Trouble(reality, self._names)
+        self._store = Stores().empty(scenario.entities)
+        self._delayed: list[tuple[Write, int]] = []
+        self._about: dict[int, int] = defaultdict(int)
+        self._number = 0
+        self._event: Event | None = None
+        self.processes = [Process(scenario, reality, make_store) for _ in range(scenario.workers)]
+        self.steps: list[Step] = []
+
+    async def step(self, number: int, event: Event) -> None:
+        """Do what a step says, and compare."""
+        self._number, self._event = number, event
+        if event.process == NOBODY:
+            if event.effect is not None:
+                self._land(event)
+        elif event.crash:
+            await self.processes[event.process].crash()
+        else:
+            await self._answer(event)
+        if event.process == NOBODY or event.crash:
+            self._follow(event.store)
+        self._store = event.store
+        self.steps.append(Step(str(event), self._reality.requests()))
+
+    async def close_the_books(self) -> None:
+        """What waits for ever in reality and is forgotten by the model must do nothing; and the log must not deceive."""
+        for write, rule in self._delayed:
+            if _is_dead(write, self._store):
+                self._reality.emulator.release_delayed_writes(self._reality.database, rule)
+        self._reality.catch_up()
+        self._require(self._holding_differences(await self._reality.read_documents(), self._store))
+
+    async def stop(self) -> None:
+        """End all processes."""
+        for process in self.processes:
+            await process.crash()
+        self._reality.calm()
+
+    async def _answer(self, event: Event) -> None:
+        """Open the gate of a process for one request."""
+        process = self.processes[event.process]
+        if event.task is not None:
+            self._require(("it is at work still",) if process.busy else ())
+            task = self._task(event)
+            self._about[event.process] = task.entity
+            await process.begin(task)
+        entity = self._about[event.process]
+        turn = process.turn
+        if turn is None:
+            raise self._divergence(("it asks for nothing",))
+        self._require(self._names.differences(turn.effect, event.effect, entity))
+        effect, caught = self._trouble.arrange(event, turn.effect, entity, self._store)
+        try:
+            reply = await process.perform(effect)
+        except ExactlyOnceError as error:
+            raise self._divergence((f"the adapter raises {type(error).__name__}: {error}",)) from error
+        self._reality.calm()
+        if caught is not None:
+            assert event.effect is not None  # noqa: S101
+            self._delayed.append((_write(event.effect), caught))
+        self._follow(event.store)
+        self._require(self._reply_differences(reply, event, entity))
+        await process.hear()
+
+    def _task(self, event: Event) -> Task:
+        """What a process begins with a step."""
+        assert event.task is not None  # noqa: S101
+        entity = entity_number(event.effect.entity)  # type: ignore[union-attr]  # Every task begins with a request for its entity.
+        messages = tuple(int(key.rpartition("/m")[2]) for key in event.messages)
+        library = self._store.libraries[entity].now
+        staged = sorted(id.removeprefix("staged:") for id in library if id.startswith("staged:"))
+        candidates = tuple(self._names.transaction(tx) for tx in staged) if event.task == "clean" else ()
+        found = library_documents(self._reality.documents, entity, "processed")
+        records = tuple((key, found[key]["_etag"]) for key in event.messages) if event.task == "forget" else ()
+        return Task(event.task, entity, messages, candidates, records)
+
+    def _land(self, event: Event) -> None:
+        """A delayed write arrives."""
+        written = _write(event.effect)
+        landed = next((one for one in self._delayed if one[0] == written), None)
+        if isinstance(written, SaveEntity) and event.store is not self._store:
+            # The event may name another save, whose condition fails from now on.
+            truth = event.store.entities[entity_number(written.entity)].truth.document
+            landed = next((one for one in self._delayed if _would_save(one[0], written.entity, truth)), landed)
+        if landed is None:
+            raise self._divergence(("no such write is under way",))
+        self._delayed.remove(landed)
+        self._reality.emulator.release_delayed_writes(self._reality.database, landed[1])
+
+    def _follow(self, after: Store) -> None:
+        """Take note of what was written, and compare what is held."""
+        self._reality.catch_up()
+        for entity, (old, new) in enumerate(zip(self._store.entities, after.entities, strict=True)):
+            self._names.advance(entity_log(entity), new.newest, self._reality.lsn[ENTITIES.container])
+            if new.newest != old.newest and new.truth.etag is not None:
+                held = self._reality.documents[ENTITIES.container].values()
+                real = [one["_etag"] for one in held if one["id"] == f"e{entity}"]
+                self._names.name_version(entity, new.truth.etag, real[0] if real else "none")
+        for entity, library in enumerate(after.libraries):
+            self._names.advance(library_log(entity), library.end, self._reality.lsn[LIBRARY_CONTAINER])
+        self._require(self._holding_differences(self._reality.documents, after))
+
+    def _reply_differences(self, reply: Any, event: Event, entity: int) -> tuple[str, ...]:
+        if isinstance(event.reply, Conflict):
+            log = entity_log(entity) if isinstance(event.effect, SaveEntity) else library_log(entity)
+            return self._names.conflict_differences(reply, event.reply, log)
+        return self._names.differences(reply, event.reply, entity)
+
+    def _holding_differences(self, documents: Any, store: Store) -> tuple[str, ...]:
+        sweeps = not self._scenario.budget.cleanings
+        return tuple(holding_differences(self._reality, documents, store, self._names, sweeps=sweeps))
+
+    def _require(self, differences: tuple[str, ...]) -> None:
+        if differences:
+            raise self._divergence(differences)
+
+    def _divergence(self, differences: tuple[str, ...]) -> Divergence:
+        lines = [f"Step {self._number}, {self._event}: reality differs from the model.", *differences]
+        lines += ["What the local Cosmos DB saw of it:", *self._reality.requests()]
+        before = [f"  {number}. {step.told}" for number, step in enumerate(self.steps, 1)]
+        return Divergence("\n  ".join(lines) + "\nBefore it:\n" + "\n".join(before))
+
+
+def _write(effect: Any) -> Write:
+    assert isinstance(effect, Write)  # noqa: S101
+    return effect
+
+
+def _would_save(write: Write, entity: EntityRef, document: Json | None) -> bool:
+    return isinstance(write, SaveEntity) and write.entity == entity and write.document == document
+
+
+def _is_dead(write: Write, store: Store) -> bool:
+    """Whether the condition of a save no longer holds, so that the model has forgotten it."""
+    return isinstance(write, SaveEntity) and write.etag != store.entities[entity_number(write.entity)].truth.etag

@@ -1,0 +1,197 @@
+"""Which name of reality stands for which of the model, and whether two things are the same but for their names.
+
+Transaction ids, ETags and session tokens have other names in reality. None of them is passed over: an id keeps the meaning that
+it had at first sight, an ETag is that of the same version, and a token stands for the same place in the same log.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NamedTuple
+
+from devtools.modelcheck.reproduction.reality import ENTITIES
+from devtools.modelcheck.store import entity_ref, position_of
+from exactlyonce.effects import DeleteProcessed, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.frozen_json import Json
+from exactlyonce.records import Ledger, read_entity
+from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
+
+
+class Log(NamedTuple):
+    """The log of one logical partition.
+
+    Attributes:
+        container: where it lies.
+        entity: number of the entity that it is of.
+    """
+
+    container: str
+    entity: int
+
+
+def entity_log(entity: int) -> Log:
+    """The log of an entity's document."""
+    return Log(ENTITIES.container, entity)
+
+
+def library_log(entity: int) -> Log:
+    """The log of an entity's partition of the library."""
+    return Log(LIBRARY_CONTAINER, entity)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tx:
+    """A transaction id, wherever it stands."""
+
+    id: str
+
+
+class Correspondence:
+    """What stands for what, as far as it has been seen."""
+
+    def __init__(self) -> None:
+        self._model_tx: dict[str, str] = {}
+        self._real_tx: dict[str, str] = {}
+        self._etags: dict[tuple[int, str], str] = {}
+        self._reached: dict[Log, list[int]] = {}
+
+    def transaction(self, model: str) -> str:
+        """The real id of a transaction of the model."""
+        return self._real_tx[model]
+
+    def advance(self, log: Log, position: int, lsn: int) -> None:
+        """The model's log has come to a position, with a commit of reality."""
+        reached = self._reached.setdefault(log, [])
+        reached += [lsn] * (position - len(reached))
+
+    def name_version(self, entity: int, model: str, real: str) -> None:
+        """A new version of an entity has these ETags."""
+        self._etags[entity, model] = real
+
+    def position(self, log: Log, lsn: int) -> int:
+        """The position in the model's log after so many commits."""
+        return bisect_right(self._reached.get(log, []), lsn)
+
+    def lsn_before(self, log: Log, position: int) -> int | None:
+        """The last commit after which the model's log was at this position.
+
+        None if it still is, so that the newest view will do.
+
+        Raises:
+            TornViewError: a batch came to the position and went on.
+        """
+        reached = self._reached.get(log, [])
+        if position >= len(reached):
+            return None
+        if position and reached[position - 1] == reached[position]:
+            raise TornViewError(f"position {position} of {log} lies within a batch")
+        return reached[position] - 1
+
+    def differences(self, real: Any, model: Any, entity: int) -> tuple[str, ...]:
+        """Where an effect or a reply of reality is another than the model's."""
+        return tuple(self._between(real, model, entity, type(model).__name__))
+
+    def document_differences(self, real: Json | None, model: Json | None, entity: int) -> tuple[str, ...]:
+        """Where an entity document of reality is another than the model's."""
+        return tuple(self._documents(real, model, entity, f"entity {entity}"))
+
+    def _between(self, real: Any, model: Any, entity: int, at: str) -> Iterator[str]:
+        if isinstance(model, _Tx):
+            yield from self._transactions(real.id, model.id, at)
+        elif is_dataclass(model) and not isinstance(model, type | Json):
+            if type(real) is not type(model):
+                yield f"{at}: {_short(real)} in place of {_short(model)}"
+                return
+            for field in fields(model):
+                yield from self._fields(real, model, field.name, entity, f"{at}.{field.name}")
+        elif isinstance(model, tuple) and isinstance(real, tuple):
+            if len(real) != len(model):
+                yield f"{at}: {len(real)} in place of {len(model)}: {_short(real)} in place of {_short(model)}"
+            for number, (mine, other) in enumerate(zip(real, model, strict=False)):
+                yield from self._between(mine, other, entity, f"{at}[{number}]")
+        elif real != model:
+            yield f"{at}: {_short(real)} in place of {_short(model)}"
+
+    def _fields(self, real: Any, model: Any, name: str, entity: int, at: str) -> Iterator[str]:
+        mine, other = getattr(real, name), getattr(model, name)
+        match name:
+            case "tx":
+                yield from self._transactions(mine, other, at)
+            case "transactions":
+                yield from self._between(_named(mine), _named(other), entity, at)
+            case "token":
+                of_entity = isinstance(model, LoadEntity | Loaded | Saved)
+                yield from self._tokens(mine, other, entity_log(entity) if of_entity else library_log(entity), at)
+            case "etag":
+                if mine != self._etags.get((entity, other), other):
+                    yield f"{at}: {mine} is not the ETag of version {other}"
+            case "records" if isinstance(model, DeleteProcessed):  # The model leaves their ETags out.
+                yield from self._between(tuple(key for key, _ in mine), tuple(key for key, _ in other), entity, at)
+            case "document" if isinstance(model, SaveEntity | Loaded):
+                yield from self._documents(mine, other, entity, at)
+            case _:
+                yield from self._between(mine, other, entity, at)
+
+    def conflict_differences(self, real: Any, model: Any, log: Log) -> tuple[str, ...]:
+        """Where the reply to a write that met a conflict is another: its token belongs to the log that was written."""
+        if type(real) is not type(model):
+            return (f"{_short(real)} in place of {_short(model)}",)
+        return tuple(self._tokens(real.token, model.token, log, "Conflict.token"))
+
+    def _transactions(self, real: str, model: str, at: str) -> Iterator[str]:
+        """The model gives an id again once nothing refers to it; reality never does."""
+        known = self._model_tx.setdefault(real, model)
+        if known != model:
+            yield f"{at}: transaction {known} in place of {model}"
+        elif self._real_tx.setdefault(model, real) != real:
+            if _number(real) < _number(self._real_tx[model]):
+                yield f"{at}: an earlier transaction in place of {model}"
+            self._real_tx[model] = real
+
+    def _tokens(self, real: str | None, model: str | None, log: Log, at: str) -> Iterator[str]:
+        if real is None or model is None:
+            if real is not model:
+                yield f"{at}: the token {real} in place of {model}"
+            return
+        position = self.position(log, lsn_of(real))
+        if position != position_of(model):
+            yield f"{at}: a token of position {position} in place of {position_of(model)}"
+
+    def _documents(self, real: Json | None, model: Json | None, entity: int, at: str) -> Iterator[str]:
+        if real is None or model is None:
+            if real is not model:
+                yield f"{at}: {_short(real)} in place of {_short(model)}"
+            return
+        mine, other = read_entity(entity_ref(entity), real), read_entity(entity_ref(entity), model)
+        yield from self._between(mine.body, other.body, entity, f"{at}.state")
+        yield from self._between(mine.ledger or Ledger(), other.ledger or Ledger(), entity, f"{at}.ledger")
+        if _history(real) != _history(model):  # A tombstone has no body.
+            yield f"{at}: {_short(real)} in place of {_short(model)}"
+
+
+class TornViewError(Exception):
+    """The model lets a read see a part of a batch, which the service does not."""
+
+
+def lsn_of(token: str) -> int:
+    """The number of the commit that a real token stands for."""
+    return int(token.partition("#")[2].partition("#")[0])
+
+
+def _named(transactions: tuple[str, ...]) -> tuple[_Tx, ...]:
+    return tuple(_Tx(tx) for tx in transactions)
+
+
+def _number(real: str) -> int:
+    return int(real.rpartition("-")[2])
+
+
+def _history(document: Json) -> Any:
+    return document.value.get("history")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 160 else f"{text[:160]}…"  # noqa: PLR2004

@@ -1,0 +1,133 @@
+"""The endless stream does what a world does that forgets nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from devtools.modelcheck.answers import STALE
+from devtools.modelcheck.endless import FREE, EndlessExplorer
+from devtools.modelcheck.explorer import Explorer, Move, State
+from devtools.modelcheck.scenarios import UNLIMITED, Budget, Scenario
+from devtools.modelcheck.writes import Answer
+from exactlyonce import Outbox
+
+MESSAGES, PLACES, GONE = 3, 2, -2
+FAULTS = Budget(crashes=UNLIMITED, unknown=UNLIMITED, repeated=UNLIMITED)
+SCENARIOS = (
+    Scenario("inline", (1, 1), Outbox(window=1), budget=FAULTS, delayed=1, endless=True),
+    Scenario("copies", (2, 2), Outbox(window=1), budget=Budget(crashes=UNLIMITED), endless=True),
+    Scenario("staged", (1, 1), Outbox.transaction_id(), budget=FAULTS, delayed=0, endless=True),
+    Scenario("a window of two", (1, 1), Outbox(window=2), budget=FAULTS, delayed=0, endless=True),
+)
+LIMIT = 1_500
+
+
+class Remembering(EndlessExplorer):
+    """A stream of so many messages that forgets nothing: each has a place of its own, and every name is for good."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        super().__init__(replace(scenario, copies=(scenario.copies[0],) * MESSAGES))
+
+    def moves(self, state: State) -> Iterator[Move]:
+        for move in Explorer.moves(self, state):
+            store, queue, workers, delayed, left = move.state
+            owing = store.entities[0].ledger.owing
+            remembering = tuple(self.naming.without_past(worker, owing) for worker in workers)
+            yield move._replace(state=(store, queue, remembering, delayed, left))
+
+    def _happenings(self, state: State) -> Iterator[Move]:
+        before = state[1]
+        for move in super()._happenings(state):
+            queue = move.state[1]
+            arrived = next(number for number, copies in enumerate(queue) if copies != before[number])
+            if queue[arrived] == FREE:
+                queue = tuple(GONE if number == arrived else copies for number, copies in enumerate(queue))
+                store, _, workers, delayed, left = move.state
+                yield move._replace(state=(store, queue, workers, delayed, left))
+            elif sum(copies >= 0 for copies in queue) <= PLACES:
+                yield move
+
+
+def canonical(stream: EndlessExplorer, state: State) -> State:
+    """What the stream calls a state of the remembering world."""
+    store, queue, workers, delayed, left = state
+    live = tuple(number for number, copies in enumerate(queue) if copies >= 0)
+    free = tuple(range(-1, len(live) - PLACES - 1, -1))
+    named = []
+    for order in permutations((*live, *free)):
+        one = stream.naming.named(store, live, workers, delayed, order)
+        placed = tuple(queue[number] if number >= 0 else FREE for number in order)
+        named.append((placed, one.rank, one))
+    placed, _, one = min(named, key=lambda found: found[:2])
+    return one.store, placed, one.workers, one.delayed, left
+
+
+def comes_new(move: Move) -> bool:
+    return isinstance(move.what, str) and move.what.endswith("arrives") and not move.what.startswith("A copy")
+
+
+def explored(world: EndlessExplorer, limit: int) -> Iterator[State]:
+    """States of a world, breadth first."""
+    waiting = [world.start()]
+    seen = set(waiting)
+    while waiting and len(seen) < limit:
+        state = waiting.pop(0)
+        yield state
+        for move in world.moves(state):
+            if move.state not in seen:
+                seen.add(move.state)
+                waiting.append(move.state)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_every_step_of_a_remembering_world_is_a_step_of_the_stream_and_no_other(scenario: Scenario) -> None:
+    stream, world = EndlessExplorer(scenario), Remembering(scenario)
+    for state in explored(world, LIMIT):
+        exhausted = FREE not in state[1]
+        steps = {canonical(stream, move.state) for move in world.moves(state)}
+        named = canonical(stream, state)
+        streamed = {move.state for move in stream.moves(named) if not (exhausted and comes_new(move))}
+        assert steps - {named} == streamed - {named}  # Forgetting what nothing can come of changes nothing.
+
+
+STALE_READS = Scenario("stale", (1, 1), Outbox(window=1), budget=Budget(crashes=2, stale=UNLIMITED), endless=True)
+
+
+def test_older_versions_differ_in_what_is_loaded_only() -> None:
+    stream, world = EndlessExplorer(STALE_READS), Remembering(STALE_READS)
+    for state in explored(world, LIMIT):
+        exhausted = FREE not in state[1]
+        named = canonical(stream, state)
+        moves = {canonical(stream, move.state): move for move in world.moves(state)}
+        streamed = {move.state: move for move in stream.moves(named) if not (exhausted and comes_new(move))}
+        for odd in (moves.keys() ^ streamed.keys()) - {named}:
+            move = moves[odd] if odd in moves else streamed[odd]
+            assert isinstance(move.what, Answer)
+            assert move.what.cost == STALE
+
+
+def test_whatever_older_versions_lead_to_the_stream_reaches() -> None:
+    stream, world = EndlessExplorer(STALE_READS), Remembering(STALE_READS)
+    reached = {observed(state) for state in explored(stream, 100_000)}
+    remembered = {observed(canonical(stream, state)) for state in explored(world, 6 * LIMIT)}
+    assert remembered <= reached
+
+
+def observed(state: State) -> tuple[Any, ...]:
+    """What the world holds, the past apart."""
+    store, queue, _, delayed, _ = state
+    return (store.entities[0].truth, store.libraries, store.committed, store.published, queue, delayed)
+
+
+def test_a_canonical_name_is_its_own() -> None:
+    stream = EndlessExplorer(SCENARIOS[0])
+    waiting = [stream.start()]
+    for _ in range(500):
+        state = waiting.pop(0)
+        assert stream.naming.canonical(state) == state
+        waiting += [move.state for move in stream.moves(state)]

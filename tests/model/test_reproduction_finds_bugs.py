@@ -1,0 +1,154 @@
+"""Playing traces finds bugs: of the adapter, of the strategy, and of the model itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from devtools.modelcheck.catalogue import SMALL
+from devtools.modelcheck.reproduction.conductor import Divergence
+from devtools.modelcheck.reproduction.correspondence import Correspondence, TornViewError, library_log
+from devtools.modelcheck.search import explore
+from exactlyonce.effects import (
+    BEHIND,
+    UNKNOWN,
+    Conflict,
+    FindProcessed,
+    Found,
+    FoundStaged,
+    LoadStaged,
+    SaveEntity,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.stores.cosmos import CosmosStore
+from tests.model.walking import SCENARIOS, named, played, walked
+
+
+class ForgetsTokens(CosmosStore):
+    async def find_processed(self, effect: FindProcessed) -> Any:
+        return await super().find_processed(replace(effect, token=None))
+
+
+class TakesBehindForAbsent(CosmosStore):
+    async def find_processed(self, effect: FindProcessed) -> Any:
+        reply = await super().find_processed(effect)
+        return Found(frozenset(), effect.token) if reply is BEHIND else reply
+
+
+class TakesUnknownForConflict(CosmosStore):
+    async def save_entity(self, effect: SaveEntity) -> Any:
+        reply = await super().save_entity(effect)
+        return Conflict(None) if reply is UNKNOWN else reply
+
+
+class TakesConflictForUnknown(CosmosStore):
+    async def stage(self, effect: Stage) -> Any:
+        reply = await super().stage(effect)
+        return UNKNOWN if isinstance(reply, Conflict) else reply
+
+
+class TellsAnOldToken(CosmosStore):
+    async def write_processed(self, effect: WriteProcessed) -> Any:
+        reply = await super().write_processed(effect)
+        return Written("0:-1#0") if isinstance(reply, Written) else reply
+
+
+class SavesWithoutCondition(CosmosStore):
+    async def save_entity(self, effect: SaveEntity) -> Any:
+        return await super().save_entity(replace(effect, etag=effect.etag and "*"))
+
+
+class LosesOneOfTwo(CosmosStore):
+    async def write_processed(self, effect: WriteProcessed) -> Any:
+        return await super().write_processed(replace(effect, records=effect.records[:1]))
+
+
+class ReadsOneOfTwo(CosmosStore):
+    async def load_staged(self, effect: LoadStaged) -> Any:
+        return await super().load_staged(replace(effect, transactions=effect.transactions[:1]))
+
+
+SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
+    ForgetsTokens: lambda asked, reply: (
+        isinstance(asked, FindProcessed) and asked.token is not None and reply is BEHIND
+    ),
+    TakesBehindForAbsent: lambda asked, reply: isinstance(asked, FindProcessed) and reply is BEHIND,
+    TakesUnknownForConflict: lambda asked, reply: isinstance(asked, SaveEntity) and reply is UNKNOWN,
+    TakesConflictForUnknown: lambda asked, reply: isinstance(asked, Stage) and isinstance(reply, Conflict),
+    TellsAnOldToken: lambda asked, reply: isinstance(asked, WriteProcessed) and isinstance(reply, Written),
+    SavesWithoutCondition: lambda asked, reply: (
+        isinstance(asked, SaveEntity) and bool(asked.etag) and isinstance(reply, Conflict)
+    ),
+    LosesOneOfTwo: lambda asked, reply: isinstance(asked, WriteProcessed) and len(asked.records) > 1,
+    ReadsOneOfTwo: lambda asked, reply: isinstance(reply, FoundStaged) and len(reply.documents) > 1,
+}
+
+
+@pytest.mark.parametrize(("adapter", "shows"), SHOWS.items(), ids=lambda one: getattr(one, "__name__", ""))
+async def test_an_adapter_with_a_bug_is_found_as_soon_as_a_walk_meets_it(
+    emulator: RunningEmulator, adapter: type[CosmosStore], shows: Callable[[Any, Any], bool]
+) -> None:
+    """The walks would not be worth much if they went well whatever the adapter did."""
+    scenario, trace = next(
+        (scenario, walked(scenario, seed))
+        for seed in range(20)
+        for scenario in SCENARIOS
+        if any(shows(event.effect, event.reply) for event in walked(scenario, seed))
+    )
+    with pytest.raises(Divergence, match="reality differs from the model"):
+        await played(emulator, scenario, trace, adapter)
+
+
+class TestADifference:
+    """Names the step, and what is different."""
+
+    scenario = named("publish before commit").scenario
+
+    async def test_in_what_is_asked(self, emulator: RunningEmulator) -> None:
+        twin = named("publish before commit").scenario_with_twin()
+        with pytest.raises(Divergence, match=r"Step 3, A publishes out:web/m0: .*\n  Publish: SaveEntity"):
+            await played(emulator, self.scenario, explore(twin).trace)
+
+    async def test_in_what_is_held(self, emulator: RunningEmulator) -> None:
+        trace = walked(self.scenario, 0)
+        wrong = [replace(event, store=replace(event.store, published=frozenset({"web/m7"}))) for event in trace]
+        with pytest.raises(Divergence, match=r"Step 1, .*\n  published: outputs of \[\] in place of \['web/m7'\]"):
+            await played(emulator, self.scenario, tuple(wrong))
+
+    async def test_in_a_reply(self, emulator: RunningEmulator) -> None:
+        first, second, *rest = explore(named("publish before commit").scenario_with_twin()).trace
+        wrong = replace(second, reply=Found(frozenset({"web/m0"}), "0:-1#0"))
+        with pytest.raises(Divergence, match=r"Step 2, .*\n  Found.messages: frozenset\(\) in place of"):
+            await played(emulator, self.scenario, (first, wrong, *rest))
+
+
+def test_a_token_stands_for_the_same_place_in_the_log() -> None:
+    names = Correspondence()
+    names.advance(library_log(0), 1, lsn=4)
+    assert names.differences(Written("0:-1#5"), Written("0:-1#1"), 0) == ()
+    assert names.differences(Written("0:-1#3"), Written("0:-1#1"), 0) == (
+        "Written.token: a token of position 0 in place of 1",
+    )
+
+
+def test_a_transaction_keeps_its_name() -> None:
+    names = Correspondence()
+    entity = walked(SMALL[0], 0)[0].effect.entity  # type: ignore[union-attr]
+    asked = LoadStaged(entity, ("t0", "t1"), None)
+    assert names.differences(replace(asked, transactions=("real-1", "real-2")), asked, 0) == ()
+    assert names.differences(replace(asked, transactions=("real-2", "real-1")), asked, 0) != ()
+
+
+def test_a_view_within_a_batch_is_refused() -> None:
+    names = Correspondence()
+    names.advance(library_log(0), 2, lsn=1)
+    with pytest.raises(TornViewError):
+        names.lsn_before(library_log(0), 1)
+    assert names.lsn_before(library_log(0), 0) == 0
+    assert names.lsn_before(library_log(0), 2) is None

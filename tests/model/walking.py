@@ -1,0 +1,51 @@
+"""Walks through scenarios with much trouble, and a real stack to play them on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from devtools.modelcheck.catalogue import SMALL
+from devtools.modelcheck.reproduction.conductor import Reproduction, reproduce
+from devtools.modelcheck.reproduction.reality import opened
+from devtools.modelcheck.reproduction.walks import walk
+from devtools.modelcheck.scenarios import Budget, Scenario
+from devtools.modelcheck.trace import Event
+from exactlyonce import Outbox
+from exactlyonce.stores.cosmos import CosmosStore
+from tests.model.broken_strategies import TWINS, Twin
+
+SEEDS = range(3)
+TROUBLE = Budget(crashes=2, unknown=3, repeated=2, stale=3)
+CHORES = replace(TROUBLE, sweeps=2, poisoned=1, cleanings=2, forgotten=1)
+RICH = (
+    Scenario("groups, all faults", (2, 1, 1), Outbox(window=2), group=2, budget=TROUBLE),
+    Scenario("staged groups, all faults", (2, 1, 1), Outbox(window=2, inline_limit=0), group=2, budget=TROUBLE),
+    Scenario(
+        "three workers, tokens, marking", (2, 1), Outbox.transaction_id(), 3, budget=TROUBLE, tokens=True, marking=True
+    ),
+    Scenario("chores", (1, 1, 1), Outbox(window=1), budget=CHORES),
+    Scenario("chores, staged", (1, 1, 1), Outbox.transaction_id(), budget=CHORES),
+    Scenario(
+        "two entities", (1, 1, 0, 0), Outbox(window=1), budget=TROUBLE, targets=(0, 0, 1, 1), feeds=(2, 3, None, None)
+    ),
+)
+SCENARIOS = (*(scenario for scenario in SMALL if not scenario.endless), *RICH)
+
+
+async def played(
+    emulator: RunningEmulator, scenario: Scenario, trace: tuple[Event, ...], make_store: Any = CosmosStore
+) -> Reproduction:
+    async with opened(emulator) as reality:
+        return await reproduce(scenario, trace, reality, make_store)
+
+
+@cache
+def walked(scenario: Scenario, seed: int) -> tuple[Event, ...]:
+    return walk(scenario, seed)
+
+
+def named(name: str) -> Twin:
+    return next(twin for twin in TWINS if twin.name == name)
