@@ -10,8 +10,11 @@ GAMES ?= 20
 FAULTS ?= on
 STRATEGY ?= outbox
 SEED ?= 1
+SECONDS ?= 600
+MESSAGES ?= 1000
+TWIN ?=
 
-.PHONY: help demo test check pytest model fuzz bench test-pythons test-azure clean lock
+.PHONY: help demo test check pytest model simulate fuzz bench test-pythons test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -34,6 +37,9 @@ pytest: .make/python .make/node
 
 model: .make/python  ## explore the large scenarios of the model checker too (half an hour)
 	$(PYTHON) -m devtools.modelcheck --large --limit 3000000
+
+simulate: .make/python  ## simulate SECONDS of random trouble on a virtual clock: SECONDS=600 SEED MESSAGES TWIN=name
+	$(PYTHON) -m devtools.simulation --seconds $(SECONDS) --seed $(SEED) --messages $(MESSAGES) --twin '$(TWIN)'
 
 fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, a long model-based run against the local Cosmos
 	EXACTLYONCE_FUZZ=100000 $(PYTHON) -m pytest tests/cosmos_emulator/test_fuzz.py --timeout 3600

@@ -1,0 +1,190 @@
+"""One episode: a seed, a climate, some thousands of messages, calm, judgment."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from itertools import accumulate
+from random import Random
+from typing import Any, Final
+
+from devtools.simulation.caretakers import Caretakers
+from devtools.simulation.history import History, Violation
+from devtools.simulation.host import Hosts, Message
+from devtools.simulation.judge import judge
+from devtools.simulation.loop import Overdue, VirtualClock, VirtualLoop
+from devtools.simulation.model import Order
+from devtools.simulation.plans import Plan
+from devtools.simulation.protocols import SHIPPED, Protocols
+from devtools.simulation.weather import COPY_LIFE, HOUR, Climate, Weather
+from devtools.simulation.wire import Surrounding
+from devtools.simulation.workload import RELAYED, REQUEUED, envelope_of, tallies
+from exactlyonce import Envelope
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Output
+from exactlyonce.stores.memory import MemoryStore
+
+PATIENCE: Final = 30 * 24 * HOUR
+"""How long after the last fault everything may take to come to rest, in virtual seconds."""
+_TIMERS_A_MESSAGE: Final = 1000  # Far more than the worst climate needs.
+_VERY_LATE: Final = 0.03  # Share of messages that are delivered once more when all is done.
+
+
+@dataclass
+class Report:
+    """What an episode came to.
+
+    Attributes:
+        counted: faults by kind, and witnesses.
+        digest: equal for equal histories.
+        violations, story: what does not add up, and the events of the entity that the first one is about.
+    """
+
+    seed: int
+    messages: int
+    deliveries: int
+    entities: int
+    hours: float
+    counted: Counter[str]
+    digest: str
+    violations: list[Violation] = field(default_factory=list)
+    story: list[str] = field(default_factory=list)
+
+
+class Episode:
+    """One seeded run.
+
+    Args:
+        seed: of everything.
+        messages: how many are sent from outside.
+        protocols: the shipped ones, or one of them broken.
+    """
+
+    def __init__(self, seed: int, messages: int, protocols: Protocols = SHIPPED) -> None:
+        self._seed = seed
+        self._random = random = Random(seed)
+        self._plan = Plan.draw(random, messages)
+        self._counted: Counter[str] = Counter()
+        self._loop = VirtualLoop(limit=_TIMERS_A_MESSAGE * (messages + 1000))  # type: ignore[abstract]  # It has no I/O.
+        self._weather = Weather(random, Climate.draw(random), self._counted)
+        self._history = History(self._loop.time)
+        store = MemoryStore(VirtualClock(self._loop).now, self._weather)
+        world = Surrounding(self._loop, self._weather, self._history, store, self._arrived, self._look_after)
+        settings = self._plan.settings(protocols.outbox)
+        self._hosts = Hosts(world, random, settings, self._plan.processes, self._settle)
+        self._caretakers = Caretakers(world, random, self._hosts, protocols, self._plan.rounds)
+        self._messages: dict[str, Message] = {}
+        weights = (1 / (rank + 1) ** self._plan.skew for rank in range(self._plan.entities))
+        self._cumulated = tuple(accumulate(weights))
+        self._tallies = [str(number) for number in range(self._plan.entities)]
+
+    def run(self) -> Report:
+        """Play, drain, judge."""
+        try:
+            self._until_idle(self._send(), self._caretakers.go_round())
+            self._send_very_late_copies()
+            self._until_idle(self._caretakers.sweep(at_least=0.0))
+            self._until_idle(self._caretakers.clean_up(most=len(self._messages)))
+            self._check_rest()
+        except Overdue:
+            self._history.convict("termination", "", "something was still under way long after the last fault")
+        violations = judge(self._history)
+        return Report(
+            seed=self._seed,
+            messages=len(self._history.orders),
+            deliveries=self._hosts.deliveries,
+            entities=len(self._history.writes),
+            hours=self._loop.time() / HOUR,
+            counted=self._counted,
+            digest=self._history.digest(),
+            violations=violations,
+            story=self._history.story(violations[0]) if violations else [],
+        )
+
+    def _until_idle(self, *jobs: Coroutine[Any, Any, None]) -> None:
+        """Run until nothing is under way any more."""
+        tasks = [self._loop.create_task(job) for job in jobs]
+        self._loop.run_until_idle(self._loop.time() + 2 * self._plan.span + PATIENCE)
+        for task in tasks:
+            task.result()
+
+    def _check_rest(self) -> None:
+        if self._caretakers.owed:
+            self._history.convict("termination", "", "something is still owed, after the last round")
+        for tally in self._caretakers.garbage():
+            self._history.convict("no_garbage", tally, "a staged document is left that nothing refers to")
+
+    async def _send(self) -> None:
+        """Send everything, in bursts; then let the weather clear up."""
+        plan, random = self._plan, self._random
+        number = 0
+        while number < plan.messages:
+            for _ in range(min(random.randint(1, plan.burst), plan.messages - number)):
+                order = self._order(number)
+                self._accept(order, envelope_of(order))
+                number += 1
+            await asyncio.sleep(random.expovariate(1 / plan.pause))
+        self._weather.calm = True
+
+    def _order(self, number: int) -> Order:
+        plan, random = self._plan, self._random
+        source = "web" if number % 3 else "shop"
+        tally = self._any_tally()
+        relays = tuple(
+            self._any_tally() for _ in range(random.choice((1, 1, 2)) if random.random() < plan.relaying else 0)
+        )
+        closes = random.random() < plan.closing
+        return Order(
+            name=f"{source}-{number // 3 if source == 'shop' else number}",
+            tally=tally,
+            tells=1 if closes else random.choice((0, 1, 1, 1, 2)),
+            relays=relays,
+            filler=random.choice(plan.fillers),
+            closes=closes,
+            refused=random.random() < plan.refusing,
+        )
+
+    def _any_tally(self) -> str:
+        return self._random.choices(self._tallies, cum_weights=self._cumulated)[0]
+
+    def _accept(self, order: Order, envelope: Envelope) -> None:
+        self._history.accepted(order)
+        message = Message(order.name, tallies.ref_of(envelope), envelope, self._loop.time())
+        self._messages[order.name] = message
+        self._hosts.enqueue(message)
+        while self._random.random() < self._weather.climate.copies:
+            self._hosts.enqueue_copy(message, 10 ** self._random.uniform(-3, 4.4))
+
+    def _arrived(self, output: Output) -> None:
+        """A message reached its queue; from the queue of orders it is delivered."""
+        if output.destination == REQUEUED:
+            self._hosts.enqueue(self._messages[output.envelope.value["data"]["name"]])
+            return
+        relayed = self._history.published(output.envelope.text)
+        if relayed is not None:
+            self._accept(relayed, Envelope.read(output.envelope.text))
+        elif output.destination == RELAYED:
+            self._hosts.enqueue_copy(self._messages[output.envelope.value["data"]["name"]], 0.0)
+
+    def _settle(self, message: Message) -> None:
+        self._caretakers.settle(message)
+
+    def _look_after(self, entity: EntityRef) -> None:
+        self._caretakers.look_after(entity)
+
+    def _send_very_late_copies(self) -> None:
+        """Deliver some of the old messages once more, when nothing is under way any more."""
+        now = self._loop.time()
+        for message in self._messages.values():
+            young = now < message.accepted_at + COPY_LIFE
+            if young and self._random.random() < _VERY_LATE and not self._history.orders[message.name].refused:
+                self._hosts.enqueue_copy(message, self._random.random())
+
+
+def run_episode(seed: int, messages: int, protocols: Protocols = SHIPPED) -> Report:
+    """Run one episode; see `Episode`."""
+    logging.disable(logging.CRITICAL)  # Every lost reply would be told.
+    return Episode(seed, messages, protocols).run()

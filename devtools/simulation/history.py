@@ -1,0 +1,144 @@
+"""What an outside observer sees of an episode: deliveries, acknowledgements, accepted writes, published messages.
+
+It never looks at the library's own bookkeeping: the reserved property is taken off before anything is looked at, and the
+library's container is out of sight.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from devtools.simulation.model import NOTHING, Order, Tally, relayed_order
+
+_RESERVED: Final = "_ledger"
+
+
+class Event(NamedTuple):
+    """One thing that happened; `names` are those of messages."""
+
+    at: float
+    tally: str
+    what: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that does not add up."""
+
+    property: str
+    tally: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message as it was published first: data and all attributes, to the letter."""
+
+    text: str
+    data: dict[str, Any]
+
+
+class History:
+    """Everything seen in one episode, and what was wrong the moment it was seen.
+
+    Args:
+        now: virtual seconds since the start.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self.events: list[Event] = []
+        self.violations: list[Violation] = []
+        self.orders: dict[str, Order] = {}
+        self.writes: dict[str, list[Tally]] = {}
+        self.sent: dict[str, Sent] = {}
+        self.acknowledged: set[str] = set()
+        self.parked: set[str] = set()
+
+    def accepted(self, order: Order) -> None:
+        """A message reached the system for the first time."""
+        self.orders[order.name] = order
+        self.note(order.tally, "accepted", order.name)
+
+    def delivered(self, name: str, outcome: str) -> None:
+        """A delivery began, or ended in some way."""
+        self.note(self.orders[name].tally, outcome, name)
+
+    def acknowledge(self, name: str, how: str = "acknowledged") -> None:
+        """A message needs no further delivery: by now everything it makes its tally send has to be published."""
+        order = self.orders[name]
+        self.acknowledged.add(name)
+        self.note(order.tally, how, name)
+        if missing := [output for output in order.outputs if output not in self.sent]:
+            self.convict("nothing_lost", order.tally, f"{name} was {how} before {missing[0]} was published")
+
+    def park(self, name: str) -> None:
+        """A message from the poison queue was kept for an operator."""
+        self.parked.add(name)
+        self.note(self.orders[name].tally, "parked", name)
+
+    def requeue(self, name: str) -> None:
+        """An operator sent a parked message again."""
+        self.parked.discard(name)
+        self.note(self.orders[name].tally, "requeued", name)
+
+    def written(self, tally: str, text: str) -> tuple[str, ...]:
+        """A write of an entity document was accepted; returned is what it shows."""
+        document = json.loads(text)
+        document.pop(_RESERVED, None)
+        state = Tally(document.get("count", 0), document.get("chain", ""), tuple(document.get("recent", ())))
+        writes = self.writes.setdefault(tally, [NOTHING])
+        before = writes[-1]
+        if state == before:
+            self.note(tally, "saved unchanged")
+            return ("entity saved unchanged",)
+        added = state.count - before.count
+        writes.append(state)
+        self.note(tally, f"saved with count {state.count}", *(state.recent[-added:] if added > 0 else ()))
+        if state == NOTHING:
+            return ("entity deleted",)
+        return ("several messages in one commit",) if added > 1 else ()
+
+    def published(self, text: str) -> Order | None:
+        """A copy of a message arrived in its queue; returned is the order it is, if it is relayed and new."""
+        envelope = json.loads(text)
+        data = envelope["data"]
+        name = data["name"]
+        cause = self.orders.get(name.rpartition(".")[0])
+        tally = cause.tally if cause else ""
+        self.note(tally, "published", name)
+        if first := self.sent.get(name):
+            if first.text != text:
+                self.convict("at_most_one_output", tally, f"{name} was published with different contents")
+            return None
+        self.sent[name] = Sent(text, data)
+        if cause is None:
+            self.convict("no_ghost_output", tally, f"{name} belongs to no message")
+        return relayed_order(data) if "tally" in data else None
+
+    def note(self, tally: str, what: str, *names: str) -> None:
+        """Remember that something happened."""
+        self.events.append(Event(self._now(), tally, what, names))
+
+    def convict(self, property: str, tally: str, detail: str) -> None:
+        """Remember that something is wrong."""
+        self.violations.append(Violation(property, tally, detail))
+
+    def digest(self) -> str:
+        """Equal for equal histories."""
+        hashed = blake2b(digest_size=16)
+        for event in self.events:
+            hashed.update(f"{event.at!r} {event.tally} {event.what} {' '.join(event.names)}\n".encode())
+        return hashed.hexdigest()
+
+    def story(self, violation: Violation, longest: int = 60) -> list[str]:
+        """What happened to the entity that a violation is about; the latest events if there are many."""
+        told = [event for event in self.events if event.tally == violation.tally]
+        lines = [f"{event.at:14.3f} s  {event.what} {' '.join(event.names)}".rstrip() for event in told]
+        left = len(lines) - longest
+        return [f"… {left} events before", *lines[-longest:]] if left > 0 else lines

@@ -1,0 +1,160 @@
+"""An event loop on virtual time: hours pass in no time, and one seed runs the same way everywhere.
+
+Nothing here waits, and nothing reads a clock of the machine. Callbacks that are ready run in the order in which they became
+ready, as asyncio promises to the code above; what varies from seed to seed is when replies arrive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context
+from datetime import datetime, timedelta, timezone
+from itertools import count
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
+
+Given = TypeVarTuple("Given")
+Result = TypeVar("Result")
+START: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+class Overdue(Exception):
+    """Something was still under way when everything should have come to rest."""
+
+
+class _Task(asyncio.Task[Any]):
+    """Hashes to its number, not to its address: sets of tasks have the same order in every run."""
+
+    def __init__(self, number: int, *given: Any, **more: Any) -> None:
+        self._number = number
+        super().__init__(*given, **more)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """What tasks, futures and timers need of a loop, and no more: there is no I/O here.
+
+    Args:
+        limit: how many timers may go off in all.
+
+    Attributes:
+        complaints: exceptions that nobody took care of.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self.complaints: list[str] = []
+        self._now = 0.0
+        self._ready: deque[asyncio.Handle] = deque()
+        self._timers: list[tuple[float, int, asyncio.Handle]] = []
+        self._order = count()
+        self._numbers = count()
+
+    def time(self) -> float:
+        """Virtual seconds since the start."""
+        return self._now
+
+    def run_until_idle(self, deadline: float) -> None:
+        """Run until nothing is ready and nothing is planned.
+
+        Raises:
+            Overdue: something is planned for later than `deadline`, in virtual seconds since the start; or there were too
+                many of them.
+        """
+        asyncio._set_running_loop(self)  # noqa: SLF001  # Made for event loops.
+        try:
+            self._run(deadline)
+        finally:
+            asyncio._set_running_loop(None)  # noqa: SLF001
+
+    def _run(self, deadline: float) -> None:
+        ready, timers = self._ready, self._timers
+        while True:
+            while ready:
+                handle = ready.popleft()
+                if not handle.cancelled():
+                    handle._run()  # noqa: SLF001  # How loops run what is due, here and in the standard library.
+            if not timers:
+                return
+            when, _, handle = heapq.heappop(timers)
+            if handle.cancelled():
+                continue
+            self._left -= 1
+            if when > deadline or self._left < 0:
+                raise Overdue
+            self._now = max(self._now, when)
+            ready.append(handle)
+
+    def call_soon(
+        self, callback: Callable[[Unpack[Given]], object], *args: Unpack[Given], context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[Unpack[Given]], object],
+        *args: Unpack[Given],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Given]], object],
+        *args: Unpack[Given],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._timers, (when, next(self._order), handle))
+        return handle
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self,
+        coro: Generator[Any, None, Result] | Coroutine[Any, Any, Result],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[Result]:
+        return _Task(next(self._numbers), coro, loop=self, name=name, context=context)
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        self.complaints.append(f"{context.get('message')}: {context.get('exception')!r}")
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Told by asyncio; a cancelled timer is skipped when its time comes."""
+
+
+class VirtualClock:
+    """The loop's time as the drivers' clock, and as the store's."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self._loop.time())
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def block(self, seconds: float) -> None:
+        raise NotImplementedError(f"Nobody may block a simulation, not even for {seconds} s.")

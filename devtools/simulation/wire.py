@@ -1,0 +1,246 @@
+"""Between a process and the world: every request takes time, and what happens to it does not depend on who still waits.
+
+A request whose sender died may arrive all the same, hours later too; so a write is planned on the loop, not in the task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from devtools.simulation.history import History
+from devtools.simulation.loop import VirtualLoop
+from devtools.simulation.weather import Weather
+from exactlyonce.effects import (
+    BEHIND,
+    PUBLISHED,
+    UNKNOWN,
+    Conflict,
+    DeleteParked,
+    DeleteProcessed,
+    DeleteStaged,
+    FindProcessed,
+    Found,
+    FoundStaged,
+    HasRecords,
+    Loaded,
+    LoadEntity,
+    LoadParked,
+    LoadStaged,
+    Park,
+    Saved,
+    SaveEntity,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Output
+from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.port import Busy
+from exactlyonce.stores.trouble import Fate
+from exactlyonce.transports.port import SendReply
+
+ANY: Final = '"*"'
+"""The ETag that fits every document; only broken twins send it."""
+
+_LONG: Final = 0.1  # Seconds.
+_OWES_NOTHING: Final = '"owing_since":null'
+
+
+@dataclass(frozen=True)
+class Surrounding:
+    """What all processes share.
+
+    Attributes:
+        arrived: told of each message that reaches its queue.
+        unsettled: told of entities with a write that may still land: where caretakers could do harm.
+        owing: entities whose newest document says that they owe something, and since when: what a query would find.
+    """
+
+    loop: VirtualLoop
+    weather: Weather
+    history: History
+    store: MemoryStore
+    arrived: Callable[[Output], None]
+    unsettled: Callable[[EntityRef], None]
+    owing: dict[EntityRef, float] = field(default_factory=dict)
+
+
+class Wire:
+    """An `AsyncStore` for one process.
+
+    Args:
+        world: what the processes share.
+        crash: plans the end of the process.
+    """
+
+    def __init__(self, world: Surrounding, crash: Callable[[], None]) -> None:
+        self._world = world
+        self._crash = crash
+
+    async def load_entity(self, effect: LoadEntity) -> Any:
+        return await self._read(self._world.store.load_entity, effect)
+
+    async def find_processed(self, effect: FindProcessed) -> Any:
+        return await self._read(self._world.store.find_processed, effect)
+
+    async def has_records(self, effect: HasRecords) -> Any:
+        return await self._read(self._world.store.has_records, effect)
+
+    async def load_staged(self, effect: LoadStaged) -> Any:
+        return await self._read(self._world.store.load_staged, effect)
+
+    async def save_entity(self, effect: SaveEntity) -> Any:
+        return await self._write(self._save, effect)
+
+    async def write_processed(self, effect: WriteProcessed) -> Any:
+        return await self._write(self._world.store.write_processed, effect)
+
+    async def stage(self, effect: Stage) -> Any:
+        return await self._write(self._world.store.stage, effect)
+
+    async def delete_staged(self, effect: DeleteStaged) -> Any:
+        await self._write(self._world.store.delete_staged, effect)
+
+    async def delete_processed(self, effect: DeleteProcessed) -> Any:
+        await self._write(self._world.store.delete_processed, effect)
+
+    async def park(self, effect: Park) -> Any:
+        return await self._write(self._world.store.park, effect)
+
+    async def load_parked(self, effect: LoadParked) -> Any:
+        return await self._read(self._world.store.load_parked, effect)
+
+    async def delete_parked(self, effect: DeleteParked) -> Any:
+        await self._write(self._world.store.delete_parked, effect)
+
+    def _begin(self) -> tuple[asyncio.Future[Any], float]:
+        loop, weather = self._world.loop, self._world.weather
+        latency = weather.latency(loop.time())
+        if weather.happens(weather.climate.crash, "request that met a crash"):
+            self._crash()
+        return loop.create_future(), latency
+
+    async def _read(self, perform: Callable[[Any], Any], effect: Any) -> Any:
+        waiting, latency = self._begin()
+        self._world.loop.call_later(latency, self._serve, waiting, perform, effect)
+        return await waiting
+
+    def _serve(self, waiting: asyncio.Future[Any], perform: Callable[[Any], Any], effect: Any) -> None:
+        if waiting.done():
+            return  # Nobody waits any more, and reading changes nothing.
+        weather = self._world.weather
+        if weather.throttled(self._world.loop.time()):
+            waiting.set_result(Busy())
+        elif weather.happens(weather.climate.unread, "read: not answered"):
+            waiting.set_result(UNKNOWN)
+        else:
+            reply = perform(effect)
+            _witness(weather, effect, reply)
+            waiting.set_result(reply)
+
+    async def _write(self, perform: Callable[[Any], Any], effect: Any) -> Any:
+        loop, weather = self._world.loop, self._world.weather
+        waiting, latency = self._begin()
+        fate = weather.write_fate(loop.time())
+        if fate is Fate.DELAYED or latency > _LONG or isinstance(effect, Stage):
+            self._world.unsettled(effect.entity)
+        loop.call_later(latency, self._land, waiting, perform, effect, fate)
+        return await waiting
+
+    def _land(self, waiting: asyncio.Future[Any], perform: Callable[[Any], Any], effect: Any, fate: Fate) -> None:
+        loop, weather = self._world.loop, self._world.weather
+        if waiting.done():  # Its sender died while it was on its way.
+            if fate is Fate.BUSY or fate is Fate.LOST_BEFORE:
+                return
+            weather.counted["write landed after its sender's death"] += 1
+        reply: Any = UNKNOWN
+        if fate is Fate.ANSWERED:
+            reply = perform(effect)
+        elif fate is Fate.BUSY:
+            reply = Busy()
+        elif fate is Fate.LOST_AFTER:
+            perform(effect)
+        elif fate is Fate.REPEATED:
+            first = perform(effect)
+            loop.call_later(weather.latency(loop.time()), self._land_again, waiting, perform, effect, first)
+            return
+        elif fate is Fate.DELAYED:
+            loop.call_later(weather.delay(), self._land_late, perform, effect)
+        if isinstance(reply, Conflict):
+            weather.counted["commit lost to somebody else"] += 1
+        if not waiting.done():
+            waiting.set_result(reply)
+
+    def _land_again(self, waiting: asyncio.Future[Any], perform: Callable[[Any], Any], effect: Any, first: Any) -> None:
+        reply = perform(effect)
+        if isinstance(reply, Conflict) and not isinstance(first, Conflict):
+            self._world.weather.counted["own success told as conflict"] += 1
+        if not waiting.done():
+            waiting.set_result(reply)
+
+    def _land_late(self, perform: Callable[[Any], Any], effect: Any) -> None:
+        refused = isinstance(perform(effect), Conflict)
+        self._world.weather.counted["delayed write refused" if refused else "delayed write landed"] += 1
+
+    def _save(self, effect: SaveEntity) -> Any:
+        world = self._world
+        if effect.etag == ANY:
+            current = world.store.load_entity(LoadEntity(effect.entity))
+            effect = replace(effect, etag=current.etag if isinstance(current, Loaded) else None)
+        reply = world.store.save_entity(effect)
+        if isinstance(reply, Saved):
+            text = effect.document.text
+            world.weather.counted.update(world.history.written(effect.entity.id, text))
+            if _OWES_NOTHING in text:
+                world.owing.pop(effect.entity, None)
+            else:
+                world.owing.setdefault(effect.entity, world.loop.time())
+        return reply
+
+
+class SendingWire:
+    """An `AsyncTransport` for one process; `crash` as for `Wire`."""
+
+    max_bytes = 48 * 1024
+
+    def __init__(self, world: Surrounding, crash: Callable[[], None]) -> None:
+        self._world = world
+        self._crash = crash
+
+    async def send(self, address: str, outputs: tuple[Output, ...]) -> SendReply:  # noqa: ARG002
+        loop, weather = self._world.loop, self._world.weather
+        climate = weather.climate
+        latency = weather.latency(loop.time())
+        if weather.happens(climate.crash, "sending that met a crash"):
+            self._crash()
+        answered = True
+        for output in outputs:
+            if weather.happens(climate.send_lost, "send: lost"):
+                answered = False
+                continue
+            wait = latency
+            if weather.happens(climate.send_late, "send: late, reply lost"):
+                answered, wait = False, weather.delay()
+            elif weather.happens(climate.send_unanswered, "send: reply lost"):
+                answered = False
+            loop.call_later(wait, self._world.arrived, output)
+        await asyncio.sleep(latency)
+        return PUBLISHED if answered else UNKNOWN
+
+
+def _witness(weather: Weather, effect: Any, reply: Any) -> None:
+    """Count what shows that the faults led somewhere."""
+    if reply is BEHIND:
+        weather.counted["replica behind the token"] += 1
+    elif isinstance(reply, Found):
+        if reply.messages:
+            weather.counted["duplicate found its record"] += 1
+    elif isinstance(reply, FoundStaged):
+        gone = len(reply.documents) < len(effect.transactions)
+        weather.counted["staged outputs were gone" if gone else "staged outputs were read"] += 1
+    elif isinstance(reply, Written):
+        weather.counted["written apart"] += 1

@@ -1,0 +1,171 @@
+"""The judge convicts each kind of wrong history, acquits the right ones, and knows nothing of the library."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from devtools.simulation import history, judge, model
+from devtools.simulation.history import History
+from devtools.simulation.model import NOTHING, Order, Tally, execute
+
+ONE = Order("web-1", "7")
+TWO = Order("web-2", "7", tells=2, relays=("8",))
+CLOSE = Order("web-3", "7", closes=True)
+REFUSED = Order("web-4", "7", refused=True)
+
+
+def document(state: Tally) -> str:
+    body = {"id": "7", "count": state.count, "chain": state.chain, "recent": list(state.recent)}
+    return json.dumps({"id": "7"} if state == NOTHING else body)
+
+
+def text(data: dict[str, Any]) -> str:
+    return json.dumps({"specversion": "1.0", "id": data["name"], "data": data})
+
+
+class Played:
+    """A history in the making, of one tally."""
+
+    def __init__(self, *accepted: Order) -> None:
+        self.history = History(lambda: 0.0)
+        self.state = NOTHING
+        for order in accepted:
+            self.history.accepted(order)
+
+    def commit(self, *orders: Order, publish: bool = True) -> Played:
+        """One write that holds these orders, with all they send."""
+        outputs: list[dict[str, Any]] = []
+        for order in orders:
+            self.state, sent = execute(self.state, order)
+            outputs += sent
+        self.history.written("7", document(self.state))
+        if publish:
+            self.publish(outputs)
+            self.acknowledge(*orders)
+        return self
+
+    def publish(self, outputs: Iterable[dict[str, Any]]) -> Played:
+        for data in outputs:
+            relayed = self.history.published(text(data))
+            if relayed is not None:
+                self.history.accepted(relayed)
+        return self
+
+    def acknowledge(self, *orders: Order) -> Played:
+        for order in orders:
+            self.history.acknowledge(order.name)
+        return self
+
+    def findings(self) -> set[tuple[str, str]]:
+        return {(found.property, found.tally) for found in judge.judge(self.history)}
+
+
+def test_a_serial_history_is_acquitted() -> None:
+    played = Played(ONE, CLOSE).commit(ONE).commit(CLOSE)
+    assert played.findings() == set()
+
+
+def test_what_is_relayed_has_to_take_place_too() -> None:
+    assert Played(TWO).commit(TWO).findings() == {("nothing_lost", "8"), ("termination", "8")}
+
+
+def test_a_life_within_one_commit_is_found_by_its_farewell() -> None:
+    played = Played(ONE, CLOSE, other := Order("web-5", "7"))
+    assert played.commit(ONE, CLOSE).commit(other).findings() == set()
+
+
+def test_a_deletion_in_the_middle_of_a_commit_is_found_by_its_farewell() -> None:
+    played = Played(ONE, CLOSE, other := Order("web-5", "7"), first := Order("web-6", "7"))
+    assert played.commit(first).commit(ONE, CLOSE, other).findings() == set()
+
+
+def test_a_message_that_took_place_twice_is_found() -> None:
+    assert ("at_most_one_state_change", "7") in Played(ONE).commit(ONE).commit(ONE).findings()
+
+
+def test_a_message_that_took_place_again_after_a_deletion_is_found() -> None:
+    played = Played(ONE, CLOSE).commit(ONE).commit(CLOSE).commit(ONE)
+    assert ("at_most_one_state_change", "7") in played.findings()
+
+
+def test_a_lost_update_is_found() -> None:
+    played = Played(ONE, other := Order("web-5", "7")).commit(ONE)
+    played.state = NOTHING  # The second one does not know of the first.
+    assert ("consistent_state", "7") in played.commit(other).findings()
+
+
+def test_a_message_that_never_took_place_is_found() -> None:
+    assert Played(ONE).findings() == {("nothing_lost", "7"), ("termination", "7")}
+
+
+def test_acknowledging_before_publishing_is_found_though_it_is_published_later() -> None:
+    played = Played(ONE).commit(ONE, publish=False).acknowledge(ONE).publish(execute(NOTHING, ONE)[1])
+    assert played.findings() == {("nothing_lost", "7")}
+
+
+def test_an_output_that_is_never_published_is_found() -> None:
+    played = Played(ONE).commit(ONE, publish=False)
+    assert played.findings() == {("nothing_lost", "7"), ("termination", "7")}
+
+
+def test_an_output_of_an_attempt_that_was_not_committed_is_found() -> None:
+    played = Played(ONE).publish(execute(NOTHING, ONE)[1])
+    assert ("no_ghost_output", "7") in played.findings()
+
+
+def test_an_output_that_fits_another_state_is_found() -> None:
+    played = Played(ONE).commit(ONE, publish=False).publish(execute(Tally(3, "other"), ONE)[1]).acknowledge(ONE)
+    assert played.findings() == {("consistent_state_and_output", "7")}
+
+
+def test_copies_that_differ_are_found() -> None:
+    played = Played(ONE).commit(ONE).publish(execute(Tally(3, "other"), ONE)[1])
+    assert played.findings() == {("at_most_one_output", "7")}
+
+
+def test_copies_that_do_not_differ_are_none_of_its_business() -> None:
+    assert Played(ONE).commit(ONE).publish(execute(NOTHING, ONE)[1]).findings() == set()
+
+
+def test_an_output_of_nobody_is_found() -> None:
+    assert Played().publish([{"name": "web-9.0"}]).findings() == {("no_ghost_output", "")}
+
+
+def test_a_refused_message_has_to_be_parked_and_to_leave_no_trace() -> None:
+    played = Played(REFUSED)
+    assert played.findings() == {("termination", "7")}
+    played.history.park(REFUSED.name)
+    assert played.findings() == set()
+    played.publish([{"name": "web-4.0"}])
+    assert played.findings() == {("no_ghost_output", "7")}
+
+
+def test_a_story_tells_the_events_of_the_entity_only() -> None:
+    played = Played(ONE, Order("web-5", "9")).commit(ONE, publish=False)
+    told = "\n".join(played.history.story(judge.judge(played.history)[0]))
+    assert "web-1" in told
+    assert "web-5" not in told
+
+
+def test_only_what_is_not_the_library_s_own_is_looked_at() -> None:
+    played = Played(ONE).commit(ONE)
+    assert played.history.written("7", json.dumps({**json.loads(document(played.state)), "_ledger": 1})) == (
+        "entity saved unchanged",
+    )
+
+
+@pytest.mark.parametrize("module", [history, judge, model])
+def test_the_judge_imports_nothing_of_the_library(module: ModuleType) -> None:
+    tree = ast.parse(inspect.getsource(module))
+    imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    assert not [name for name in imported if name.startswith("exactlyonce")]
+    inside = {name for name in imported if name.startswith("devtools")}
+    assert inside <= {"devtools.simulation.history", "devtools.simulation.model"}
