@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from devtools.modelcheck.scenarios import Budget, Scenario
+from devtools.modelcheck.scenarios import UNLIMITED, Budget, Scenario
 from exactlyonce import Outbox
 
 RECORD: Final = "duplicate found its record"
@@ -14,93 +14,100 @@ OTHER: Final = "somebody else's commit won"
 LATE: Final = "a delayed write took effect"
 STALE: Final = "stale load"
 BEHIND: Final = "a replica was behind"
+PARKED: Final = "a message was parked"
+CLEANED: Final = "staged outputs were cleaned up"
+FORGOTTEN: Final = "a record was forgotten"
+
+INLINE: Final = Outbox(window=1)
+STAGED: Final = Outbox.transaction_id()
+EVERYTHING: Final = Budget(UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED)
+
+
+def _scenario(name: str, copies: tuple[int, ...], strategy: Outbox, *seen: str, **more: object) -> Scenario:
+    return Scenario(name, copies, strategy, witnesses=frozenset(seen), **more)  # type: ignore[arg-type]
+
 
 SMALL: Final = (
-    Scenario(
-        "duplicates, crash, lost and repeated writes",
-        (2, 1),
-        Outbox(window=1),
-        budget=Budget(crashes=1, unknown=1, repeated=1),
-        witnesses=frozenset({RECORD, OWN, OTHER, LATE}),
+    _scenario(
+        "duplicates, crash, lost and repeated writes", (2, 1), INLINE, RECORD, OWN, OTHER, LATE, budget=Budget(1, 1, 1)
     ),
-    Scenario(
-        "stale reads",
-        (2, 1),
-        Outbox(window=1),
-        budget=Budget(crashes=1, stale=1),
-        witnesses=frozenset({RECORD, OTHER, STALE, BEHIND}),
+    _scenario("stale reads", (2, 1), INLINE, RECORD, OTHER, STALE, BEHIND, budget=Budget(crashes=1, stale=1)),
+    _scenario("a window of two", (2, 1, 1), Outbox(window=2), RECORD, OTHER, budget=Budget(crashes=1)),
+    _scenario("a window of three", (2, 1, 1, 1), Outbox(window=3), RECORD, OTHER),
+    _scenario("several messages in a commit", (2, 1, 1), Outbox(window=2), RECORD, OTHER, group=2),
+    _scenario("staged outputs, lost writes", (1, 1), STAGED, OTHER, LATE, budget=Budget(unknown=1)),
+    _scenario("staged outputs, repeated writes", (1, 1), STAGED, OTHER, GONE, OWN, budget=Budget(1, repeated=1)),
+    _scenario("marking by idle workers", (2, 1), INLINE, RECORD, OTHER, budget=Budget(crashes=1), marking=True),
+    _scenario("processes that remember tokens", (2, 1), INLINE, RECORD, OTHER, budget=Budget(crashes=1), tokens=True),
+    _scenario(
+        "an entity is deleted and comes back", (1, 2), INLINE, RECORD, OTHER, LATE, budget=Budget(1, 1), deletes=True
     ),
-    Scenario(
-        "a window of two",
-        (2, 1, 1),
-        Outbox(window=2),
+    _scenario("everything embedded", (2, 1), Outbox.embedded(), OWN, OTHER, LATE, STALE, budget=Budget(1, 1, 1, 1)),
+    _scenario("the sweeper beside processing", (1, 1), INLINE, OTHER, LATE, budget=Budget(1, 1, sweeps=1)),
+    _scenario(
+        "the settler beside processing", (1, 1), INLINE, PARKED, LATE, STALE, budget=Budget(1, 1, 0, 1, poisoned=1)
+    ),
+    _scenario("clean-up beside processing", (1,), STAGED, CLEANED, LATE, budget=Budget(1, 1, 1, 1, cleanings=1)),
+    _scenario("retention beside processing", (2, 1), INLINE, RECORD, FORGOTTEN, budget=Budget(crashes=1, forgotten=1)),
+    _scenario(
+        "two entities that feed a third",
+        (1, 1, 0, 0),
+        INLINE,
+        RECORD,
+        OTHER,
         budget=Budget(crashes=1),
-        witnesses=frozenset({RECORD, OTHER}),
-    ),
-    Scenario(
-        "several messages in a commit",
-        (2, 1, 1),
-        Outbox(window=2),
-        group=2,
-        witnesses=frozenset({RECORD, OTHER}),
-    ),
-    Scenario(
-        "staged outputs, crash",
-        (2, 1),
-        Outbox.transaction_id(),
-        budget=Budget(crashes=1),
-        witnesses=frozenset({RECORD, GONE, OTHER}),
-    ),
-    Scenario(
-        "staged outputs, lost writes",
-        (1, 1),
-        Outbox.transaction_id(),
-        budget=Budget(unknown=1),
-        witnesses=frozenset({OTHER, LATE}),
-    ),
-    Scenario(
-        "marking by idle workers",
-        (2, 1),
-        Outbox(window=1),
-        budget=Budget(crashes=1),
-        marking=True,
-        witnesses=frozenset({RECORD, OTHER}),
-    ),
-    Scenario(
-        "processes that remember tokens",
-        (2, 1),
-        Outbox(window=1),
-        budget=Budget(crashes=1),
-        tokens=True,
-        witnesses=frozenset({RECORD, OTHER}),
-    ),
-    Scenario(
-        "an entity is deleted and comes back",
-        (1, 2),
-        Outbox(window=1),
-        budget=Budget(crashes=1, unknown=1),
-        deletes=True,
-        witnesses=frozenset({RECORD, OTHER, LATE}),
-    ),
-    Scenario(
-        "everything embedded",
-        (2, 1),
-        Outbox.embedded(),
-        budget=Budget(crashes=1, unknown=1, repeated=1, stale=1),
-        witnesses=frozenset({OWN, OTHER, LATE, STALE}),
+        targets=(0, 1, 2, 2),
+        feeds=(2, 3, None, None),
     ),
 )
 
+STREAM: Final = _scenario(
+    "endless stream, inline: 2 workers, 2 messages", (2, 2), INLINE, RECORD, OWN, OTHER, STALE, BEHIND,
+    budget=EVERYTHING, delayed=0, endless=True,
+)  # fmt: skip
+"""Every fault but writes that land late, any number of times, for any number of messages; explored by every test run."""
+
 LARGE: Final = (
-    Scenario("two of two, inline", (2, 2), Outbox(window=1), budget=Budget(crashes=1, unknown=1, repeated=1)),
-    Scenario("three workers, inline", (2, 1), Outbox(window=1), workers=3, budget=Budget(crashes=1, unknown=1)),
-    Scenario("all faults, inline", (2, 1), Outbox(window=1), budget=Budget(1, 1, 1, 1)),
-    Scenario("two crashes, staged", (2, 1), Outbox.transaction_id(), budget=Budget(crashes=2)),
-    Scenario("lost writes, staged", (1, 1), Outbox.transaction_id(), budget=Budget(crashes=1, unknown=1)),
-    Scenario("all faults, staged", (1, 1), Outbox.transaction_id(), budget=Budget(1, 1, 1, 1)),
-    Scenario("a window of two, lost writes", (2, 1, 1), Outbox(window=2), budget=Budget(crashes=1, unknown=1)),
-    Scenario("a window of three", (2, 1, 1, 1), Outbox(window=3), budget=Budget(crashes=1)),
-    Scenario("groups in a window of two, staged", (2, 1, 1), Outbox(window=2, inline_limit=0), group=2),
-    Scenario("groups in a window of two", (2, 1, 1), Outbox(window=2), group=2, budget=Budget(crashes=1)),
-    Scenario("marking under lost writes", (2, 1), Outbox(window=1), budget=Budget(crashes=1, unknown=1), marking=True),
-)
+    _scenario("staged outputs, crash", (2, 1), STAGED, RECORD, GONE, OTHER, budget=Budget(crashes=1)),
+    _scenario("two of two, inline", (2, 2), INLINE, RECORD, OTHER, budget=Budget(1, 1, 1)),
+    _scenario("three workers, inline", (2, 1), INLINE, RECORD, OTHER, workers=3, budget=Budget(1, 1)),
+    _scenario("all faults, inline", (2, 1), INLINE, RECORD, OWN, LATE, STALE, budget=Budget(1, 1, 1, 1)),
+    _scenario("two crashes, staged", (2, 1), STAGED, RECORD, GONE, budget=Budget(crashes=2)),
+    _scenario("all faults, staged", (1, 1), STAGED, GONE, OWN, LATE, STALE, budget=Budget(1, 1, 1, 1)),
+    _scenario("a window of two, lost writes", (2, 1, 1), Outbox(window=2), RECORD, LATE, budget=Budget(1, 1)),
+    _scenario("a window of three, crash", (2, 1, 1, 1), Outbox(window=3), RECORD, budget=Budget(crashes=1)),
+    _scenario("groups in a window of two, staged", (2, 1, 1), Outbox(window=2, inline_limit=0), GONE, group=2),
+    _scenario("groups in a window of two", (2, 1, 1), Outbox(window=2), RECORD, group=2, budget=Budget(crashes=1)),
+    _scenario("marking under lost writes", (2, 1), INLINE, RECORD, LATE, budget=Budget(1, 1), marking=True),
+    _scenario("the sweeper, staged", (1, 1), STAGED, OTHER, budget=Budget(crashes=1, sweeps=2)),
+    _scenario("the settler, staged", (1, 1), STAGED, PARKED, LATE, budget=Budget(1, 1, poisoned=1)),
+    _scenario("clean-up, two messages", (1, 1), STAGED, CLEANED, GONE, budget=Budget(crashes=1, cleanings=1)),
+    _scenario(
+        "sweeper, settler and retention", (1, 1), INLINE, PARKED, FORGOTTEN,
+        budget=Budget(1, 1, sweeps=1, poisoned=1, forgotten=1),
+    ),
+    _scenario(
+        "the talk: 2 workers, 6 deliveries of 3 messages", (2, 2, 2), STAGED, RECORD, GONE, OTHER,
+        budget=Budget(UNLIMITED, UNLIMITED), linearizable=True,
+    ),
+    _scenario(
+        "endless stream, staged: 2 workers, 2 messages", (1, 1), STAGED, GONE, OWN, OTHER, STALE, BEHIND,
+        budget=EVERYTHING, delayed=0, endless=True,
+    ),
+    _scenario(
+        "endless stream, a window of two", (1, 1), Outbox(window=2), RECORD, OWN, OTHER, STALE, BEHIND,
+        budget=EVERYTHING, delayed=0, endless=True,
+    ),
+    _scenario(
+        "endless stream with a delayed write", (2, 2), INLINE, RECORD, OWN, OTHER, LATE, STALE, BEHIND,
+        budget=EVERYTHING, delayed=1, endless=True,
+    ),
+    _scenario(
+        "endless stream: 3 workers, 2 messages", (1, 1), INLINE, OTHER, STALE, workers=3,
+        budget=EVERYTHING, delayed=0, endless=True,
+    ),
+    _scenario(
+        "endless stream: 2 workers, 3 messages", (1, 1, 1), INLINE, RECORD, OTHER, STALE,
+        budget=EVERYTHING, delayed=0, endless=True,
+    ),
+)  # fmt: skip

@@ -13,9 +13,10 @@ from functools import cache
 from typing import Final
 
 from devtools.modelcheck.answers import NOW, STALE, World
-from devtools.modelcheck.explorer import Explorer, Move, State
+from devtools.modelcheck.explorer import Explorer, Move
 from devtools.modelcheck.handler import key_of_number, told_by
 from devtools.modelcheck.naming import Naming
+from devtools.modelcheck.reductions import State
 from devtools.modelcheck.renaming import names_of
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.store import Entity, Store, Stores, Version, ledger_of

@@ -11,17 +11,24 @@ from typing import NamedTuple
 
 from devtools.modelcheck.answers import World
 from devtools.modelcheck.handler import key_of_number
-from devtools.modelcheck.reductions import alive, sorted_workers, swept, used_transactions
+from devtools.modelcheck.reductions import (
+    State,
+    alike_messages,
+    alive,
+    interchangeable,
+    sorted_workers,
+    swept,
+    used_transactions,
+)
 from devtools.modelcheck.scenarios import PLACES, UNLIMITED, Scenario
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker, Workers
 from devtools.modelcheck.writes import Answer, Write
+from exactlyonce.strategies.retention import Cleaned
 
 CRASH = PLACES["crashes"]
 COPIES = 2
 """Most copies of an output that wait at its consumer: more would do what two do, one after the other."""
-
-State = tuple[Store, tuple[int, ...], tuple[Worker, ...], tuple[Write, ...], tuple[int, ...]]
 
 
 class Move(NamedTuple):
@@ -68,6 +75,7 @@ class Explorer:
         self._keys = tuple(key_of_number(number) for number in range(len(scenario.copies)))
         self._outcomes: dict[tuple[Worker, Store], tuple[Outcome, ...]] = {}
         self._collects = not scenario.budget.cleanings
+        self._alike = alike_messages(scenario)
 
     def start(self) -> State:
         """The state in which nothing has happened."""
@@ -118,7 +126,10 @@ class Explorer:
     ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
         """Every way to give an idle worker something to do, with the queues and the budget that are left."""
         _, queue, _, _, left = state
+        later = interchangeable(self._alike, self._keys, state) if self._alike else {}
         for group in self.workers.groups(queue):
+            if any(number in later and later[number] not in group for number in group):
+                continue
             yield self.workers.attempt(worker, group), _without(queue, group), left
         for place in range(len(self._keys), len(queue)):
             if queue[place]:
@@ -238,6 +249,8 @@ class Explorer:
         if isinstance(situation.result, Exception):
             raised = f"raised {type(situation.result).__name__}: {situation.result}"
             return self.workers.idle(), violation or raised, True
+        if isinstance(situation.result, Cleaned) and situation.result.transactions:
+            self.witnessed.add("staged outputs were cleaned up")
         following = self.workers.following(worker)
         if following.situation is None and violation is None:
             violation = self._lost(worker, store)

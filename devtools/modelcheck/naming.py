@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from devtools.modelcheck.explorer import State
 from devtools.modelcheck.handler import key_of_number
 from devtools.modelcheck.past import older_versions, relevant
+from devtools.modelcheck.reductions import State
 from devtools.modelcheck.renaming import Atom, names_of, renamed
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.scopes import Scope, found_at_once, shared_names

@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 
+from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.store import Store, Stores, entity_number
 from devtools.modelcheck.workers import Worker
-from devtools.modelcheck.writes import ANY, Write, transactions_in
+from devtools.modelcheck.writes import ANY, Write, messages_in, transactions_in
 from exactlyonce.effects import SaveEntity
+from exactlyonce.records import StagedOutputs
 
 _ORDER = attrgetter("order")
+
+State = tuple[Store, tuple[int, ...], tuple[Worker, ...], tuple[Write, ...], tuple[int, ...]]
+
+
+def interchangeable(kinds: Mapping[int, tuple[int, int]], keys: tuple[str, ...], state: State) -> dict[int, int]:
+    """Messages of which nothing is known yet, each with one just like it that may as well come first.
+
+    Args:
+        kinds: as `alike_messages` tells.
+        keys: of all messages.
+        state: to look at.
+    """
+    store, queue, workers, delayed, _ = state
+    met = {key for key, _ in store.committed}
+    met.update(
+        one.message for library in store.libraries for _, one in library.writes if isinstance(one, StagedOutputs)
+    )
+    for write in delayed:
+        met.update(messages_in(write))
+    held = {number for worker in workers for number in worker.held}
+    first: dict[tuple[int, int], int] = {}
+    followers: dict[int, int] = {}
+    for number, kind in kinds.items():
+        if number not in held and queue[number] == kind[0] and keys[number] not in met:
+            if kind in first:
+                followers[number] = first[kind]
+            first[kind] = number
+    return followers
+
+
+def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
+    """Messages that differ by their names only, each with its kind: copies and entity. Empty if there are no two of a kind."""
+    if scenario.feeds or scenario.deletes or scenario.endless or scenario.budget.poisoned:
+        return {}
+    kinds = {number: (copies, scenario.target(number)) for number, copies in enumerate(scenario.copies)}
+    return kinds if len(set(kinds.values())) < len(kinds) else {}
 
 
 def sorted_workers(others: tuple[Worker, ...], moved: Worker) -> tuple[Worker, ...]:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from devtools.modelcheck.endless import EndlessExplorer
-from devtools.modelcheck.explorer import Explorer, State
+from devtools.modelcheck.explorer import Explorer
+from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.trace import Event, replayed, told
 

@@ -10,8 +10,9 @@ from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any, Final
 
-from devtools.modelcheck.explorer import Explorer, Move, State
+from devtools.modelcheck.explorer import Explorer, Move
 from devtools.modelcheck.handler import key_of_number
+from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import PLACES
 from devtools.modelcheck.store import Store, told_history
 from devtools.modelcheck.workers import Worker

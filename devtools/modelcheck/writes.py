@@ -116,7 +116,7 @@ class Writes:
             library = self._stores.library(writes)
             store = self._stores.with_library(store, number, library)
         reply = None if isinstance(write, DeleteStaged | DeleteProcessed) else Written(self._token(library))
-        return Answer(reply, store, said=described(write))
+        return Answer(reply, store, said=described(write), witnessed=_WITNESSED.get(type(write)) if new else None)
 
     def _token(self, library: Library) -> str:
         """The session token of the newest view."""
@@ -131,7 +131,9 @@ class Writes:
             store.entities, store.libraries, store.committed, store.published, store.parked | {key}
         )
         token = self._token(store.libraries[entity_number(write.entity)])
-        return Answer(Written(token), parked, violation=violation, said=described(write))
+        return Answer(
+            Written(token), parked, violation=violation, said=described(write), witnessed="a message was parked"
+        )
 
     def _save(self, write: SaveEntity, store: Store) -> Answer:
         number = entity_number(write.entity)
@@ -186,6 +188,9 @@ class Writes:
         return frozenset(committed), violation
 
 
+_WITNESSED: Final[dict[type[Any], str]] = {DeleteProcessed: "a record was forgotten"}
+
+
 def described(write: Write) -> str:
     """A write, for a story."""
     match write:
@@ -215,4 +220,21 @@ def transactions_in(write: Write) -> frozenset[str]:
         case DeleteStaged():
             return frozenset(write.transactions)
         case DeleteProcessed() | Park():
+            return frozenset()
+
+
+def messages_in(write: Write) -> frozenset[str]:
+    """Keys of the messages that a write mentions."""
+    match write:
+        case SaveEntity():
+            return frozenset(entry.message for entry in ledger_of(write.document).entries)
+        case WriteProcessed():
+            return frozenset(record.message for record in write.records)
+        case Stage():
+            return frozenset(document.message for document in write.documents)
+        case DeleteProcessed():
+            return frozenset(key for key, _ in write.records)
+        case Park():
+            return frozenset({write.message.message})
+        case DeleteStaged():
             return frozenset()

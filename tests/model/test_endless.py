@@ -11,7 +11,8 @@ import pytest
 
 from devtools.modelcheck.answers import STALE
 from devtools.modelcheck.endless import FREE, EndlessExplorer
-from devtools.modelcheck.explorer import Explorer, Move, State
+from devtools.modelcheck.explorer import Explorer, Move
+from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import UNLIMITED, Budget, Scenario
 from devtools.modelcheck.writes import Answer
 from exactlyonce import Outbox

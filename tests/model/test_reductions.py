@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from devtools.modelcheck.explorer import Explorer, State
+from devtools.modelcheck.explorer import Explorer
+from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import Budget, Scenario
 from exactlyonce import Outbox
 

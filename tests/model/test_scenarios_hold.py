@@ -1,0 +1,54 @@
+"""The shipped protocols, in every interleaving of small worlds with every kind of fault, and in an endless one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from functools import partial
+
+import pytest
+
+from devtools.modelcheck.catalogue import SMALL, STREAM
+from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.search import Report, explore
+
+STATES = {
+    "endless stream, inline: 2 workers, 2 messages": 174_503,
+    "duplicates, crash, lost and repeated writes": 70_498,
+    "stale reads": 14_766,
+    "a window of two": 66_794,
+    "a window of three": 43_938,
+    "several messages in a commit": 9_529,
+    "staged outputs, lost writes": 34_972,
+    "staged outputs, repeated writes": 44_166,
+    "marking by idle workers": 8_342,
+    "processes that remember tokens": 7_319,
+    "an entity is deleted and comes back": 32_185,
+    "everything embedded": 43_131,
+    "the sweeper beside processing": 26_930,
+    "the settler beside processing": 36_719,
+    "clean-up beside processing": 216_723,
+    "retention beside processing": 8_131,
+    "two entities that feed a third": 9_568,
+}
+"""Pinned: a scenario that suddenly has fewer states shows less than it did."""
+
+
+@pytest.fixture(scope="module")
+def reports() -> Iterator[dict[str, Future[Report]]]:
+    """All searches, side by side."""
+    with ProcessPoolExecutor(max_workers=2) as pool:
+        yield {one.name: pool.submit(partial(explore, one, liveness=True)) for one in (STREAM, *SMALL)}
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("scenario", [STREAM, *SMALL], ids=lambda scenario: scenario.name)
+def test_no_property_falls_and_the_work_can_always_be_finished(
+    scenario: Scenario, reports: dict[str, Future[Report]]
+) -> None:
+    report = reports[scenario.name].result()
+    assert report.violation is None, "\n".join(report.ending)
+    assert report.complete
+    assert report.stuck == 0, "\n".join(report.ending)
+    assert scenario.witnesses <= report.witnessed
+    assert report.states == STATES[scenario.name]
