@@ -1,69 +1,90 @@
-"""`python -m devtools.modelcheck`: explore scenarios, and print what was found as a table."""
+"""`python -m devtools.modelcheck`: explore scenarios, and print what was found as a table.
+
+Findings are kept, so that a run that was interrupted goes on where it was. The exit code is 0 if nothing fell.
+"""
 
 from __future__ import annotations
 
+import platform
 import sys
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from devtools.modelcheck.catalogue import LARGE, SMALL
+from devtools.modelcheck.catalogue import LARGE, SMALL, STREAM
+from devtools.modelcheck.reporting import Finding, Findings, finding, markdown
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import Report, explore
 
+BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 
-def main() -> int:
-    """Explore; the exit code is 0 if nothing fell."""
-    options = _options()
-    scenarios = [one for one in (*SMALL, *(LARGE if options.large else ())) if options.only in one.name]
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Explore; return the exit code."""
+    options = _options(arguments)
     console = Console()
-    table = Table(title="Scenarios, explored with the production generators", title_justify="left")
-    for name in ("scenario", "states", "transitions", "depth", "seconds", "transitions/s", "verdict"):
-        table.add_column(name, justify="left" if name in ("scenario", "verdict") else "right")
-    fell = False
+    kept = Findings(options.findings)
+    scenarios = [one for one in (*SMALL, STREAM, *(LARGE if options.large else ())) if options.only in one.name]
+    found: list[Finding] = []
     for scenario in scenarios:
-        started = time.monotonic()
-        report = _explored(console, scenario, options.limit)
-        seconds = time.monotonic() - started
-        verdict = _verdict(scenario, report)
-        fell = fell or verdict not in ("holds", "holds so far")
-        figures = (report.states, report.transitions, report.depth)
-        speed = report.transitions / seconds
-        table.add_row(scenario.name, *(f"{one:,}" for one in figures), f"{seconds:.1f}", f"{speed:,.0f}", verdict)
-        for step in report.story:
-            console.print(f"    {step}")
-    console.print(table)
-    return int(fell)
+        earlier = None if options.again else kept.of(scenario)
+        one = earlier or _explored(console, scenario, options.limit)
+        console.print(f"{one.name}: {one.verdict}{' (found earlier)' if earlier else f', {one.seconds:.1f} s'}")
+        kept.keep(one)
+        found.append(one)
+    console.print(_table(found))
+    if options.docs is not None:
+        _documented(options.docs, found)
+    return int(any(one.fell for one in found))
 
 
-def _options() -> Namespace:
-    parser = ArgumentParser(prog="python -m devtools.modelcheck", description=main.__doc__)
+def _options(arguments: Sequence[str] | None) -> Namespace:
+    parser = ArgumentParser(prog="python -m devtools.modelcheck", description=__doc__)
     parser.add_argument("--large", action="store_true", help="the large scenarios too")
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios whose names contain this")
     parser.add_argument("--limit", type=int, default=5_000_000, help="most states of a scenario (default %(default)s)")
-    return parser.parse_args()
+    parser.add_argument("--again", action="store_true", help="also what was explored before with the same code")
+    parser.add_argument("--findings", type=Path, default=Path(".make/findings.json"), help="file to keep findings in")
+    parser.add_argument("--docs", type=Path, metavar="PAGE", help="put the table into this page")
+    return parser.parse_args(arguments)
 
 
-def _explored(console: Console, scenario: Scenario, limit: int) -> Report:
+def _explored(console: Console, scenario: Scenario, limit: int) -> Finding:
+    started = time.monotonic()
     with console.status(scenario.name) as status:
 
         def show(report: Report) -> None:
-            status.update(f"{scenario.name}: {report.states:,} states, depth {report.depth}")
+            speed = report.transitions / (time.monotonic() - started)
+            status.update(
+                f"{scenario.name}: {report.states:,} states, depth {report.depth}, {speed:,.0f} transitions/s"
+            )
 
-        return explore(scenario, limit, liveness=True, show=show)
+        report = explore(scenario, limit, liveness=True, show=show)
+    for line in report.ending:
+        console.print(f"    {line}")
+    return finding(scenario, report, time.monotonic() - started)
 
 
-def _verdict(scenario: Scenario, report: Report) -> str:
-    if report.violation is not None:
-        return report.violation
-    if report.stuck:
-        return f"termination: {report.stuck} states from which the work cannot be finished"
-    if not report.complete:
-        return "holds so far"
-    missing = scenario.witnesses - report.witnessed
-    return f"never seen: {', '.join(sorted(missing))}" if missing else "holds"
+def _table(findings: Sequence[Finding]) -> Table:
+    table = Table(title="Scenarios, explored with the production generators", title_justify="left")
+    for name in ("scenario", "states", "transitions", "depth", "seconds", "transitions/s", "verdict"):
+        table.add_column(name, justify="left" if name in {"scenario", "verdict"} else "right")
+    for one in findings:
+        figures = (f"{one.states:,}", f"{one.transitions:,}", str(one.depth), f"{one.seconds:.1f}", f"{one.speed:,}")
+        table.add_row(one.name, *figures, one.verdict)
+    return table
+
+
+def _documented(page: Path, findings: Sequence[Finding]) -> None:
+    """Put the table between its marks."""
+    before, _, rest = page.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    on = f"On one core of {platform.machine()}, Python {platform.python_version()}, the search for stuck states included.\n"
+    page.write_text(f"{before}{BEGIN}{on}\n{markdown(findings)}{END}{after}")
 
 
 if __name__ == "__main__":

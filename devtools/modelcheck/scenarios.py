@@ -80,6 +80,7 @@ class Scenario:
         endless: whether new messages keep coming into the places of finished ones. Then `copies` says how many copies of
             each message there may be at a time.
         linearizable: whether reads see the newest version, and a write without an answer was not applied: the talk's world.
+        hasty: whether retention deletes records though copies of their messages may still arrive, against its rule.
         chores: what runs beside processing.
         witnesses: what has to be seen somewhere, or the scenario shows less than it says.
     """
@@ -98,6 +99,7 @@ class Scenario:
     feeds: tuple[int | None, ...] = ()
     endless: bool = False
     linearizable: bool = False
+    hasty: bool = False
     chores: Chores = Chores()
     witnesses: frozenset[str] = frozenset()
 

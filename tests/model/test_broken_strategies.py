@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.scenarios import Budget, Scenario
 from devtools.modelcheck.search import explore
 from devtools.modelcheck.twins import Change, broken_outbox
+from exactlyonce import Outbox
+from tests.model.broken_chores import BROKEN_CHORES, BrokenChore
 from tests.model.broken_strategies import TWINS, Twin
 
 LONGEST_STORY = 20
 
 
-@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
-def test_a_broken_twin_is_found(twin: Twin) -> None:
+ZOO: tuple[Twin | BrokenChore, ...] = (*TWINS, *BROKEN_CHORES)
+
+
+@pytest.mark.parametrize("twin", ZOO, ids=lambda twin: twin.name)
+def test_a_broken_twin_is_found(twin: Twin | BrokenChore) -> None:
     report = explore(twin.scenario_with_twin(), limit=100_000)
     assert report.violation is not None
     assert report.violation.startswith(twin.falls), report.violation
     assert 0 < len(report.story) <= LONGEST_STORY
 
 
-@pytest.mark.parametrize("scenario", dict.fromkeys(twin.scenario for twin in TWINS), ids=str)
+@pytest.mark.parametrize("scenario", dict.fromkeys(twin.scenario for twin in ZOO), ids=lambda scenario: scenario.name)
 def test_the_shipped_strategy_stands_where_its_twins_fall(scenario: Scenario) -> None:
     report = explore(scenario, limit=100_000)
     assert report.violation is None, "\n".join(report.story)
+
+
+def test_records_that_go_before_the_last_copy_lose_the_guarantee() -> None:
+    scenario = Scenario("hasty", (2, 1), Outbox(window=1), budget=Budget(forgotten=1), hasty=True)
+    report = explore(scenario)
+    assert report.violation == "at_most_one_state_change: web/m0 is committed a second time"
+    assert explore(replace(scenario, hasty=False)).violation is None
 
 
 def test_a_change_that_fits_nowhere_is_an_error_and_no_twin() -> None:

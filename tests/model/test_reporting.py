@@ -1,0 +1,58 @@
+"""Findings are kept as long as they count, and told in full."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from devtools.modelcheck import __main__ as command
+from devtools.modelcheck.reporting import Findings, finding, markdown
+from devtools.modelcheck.scenarios import Budget, Scenario
+from devtools.modelcheck.search import explore
+from exactlyonce import Outbox
+
+SCENARIO = Scenario("tiny", (1,), Outbox(window=1), workers=1)
+
+
+def test_what_was_found_is_not_looked_for_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--only", "stale reads", "--findings", str(tmp_path / "findings.json")]
+    assert command.main(arguments) == 0
+    assert "stale reads: holds, " in capsys.readouterr().out
+    assert command.main(arguments) == 0
+    assert "stale reads: holds (found earlier)" in capsys.readouterr().out
+
+
+def test_a_finding_on_another_scenario_of_that_name_does_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "findings.json"
+    Findings(path).keep(finding(SCENARIO, explore(SCENARIO, liveness=True), 1.0))
+    assert Findings(path).of(SCENARIO) is not None
+    assert Findings(path).of(replace(SCENARIO, budget=Budget(crashes=1))) is None
+
+
+def test_a_search_that_was_cut_short_says_so() -> None:
+    one = finding(SCENARIO, explore(SCENARIO, limit=3), 1.0)
+    assert (one.verdict, one.fell) == ("holds so far", False)
+
+
+def test_a_scenario_that_shows_less_than_it_says_does_not_hold() -> None:
+    scenario = replace(SCENARIO, witnesses=frozenset({"a replica was behind"}))
+    one = finding(scenario, explore(scenario, liveness=True), 1.0)
+    assert (one.verdict, one.fell) == ("never seen: a replica was behind", True)
+
+
+def test_the_table_goes_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{command.BEGIN}old\n{command.END}after\n")
+    arguments = ["--only", "stale reads", "--findings", str(tmp_path / "findings.json"), "--docs", str(page)]
+    assert command.main(arguments) == 0
+    text = page.read_text()
+    assert text.startswith(f"before\n{command.BEGIN}On one core")
+    assert "| stale reads | 14,766 | " in text
+    assert text.endswith(f"| holds |\n{command.END}after\n")
+
+
+def test_a_table_has_a_line_for_each_finding() -> None:
+    one = finding(SCENARIO, explore(SCENARIO, liveness=True), 0.5)
+    assert markdown([one]).splitlines()[2].startswith("| tiny | ")
