@@ -16,6 +16,9 @@ from uuid import UUID, uuid5
 _NAMESPACE: Final = UUID("0b4f3a2e-7c55-5d0c-9d4e-2f1f0a6c9b11")
 """Root of all derived ids. Changing it would make every redelivered message publish under new ids."""
 
+_CANONICAL: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ASCII: Final = json.JSONEncoder(separators=(",", ":"))
+
 PartitionValue = str | int | float | bool
 
 
@@ -39,7 +42,7 @@ class EntityRef:
     @property
     def key(self) -> str:
         """Canonical JSON array of type, partition key values and id: the entity's partition in the library container."""
-        return json.dumps([self.type, *self.partition, self.id], ensure_ascii=False, separators=(",", ":"))
+        return _CANONICAL.encode([self.type, *self.partition, self.id])
 
     @property
     def source(self) -> str:
@@ -74,9 +77,7 @@ class Origin:
         return Random(self._derive("random", 0))
 
     def _derive(self, purpose: str, index: int) -> str:
-        return str(
-            uuid5(_NAMESPACE, json.dumps([self.entity.key, self.message, purpose, index], separators=(",", ":")))
-        )
+        return str(uuid5(_NAMESPACE, _ASCII.encode([self.entity.key, self.message, purpose, index])))
 
 
 def _encode(part: str) -> str:

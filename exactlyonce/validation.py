@@ -44,6 +44,8 @@ def problems(error: ValidationError) -> str:
 
 def missing(written: Any, read: Any, path: str = "") -> Iterator[str]:
     """Properties that a value would be written with, and that were not there when it was read."""
+    if written == read:
+        return
     if isinstance(written, dict):
         for name, value in written.items():
             if name in read:

@@ -111,7 +111,7 @@ class World:
             said = f"finds {len(found)} of {len(effect.messages)} records in view {position} of {library.end}"
             seen = "duplicate found its record" if found else None
             token = token_at(0 if self._linearizable else position)
-            yield Answer(Found(found, token), store, said=said, witnessed=seen)
+            yield Answer(Found(found, token), store, said=said, witnessed=seen, aged=position < library.end)
 
     def _load_staged(self, effect: LoadStaged, store: Store) -> Iterator[Answer]:
         library = store.libraries[entity_number(effect.entity)]
@@ -122,7 +122,8 @@ class World:
             found = tuple(view[f"staged:{tx}"] for tx in effect.transactions if f"staged:{tx}" in view)
             gone = len(found) < len(effect.transactions)
             said = f"reads staged outputs: {len(found)} of {len(effect.transactions)} are there"
-            yield Answer(FoundStaged(found), store, said=said, witnessed="staged outputs were gone" if gone else None)
+            seen = "staged outputs were gone" if gone else None
+            yield Answer(FoundStaged(found), store, said=said, witnessed=seen, aged=position < library.end)
 
     def _views(self, token: str | None, library: Library) -> range:
         """Positions that a read of the library may see."""

@@ -93,8 +93,7 @@ class Explorer:
             others = workers[:slot] + workers[slot + 1 :]
             if worker.situation is None:
                 for begun, rest, remains in self._tasks(worker, state, others):
-                    for move in self._steps(begun, (store, rest, others, delayed, remains), slot):
-                        yield move._replace(begun=begun)
+                    yield from self._steps(begun, (store, rest, others, delayed, remains), slot, begun)
             else:
                 yield from self._steps(worker, (store, queue, others, delayed, left), slot)
             if left[CRASH] and (worker.situation is not None or worker.remembers):
@@ -200,8 +199,8 @@ class Explorer:
         self.witnessed.add("a delayed write took effect")
         return Move((after, queue, workers, rest, left), False, answer.violation, -1, None, answer, write=write)
 
-    def _steps(self, worker: Worker, rest: State, slot: int) -> Iterator[Move]:
-        """Every outcome of what a worker asks for. `rest` is the state without it."""
+    def _steps(self, worker: Worker, rest: State, slot: int, begun: Worker | None = None) -> Iterator[Move]:
+        """Every outcome of what a worker asks for. `rest` is the state without it; `begun` it too if it just began."""
         store, queue, others, delayed, left = rest
         outcomes = self._outcomes.get((worker, store))
         if outcomes is None:
@@ -225,7 +224,7 @@ class Explorer:
                 after = self._swept(after, workers, later)
             fed = self._fed(queue, answer.arrivals) if answer.arrivals else queue
             state = (after, fed, workers, later, left if place is None else spent(left, place))
-            yield Move(state, place is not None, violation, slot, None, answer, moved)
+            yield Move(state, place is not None or answer.aged, violation, slot, begun, answer, moved)
 
     def _swept(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
         return swept(self.world.stores, store, workers, delayed, linearizable=self.scenario.linearizable)

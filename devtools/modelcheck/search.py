@@ -83,8 +83,7 @@ class Search:
         self._show = show
         self._numbers: dict[State, int] = {}
         self._came = array("q", [-1])
-        self._edges_from = array("q")
-        self._edges_to = array("q")
+        self._edges = array("Q")  # Of steps without a fault: where from in the upper half, where to in the lower.
         self._good: list[int] = []
 
     def run(self) -> Report:
@@ -108,6 +107,7 @@ class Search:
     def _level(self, frontier: list[State]) -> list[State] | None:
         """The states after these; None once a property fell."""
         numbers, came, moves, liveness = self._numbers, self._came, self._explorer.moves, self._liveness
+        edges = self._edges
         following: list[State] = []
         transitions = 0
         for state in frontier:
@@ -127,8 +127,7 @@ class Search:
                     came.append(here)
                     following.append(after)
                 if liveness and not move[1]:
-                    self._edges_from.append(here)
-                    self._edges_to.append(there)
+                    edges.append(here << 32 | there)
         self.report.transitions += transitions
         return following
 
@@ -146,8 +145,8 @@ class Search:
     def _find_stuck(self) -> None:
         """Look for states from which no good end can be reached by steps without faults."""
         before: list[list[int]] = [[] for _ in self._came]
-        for here, there in zip(self._edges_from, self._edges_to, strict=True):
-            before[there].append(here)
+        for edge in self._edges:
+            before[edge & 0xFFFFFFFF].append(edge >> 32)
         reached = bytearray(len(before))
         waiting = list(self._good)
         for number in waiting:

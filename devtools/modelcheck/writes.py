@@ -51,6 +51,7 @@ class Answer:
         said: for the story.
         witnessed: what a scenario may want to have seen.
         arrivals: keys of messages whose outputs arrive where they are sent to.
+        aged: whether it is an older view of the library. That costs nothing, but finishing the work must not rely on it.
     """
 
     reply: Any
@@ -61,6 +62,7 @@ class Answer:
     said: str = ""
     witnessed: str | None = None
     arrivals: tuple[str, ...] = ()
+    aged: bool = False
 
 
 class Writes:
