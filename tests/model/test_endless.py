@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from devtools.modelcheck.answers import STALE
+from devtools.modelcheck.catalogue import EVERYTHING
 from devtools.modelcheck.endless import FREE, EndlessExplorer
 from devtools.modelcheck.explorer import Explorer, Move
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import UNLIMITED, Budget, Scenario
+from devtools.modelcheck.search import explore
 from devtools.modelcheck.writes import Answer
 from exactlyonce import Outbox
+from tests.model.broken_strategies import TWINS, Twin
 
 MESSAGES, PLACES, GONE = 3, 2, -2
 FAULTS = Budget(crashes=UNLIMITED, unknown=UNLIMITED, repeated=UNLIMITED)
@@ -132,3 +135,22 @@ def test_a_canonical_name_is_its_own() -> None:
         state = waiting.pop(0)
         assert stream.naming.canonical(state) == state
         waiting += [move.state for move in stream.moves(state)]
+
+
+STREAMING = [twin for twin in TWINS if twin.scenario.group == 1 and twin.scenario.strategy.window is not None]
+
+
+@pytest.mark.parametrize("twin", STREAMING, ids=lambda twin: twin.name)
+def test_a_twin_that_falls_in_a_bounded_world_falls_in_the_stream_by_the_same_property(twin: Twin) -> None:
+    scenario = replace(twin.scenario_with_twin(), copies=(2, 1), budget=EVERYTHING, delayed=1, endless=True)
+    report = explore(scenario, limit=60_000)
+    assert report.violation is not None
+    assert report.violation.startswith(twin.falls)
+
+
+@pytest.mark.parametrize("wrong", [{"group": 2}, {"marking": True}, {"tokens": True}, {"strategy": Outbox.embedded()}])
+def test_what_a_stream_cannot_have_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(
+        ValueError, match="'inline': a stream has one message a commit, a window, no marking, no tokens"
+    ):
+        EndlessExplorer(replace(SCENARIOS[0], **wrong))
