@@ -53,6 +53,7 @@ class World:
             keeps_versions=bool(scenario.budget.stale),
             linearizable=scenario.linearizable,
             single=frozenset(key_of_number(number) for number, copies in enumerate(scenario.copies) if copies == 1),
+            deletes=key_of_number(len(scenario.copies) - 1) if scenario.deletes else None,
         )
         self._stale = bool(scenario.budget.stale)
         self._linearizable = scenario.linearizable

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
-from exactlyonce import Outbox
+from exactlyonce import Outbox, effects
 from exactlyonce.strategies import drafting, outbox
 
 
@@ -35,8 +36,14 @@ def broken_outbox(name: str, *changes: Change) -> type[Outbox]:
         if len(places) != 1:
             raise ValueError(f"The change of {name!r} fits in {len(places)} places:\n{change.old}")
         sources[places[0]] = sources[places[0]].replace(change.old, change.new)
-    twin_drafting = _module(f"broken_{name}_drafting", sources[drafting.__name__])
-    source = sources[outbox.__name__].replace(
+    return outbox_of(name, sources)
+
+
+def outbox_of(name: str, sources: Mapping[str, str]) -> type[Outbox]:
+    """The outbox that these sources make; modules that are not among them stay as they are shipped."""
+    shipped = {module.__name__: inspect.getsource(module) for module in (drafting, outbox)}
+    twin_drafting = _module(f"broken_{name}_drafting", sources.get(drafting.__name__, shipped[drafting.__name__]))
+    source = sources.get(outbox.__name__, shipped[outbox.__name__]).replace(
         f"from {drafting.__name__} import", f"from {twin_drafting.__name__} import"
     )
     twin: type[Outbox] = _module(f"broken_{name}_outbox", source).Outbox
@@ -46,6 +53,7 @@ def broken_outbox(name: str, *changes: Change) -> type[Outbox]:
 def _module(name: str, source: str) -> ModuleType:
     name = "".join(character if character.isalnum() else "_" for character in name)
     module = ModuleType(name)
+    module.__dict__["effects"] = effects  # Mutants name the replies that they make up.
     sys.modules[name] = module  # Dataclasses look their module up.
     exec(compile(source, f"<{name}>", "exec"), module.__dict__)  # noqa: S102
     return module

@@ -30,6 +30,7 @@ from exactlyonce.effects import (
     WriteProcessed,
     Written,
 )
+from exactlyonce.records import Entry
 
 ANY: Final = "*"
 """An ETag that fits always: only broken twins save like that."""
@@ -73,6 +74,7 @@ class Writes:
         keeps_versions: whether older versions of entities may still be read.
         linearizable: whether all reads see the newest, so that a log need not tell more, and tokens mean nothing.
         single: keys of messages with one copy only: whether these are parked or processed is settled for good.
+        deletes: key of the message that deletes the entity; None if none does.
     """
 
     def __init__(
@@ -82,9 +84,11 @@ class Writes:
         keeps_versions: bool,
         linearizable: bool = False,
         single: frozenset[str] = frozenset(),
+        deletes: str | None = None,
     ) -> None:
         self._stores = stores
         self._single = single
+        self._deletes = deletes
         self._keeps_versions = keeps_versions
         self._linearizable = linearizable
 
@@ -173,21 +177,34 @@ class Writes:
             unchanged = told == told_history(entity.truth.document) or entity.truth.document is None
             return store.committed, None if unchanged else OVERWRITTEN
         violation = None
-        history = entity.history
+        history = latest = entity.history
         committed = set(store.committed)
         known = {key for key, _ in committed}
-        for entry in after.entries[-count:] if count > 0 else ():
-            if entry.message in known:
-                violation = f"at_most_one_state_change: {entry.message} is committed a second time"
-            elif entry.message in store.parked & self._single:
-                violation = violation or f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
-            elif entry.digest not in ("", digest_of(entry.message, history)):  # Streams drop digests.
-                violation = violation or f"serial_execution: {entry.message} was not handled on the state it follows"
+        deleted = before.deleted
+        for number, entry in enumerate(after.entries[-count:] if count > 0 else ()):
+            violation = violation or self._wrong(entry, history, before.version + number + 1, known, store)
             committed.add((entry.message, history))
-            history = grown(history, entry.message)
-        if told != history:
+            known.add(entry.message)
+            deleted = entry.message == self._deletes
+            latest = grown(history, entry.message)
+            history = "" if deleted else latest
+        if told != latest:
             violation = violation or OVERWRITTEN
+        if deleted != after.deleted:
+            violation = violation or "serial_execution: a deletion was lost or made up"
         return frozenset(committed), violation
+
+    def _wrong(self, entry: Entry, history: str, version: int, known: set[str], store: Store) -> str | None:
+        """What is wrong with committing an entry on this history as this version. Streams blot out digests and versions."""
+        if entry.message in known:
+            return f"at_most_one_state_change: {entry.message} is committed a second time"
+        if entry.message in store.parked & self._single:
+            return f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
+        if entry.digest not in {"", digest_of(entry.message, history)}:
+            return f"serial_execution: {entry.message} was not handled on the state it follows"
+        if entry.version not in {0, version}:
+            return f"serial_execution: {entry.message} is entered as version {entry.version} and made version {version}"
+        return None
 
 
 _WITNESSED: Final[dict[type[Any], str]] = {DeleteProcessed: "a record was forgotten"}

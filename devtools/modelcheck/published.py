@@ -1,0 +1,251 @@
+"""The algorithm of the published library, told in this project's effects and records: the first member of the zoo.
+
+Steps and order are the published ones; the words are ours. The entity carries a transaction-id marker (a ledger whose one entry
+is not finished yet), outputs are staged under the transaction id before the commit, and a record by message id in the library's
+partition says that a message is done. Every attempt first finishes what the marker names.
+
+Each known repair is a switch, so that the checker can tell which fault it ends and what it costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import Enum, auto
+from typing import Final
+
+from exactlyonce.effects import (
+    PUBLISHED,
+    Begin,
+    Begun,
+    Conflict,
+    DeleteStaged,
+    FindProcessed,
+    Loaded,
+    LoadEntity,
+    LoadStaged,
+    NoAnswer,
+    Publish,
+    Saved,
+    SaveEntity,
+    Stage,
+    Step,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Finished, Handled, Memory, Work, key_of
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import (
+    LEDGER,
+    Entry,
+    Ledger,
+    OutputRef,
+    StagedOutputs,
+    digest,
+    entity_document,
+    processed_record,
+    read_entity,
+)
+
+WHATEVER: Final = "*"
+"""In place of an ETag: save, whatever is there. The world of the checker knows it; no adapter does."""
+
+
+class Deletion(Enum):
+    """What becomes of the staged outputs when the save that should have committed them does not report success."""
+
+    ON_FAILURE = auto()
+    """They are deleted: as published."""
+    ON_CONFLICT = auto()
+    """They are deleted if the reply was a conflict, but not if there was none."""
+    AFTER_LOOKING = auto()
+    """They are deleted if the entity, read again, does not carry this transaction's marker."""
+    NEVER = auto()
+    """They stay until clean-up: the repair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """What is done otherwise than published.
+
+    Attributes:
+        conditional_create: an entity that was absent is created on the condition that it still is.
+        deletion: of staged outputs after a save without success.
+        staged_token: the marker carries the session token of the staging, and whoever finishes it reads with that.
+        record_token: the cleared marker carries the session token of the record, and the look for a record uses it.
+        record_again: a record is also written where the staged outputs are gone: the reply is how to learn a token that
+            covers the record.
+        fresh_etag: after finishing another transaction the attempt goes on with the ETag of that save, not of its load.
+    """
+
+    conditional_create: bool = False
+    deletion: Deletion = Deletion.ON_FAILURE
+    staged_token: bool = False
+    record_token: bool = False
+    record_again: bool = False
+    fresh_etag: bool = False
+
+
+AS_PUBLISHED: Final = Repairs()
+REPAIRED: Final = Repairs(
+    conditional_create=True,
+    deletion=Deletion.NEVER,
+    staged_token=True,
+    record_token=True,
+    record_again=True,
+    fresh_etag=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedAlgorithm:
+    """A strategy like any other, for the checker only.
+
+    Two things are told in our vocabulary. A record of theirs holds the outputs, and whoever finds it sends them; a record of
+    ours says that they were sent, so they are sent before it is written. Their record is written and the staged outputs are
+    deleted in one batch; here the deletion follows. Neither makes a fault, nor hides one of those found.
+    """
+
+    repairs: Repairs = AS_PUBLISHED
+
+    @property
+    def group_limit(self) -> int:
+        """One message at a time."""
+        return 1
+
+    @property
+    def retention(self) -> timedelta | None:
+        """The entity forgets at once; records stay."""
+        return None
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Load, finish what is unfinished, look for a record, handle, stage, commit, finish."""
+        loaded = yield from LoadEntity(work.entity, memory.entity_token)
+        if isinstance(loaded, NoAnswer):
+            return Again(memory, "the entity could not be read")
+        memory = replace(memory, entity_token=loaded.token)
+        stored = read_entity(work.entity, loaded.document)
+        seen = _Seen(loaded.document, loaded.etag, stored.ledger or Ledger(), memory)
+        if seen.ledger.entries:
+            finished = yield from self._finish(work.entity, seen)
+            if isinstance(finished, Again):
+                return finished
+            # As published, the ETag stays that of the load, so that this attempt can only end in a conflict.
+            seen = finished if self.repairs.fresh_etag else replace(finished, etag=seen.etag)
+        message = key_of(work.messages[0])
+        token = seen.ledger.token if self.repairs.record_token else seen.memory.library_token
+        found = yield from FindProcessed(work.entity, (message,), token)
+        if isinstance(found, NoAnswer):
+            return Again(seen.memory, "records could not be read")
+        if message in found.messages:
+            return Finished(seen.memory)
+        begun = yield from Begin(1)
+        handled = work.handle(stored.body, work.messages[0], begun.at)
+        entry = _entry(message, handled, begun, seen.ledger.version + 1)
+        ledger = replace(
+            seen.ledger, version=entry.version, entries=(entry,), deleted=handled.deleted, type=work.entity.type
+        )
+        outcome = yield from self._commit(work.entity, handled, replace(seen, ledger=ledger))
+        return outcome
+
+    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+        """Nothing is remembered, so nothing is left to mark."""
+        del entity, memory
+        yield from ()
+        return Finished(Memory())
+
+    def _commit(self, entity: EntityRef, handled: Handled, seen: _Seen) -> Step[Finished | Again]:
+        """Stage the outputs, save state and marker, finish; after a save without success, undo the staging."""
+        entry = seen.ledger.entries[0]
+        outputs = StagedOutputs(entity.key, entry.message, entry.tx, entry.at, handled.outputs)
+        staged = yield from Stage(entity, (outputs,))
+        if not isinstance(staged, Written):
+            return Again(seen.memory, "whether the outputs were staged is not known")
+        seen = self._wrote(seen, staged)
+        document = entity_document(handled.body, seen.ledger)
+        condition = seen.etag if seen.etag is not None or self.repairs.conditional_create else WHATEVER
+        saved = yield from SaveEntity(entity, document, condition)
+        if not isinstance(saved, Saved):
+            yield from self._undo(entity, entry.tx, saved)
+            return Again(seen.memory, "the entity was not saved")
+        memory = replace(seen.memory, entity_token=saved.token)
+        finished = yield from self._finish(entity, _Seen(document, saved.etag, seen.ledger, memory))
+        return finished if isinstance(finished, Again) else Finished(finished.memory, processed=(entry.message,))
+
+    def _finish(self, entity: EntityRef, seen: _Seen) -> Step[_Seen | Again]:
+        """Send and record what the marker names, then clear it. Staged outputs that are gone mean that it was done."""
+        entry = seen.ledger.entries[0]
+        token = seen.ledger.token if self.repairs.staged_token else seen.memory.library_token
+        found = yield from LoadStaged(entity, (entry.tx,), token)
+        if isinstance(found, NoAnswer):
+            return Again(seen.memory, "staged outputs could not be read")
+        if found.documents:
+            published = yield from Publish(found.documents[0].outputs)
+            if published is not PUBLISHED:
+                return Again(seen.memory, "the outputs could not be published")
+        if found.documents or self.repairs.record_again:
+            recorded = yield from WriteProcessed(entity, (processed_record(entity, entry),))
+            if isinstance(recorded, NoAnswer):
+                return Again(seen.memory, "whether the record was written is not known")
+            seen = self._wrote(seen, recorded)
+        if found.documents:
+            yield from DeleteStaged(entity, (entry.tx,))
+        cleared = replace(seen.ledger, entries=())
+        document = _with_ledger(seen.document, cleared)
+        saved = yield from SaveEntity(entity, document, seen.etag)
+        if not isinstance(saved, Saved):
+            return Again(seen.memory, "the marker was not cleared")
+        return _Seen(document, saved.etag, cleared, replace(seen.memory, entity_token=saved.token))
+
+    def _wrote(self, seen: _Seen, reply: Written) -> _Seen:
+        """After a write to the library's partition: its token is known to this process; repaired, to all."""
+        carried = self.repairs.staged_token or self.repairs.record_token
+        token = reply.token if carried else None
+        memory = replace(seen.memory, library_token=reply.token)
+        return replace(seen, ledger=replace(seen.ledger, token=token), memory=memory)
+
+    def _undo(self, entity: EntityRef, tx: str, reply: Conflict | NoAnswer) -> Step[None]:
+        """What is published for a save that failed, and the ways to do less of it."""
+        deletion = self.repairs.deletion
+        if deletion is Deletion.NEVER or (deletion is Deletion.ON_CONFLICT and not isinstance(reply, Conflict)):
+            return
+        if deletion is Deletion.AFTER_LOOKING:
+            looked = yield from LoadEntity(entity)
+            if isinstance(looked, NoAnswer) or _is_marked(entity, looked, tx):
+                return
+        yield from DeleteStaged(entity, (tx,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The entity as an attempt knows it."""
+
+    document: Json | None
+    etag: str | None
+    ledger: Ledger
+    memory: Memory
+
+
+def _with_ledger(document: Json | None, ledger: Ledger) -> Json:
+    properties = document.value if document is not None else {}
+    properties.pop(LEDGER, None)
+    return entity_document(Json.of(properties), ledger)
+
+
+def _is_marked(entity: EntityRef, loaded: Loaded, tx: str) -> bool:
+    ledger = read_entity(entity, loaded.document).ledger or Ledger()
+    return any(entry.tx == tx for entry in ledger.entries)
+
+
+def _entry(message: str, handled: Handled, begun: Begun, version: int) -> Entry:
+    return Entry(
+        message=message,
+        tx=begun.transactions[0],
+        version=version,
+        at=begun.at,
+        outputs=tuple(OutputRef(output.id, output.destination) for output in handled.outputs),
+        digest=digest(handled.outputs),
+        staged=True,
+        owed="staged",
+    )

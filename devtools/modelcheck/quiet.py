@@ -1,0 +1,198 @@
+"""A world without faults and without company: what a strategy costs when nothing goes wrong.
+
+Counting here is how the checker sees a mutant that only wastes: its requests are more than those of the shipped strategy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any, Final
+
+from exactlyonce.effects import (
+    PUBLISHED,
+    Begin,
+    Begun,
+    Conflict,
+    DeleteStaged,
+    Effect,
+    FindProcessed,
+    Found,
+    FoundStaged,
+    HasRecords,
+    Loaded,
+    LoadEntity,
+    LoadStaged,
+    Publish,
+    Saved,
+    SaveEntity,
+    Stage,
+    Step,
+    Together,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.envelope import Envelope
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Finished, Handled, Memory, Strategy, Work, key_of
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Output, StagedOutputs
+
+ENTITY: Final = EntityRef("account", ("a",), "a")
+FREE: Final = (Begin, Publish, Together)
+"""No requests to the store."""
+ANY: Final = "*"
+NOW: Final = 1_000_000
+ENDLESS: Final = 100
+SILENT: Final = 10
+"""Messages from this number on are handled without an output."""
+Version = tuple[Json | None, str | None, int]
+"""Document, ETag and position."""
+
+
+@dataclass
+class QuietWorld:
+    """One entity and its partition of the library; writes are answered, reads are fresh.
+
+    Attributes:
+        lagging: reads are as old as their tokens allow instead; of the entity, one version at most. It shows what tokens save.
+        requests: to the store, by the name of the effect.
+        published: how often something was handed to a transport.
+        rounds: waits for a reply; requests side by side are one.
+        bytes: of all entity documents saved.
+    """
+
+    lagging: bool = False
+    versions: list[Version] = field(default_factory=lambda: [(None, None, 0)])
+    writes: int = 0
+    transactions: int = 0
+    records: dict[str, int] = field(default_factory=dict)
+    staged: dict[str, StagedOutputs] = field(default_factory=dict)
+    requests: Counter[str] = field(default_factory=Counter)
+    published: int = 0
+    rounds: int = 0
+    bytes: int = 0
+
+    def run(self, step: Step[Finished | Again]) -> Finished | Again:
+        """One attempt, to its end."""
+        try:
+            effect = next(step)
+            for _ in range(ENDLESS):
+                self.rounds += 1
+                effect = step.send(self._reply(effect))
+        except StopIteration as end:
+            result: Finished | Again = end.value
+            return result
+        raise RecursionError(f"An attempt that asks more than {ENDLESS} times; the last time for {effect}")
+
+    def stopped_after_commit(self, strategy: Strategy, number: int) -> None:
+        """A process takes a message on this entity and is gone right after its first save."""
+        step = strategy.attempt(work_of(number), Memory())
+        effect = next(step)
+        while not isinstance(effect, SaveEntity):
+            effect = step.send(self._reply(effect))
+        self._reply(effect)
+        step.close()
+
+    def _reply(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911
+        if not isinstance(effect, FREE):
+            self.requests[type(effect).__name__] += 1
+        match effect:
+            case Together():
+                return (self._reply(effect.first), self._reply(effect.second))
+            case Begin():
+                self.transactions += effect.count
+                told = range(self.transactions - effect.count, self.transactions)
+                return Begun(datetime(2026, 1, 1, tzinfo=timezone.utc), tuple(f"t{number}" for number in told))
+            case Publish():
+                self.published += 1
+                return PUBLISHED
+            case LoadEntity():
+                old = self.lagging and len(self.versions) > 1 and self.versions[-1][2] > _position(effect.token)
+                document, etag, position = self.versions[-2 if old else -1]
+                return Loaded(document, etag, 0 if document is None else NOW, f"0:-1#{position}")
+            case FindProcessed():
+                seen = _position(effect.token) if self.lagging else self.writes
+                found = (message for message in effect.messages if self.records.get(message, self.writes + 1) <= seen)
+                return Found(frozenset(found), f"0:-1#{seen}")
+            case HasRecords():
+                return bool(self.records)
+            case LoadStaged():
+                return FoundStaged(tuple(self.staged[tx] for tx in effect.transactions if tx in self.staged))
+            case _:
+                return self._write(effect)
+
+    def _write(self, effect: Effect[Any]) -> Any:
+        self.writes += 1
+        match effect:
+            case SaveEntity():
+                if effect.etag not in (ANY, self.versions[-1][1]):
+                    return Conflict(self._token)
+                self.bytes += effect.document.size
+                self.versions.append((effect.document, str(self.writes), self.writes))
+                return Saved(str(self.writes), self._token)
+            case WriteProcessed():
+                self.records.update({record.message: self.writes for record in effect.records})
+            case Stage():
+                self.staged.update({document.tx: document for document in effect.documents})
+            case DeleteStaged():
+                for tx in effect.transactions:
+                    self.staged.pop(tx, None)
+                return None
+            case _:
+                raise TypeError(effect)
+        return Written(self._token)
+
+    @property
+    def _token(self) -> str:
+        return f"0:-1#{self.writes}"
+
+
+def handled_in_turn(
+    strategy: Strategy, messages: Iterable[int], world: QuietWorld | None = None, *, marking: bool = False
+) -> QuietWorld:
+    """Each of these messages, one after the other by one process, again where it must; a number may come twice."""
+    world = world or QuietWorld()
+    memory = Memory()
+    for number in messages:
+        work = work_of(number)
+        memory = _repeated(world, partial(strategy.attempt, work), memory)
+        if marking:
+            memory = _repeated(world, partial(strategy.mark, ENTITY), memory)
+    return world
+
+
+def _repeated(world: QuietWorld, begin: Callable[[Memory], Step[Finished | Again]], memory: Memory) -> Memory:
+    """As often as it takes."""
+    for _ in range(ENDLESS):
+        result = world.run(begin(memory))
+        memory = result.memory
+        if isinstance(result, Finished):
+            return memory
+    raise RecursionError(f"Not finished after {ENDLESS} attempts")
+
+
+def work_of(*numbers: int) -> Work:
+    """An attempt on these messages."""
+    return Work(ENTITY, tuple(Envelope("web", f"m{number}", "test", Json("{}")) for number in numbers), _handle)
+
+
+def number_of(envelope: Envelope) -> int:
+    """The number of a message."""
+    return int(envelope.id.removeprefix("m"))
+
+
+def _position(token: str | None) -> int:
+    return 0 if token is None else int(token.rpartition("#")[2])
+
+
+def _handle(body: Json | None, envelope: Envelope, at: datetime) -> Handled:
+    del at
+    count = 0 if body is None else body.value["handled"]
+    if number_of(envelope) >= SILENT:
+        return Handled(Json.of({"id": "a", "handled": count + 1}))
+    output = Output(f"out:{key_of(envelope)}", "out", Json.of({"on": count}))
+    return Handled(Json.of({"id": "a", "handled": count + 1}), (output,))

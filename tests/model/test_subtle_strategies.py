@@ -1,0 +1,36 @@
+"""Twins that show only in the right world are found there; and what is harmless holds, so that nobody guards against it."""
+
+from __future__ import annotations
+
+import pytest
+
+from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.search import explore
+from tests.model.broken_strategies import Twin
+from tests.model.subtle_strategies import HARMLESS, SUBTLE
+
+LONGEST_STORY = 20
+
+
+@pytest.mark.parametrize("twin", SUBTLE, ids=lambda twin: twin.name)
+def test_a_subtle_twin_is_found(twin: Twin) -> None:
+    report = explore(twin.scenario_with_twin(), limit=100_000)
+    assert report.violation is not None
+    assert report.violation.startswith(twin.falls), report.violation
+    assert 0 < len(report.story) <= LONGEST_STORY
+
+
+@pytest.mark.parametrize(
+    "scenario", dict.fromkeys(twin.scenario for twin in SUBTLE), ids=lambda scenario: scenario.name
+)
+def test_the_shipped_strategy_stands_where_subtle_twins_fall(scenario: Scenario) -> None:
+    report = explore(scenario, limit=100_000)
+    assert report.violation is None, "\n".join(report.story)
+
+
+@pytest.mark.parametrize("twin", HARMLESS, ids=lambda twin: twin.name)
+def test_a_harmless_variant_holds_and_gets_stuck_nowhere(twin: Twin) -> None:
+    report = explore(twin.scenario_with_twin(), liveness=True)
+    assert report.violation is None, "\n".join(report.story)
+    assert report.complete
+    assert report.stuck == 0
