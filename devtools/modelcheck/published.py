@@ -192,7 +192,7 @@ class PublishedAlgorithm:
         if found.documents:
             yield from DeleteStaged(entity, (entry.tx,))
         cleared = replace(seen.ledger, entries=())
-        document = _with_ledger(seen.document, cleared)
+        document = with_ledger(seen.document, cleared)
         saved = yield from SaveEntity(entity, document, seen.etag)
         if not isinstance(saved, Saved):
             return Again(seen.memory, "the marker was not cleared")
@@ -227,7 +227,7 @@ class _Seen:
     memory: Memory
 
 
-def _with_ledger(document: Json | None, ledger: Ledger) -> Json:
+def with_ledger(document: Json | None, ledger: Ledger) -> Json:
     properties = document.value if document is not None else {}
     properties.pop(LEDGER, None)
     return entity_document(Json.of(properties), ledger)

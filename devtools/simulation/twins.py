@@ -18,7 +18,7 @@ _OUTBOXES: Final = {
     ),
     "save without If-Match": Change(_SAVE, _SAVE.replace("view.etag", "'\"*\"'")),
     "hits not published": Change(
-        "        remembered = yield from _publish_owed(work.entity, hits, view)", "        remembered = view.memory"
+        "        remembered = yield from publish_owed(work.entity, hits, view)", "        remembered = view.memory"
     ),
     "records not looked at": Change(
         "known = view.done | {entry.message for entry in hits}", "known = {entry.message for entry in hits}"
@@ -27,7 +27,7 @@ _OUTBOXES: Final = {
     "unknown publish taken as done": Change("            if published is not PUBLISHED:", "            if not entity:"),
 }
 _SWEEPER: Final = Change(
-    "    remembered = yield from _publish_owed(entity, view.ledger.entries, view)",
+    "    remembered = yield from publish_owed(entity, view.ledger.entries, view)",
     "    remembered = replace(view.memory, published=view.ledger.owing)",
 )
 _CLEAN_UP: Final = Change("fenced = yield from fence(entity, view, absent)", "fenced = view.memory")

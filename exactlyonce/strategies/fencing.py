@@ -15,7 +15,7 @@ from exactlyonce.handling.attempts import Again, Memory
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Ledger, entity_document, read_entity
 from exactlyonce.strategies.drafting import View
-from exactlyonce.strategies.outbox import _never_had_a_ledger, _start_over
+from exactlyonce.strategies.outbox import never_had_a_ledger, start_over
 
 
 def look(entity: EntityRef, memory: Memory) -> Step[View | Again]:
@@ -30,7 +30,7 @@ def look(entity: EntityRef, memory: Memory) -> Step[View | Again]:
     memory = replace(memory, entity_token=loaded.token)
     stored = read_entity(entity, loaded.document)
     if stored.ledger is None:
-        adoptable = yield from _never_had_a_ledger(entity, loaded)
+        adoptable = yield from never_had_a_ledger(entity, loaded)
         if not adoptable:
             return Again(memory, "whether the entity ever had a ledger is not certain")
     ledger = replace(stored.ledger or Ledger(), type=entity.type)
@@ -54,5 +54,5 @@ def fence(entity: EntityRef, view: View, absent: Json) -> Step[Memory | Again]:
         document = entity_document(absent, replace(view.ledger, deleted=True))
     saved = yield from SaveEntity(entity, document, view.etag)
     if not isinstance(saved, Saved):
-        return _start_over(view.memory, saved)
+        return start_over(view.memory, saved)
     return replace(view.memory, entity_token=saved.token, saved=None)

@@ -108,7 +108,7 @@ class Outbox:
         if isinstance(view, Again):
             return view
         hits = tuple(entry for entry in view.ledger.entries if entry.message in messages)
-        remembered = yield from _publish_owed(work.entity, hits, view)
+        remembered = yield from publish_owed(work.entity, hits, view)
         if isinstance(remembered, Again):
             return remembered
         view = replace(view, memory=remembered)
@@ -137,7 +137,7 @@ class Outbox:
         memory = replace(memory, entity_token=loaded.token, library_token=found.token or memory.library_token)
         stored = read_entity(entity, loaded.document)
         if stored.ledger is None:
-            adoptable = yield from _never_had_a_ledger(entity, loaded)
+            adoptable = yield from never_had_a_ledger(entity, loaded)
             if not adoptable:
                 return Again(memory, "whether the entity ever had a ledger is not certain")
         ledger = replace(stored.ledger or Ledger(), type=entity.type)
@@ -157,7 +157,7 @@ class Outbox:
     def _commit(self, entity: EntityRef, view: View, draft: Draft) -> Step[Finished | Again]:
         """Write what the commit relies on, commit, publish: in this order, and never back."""
         leaving = view.ledger.entries if draft.flush else ()
-        remembered = yield from _publish_owed(entity, leaving, view)
+        remembered = yield from publish_owed(entity, leaving, view)
         if isinstance(remembered, Again):
             return remembered
         view = replace(view, memory=remembered)
@@ -168,7 +168,7 @@ class Outbox:
         document = draft.document(ledger)
         saved = yield from SaveEntity(entity, document, view.etag)
         if not isinstance(saved, Saved):
-            return _start_over(view.memory, saved)
+            return start_over(view.memory, saved)
         memory = replace(view.memory, entity_token=saved.token, library_token=token)
         if draft.outputs:
             published = yield from Publish(draft.outputs)
@@ -193,12 +193,12 @@ class Outbox:
         ledger = read_entity(entity, saved.document).ledger
         if ledger is None or not memory.published & ledger.owing:
             return Finished(Memory())  # A later commit has marked it.
-        marked = _with_ledger(saved.document, ledger.with_published(memory.published))
+        marked = with_ledger(saved.document, ledger.with_published(memory.published))
         reply = yield from SaveEntity(entity, marked, saved.etag)
-        return Finished(Memory()) if isinstance(reply, Saved) else _start_over(memory, reply)
+        return Finished(Memory()) if isinstance(reply, Saved) else start_over(memory, reply)
 
 
-def _publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> Step[Memory | Again]:
+def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> Step[Memory | Again]:
     """Publish what these entries owe and this process does not know to be published."""
     owing = tuple(entry for entry in entries if entry.owed is not None and entry.tx not in view.memory.published)
     outputs: tuple[Output, ...] = tuple(
@@ -235,7 +235,7 @@ def _write_apart(entity: EntityRef, leaving: tuple[Entry, ...], view: View, draf
     return token
 
 
-def _never_had_a_ledger(entity: EntityRef, loaded: Loaded) -> Step[bool]:
+def never_had_a_ledger(entity: EntityRef, loaded: Loaded) -> Step[bool]:
     """Whether a document without a ledger may be adopted. If records exist, somebody removed it, or this view is stale."""
     recorded = yield from HasRecords(entity)
     if recorded is True and loaded.document is not None:
@@ -249,7 +249,7 @@ def _never_had_a_ledger(entity: EntityRef, loaded: Loaded) -> Step[bool]:
     return recorded is False
 
 
-def _start_over(memory: Memory, reply: Conflict | NoAnswer) -> Again:
+def start_over(memory: Memory, reply: Conflict | NoAnswer) -> Again:
     """What a save that was not acknowledged leads to: load again. The conflict's token shows what won, oneself included."""
     if isinstance(reply, NoAnswer):
         return Again(replace(memory, saved=None), "whether the entity was saved is not known")
@@ -257,7 +257,8 @@ def _start_over(memory: Memory, reply: Conflict | NoAnswer) -> Again:
     return Again(replace(memory, saved=None, entity_token=token), "the entity was changed meanwhile, or saved twice")
 
 
-def _with_ledger(document: Json, ledger: Ledger) -> Json:
+def with_ledger(document: Json, ledger: Ledger) -> Json:
+    """The document with this ledger in place of its own."""
     properties = document.value
     del properties[LEDGER]
     return entity_document(Json.of(properties), ledger)

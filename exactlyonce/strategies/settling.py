@@ -30,7 +30,7 @@ from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output, ParkedMessage
 from exactlyonce.strategies.drafting import View
 from exactlyonce.strategies.fencing import fence, look
-from exactlyonce.strategies.outbox import _publish_owed, _start_over, _with_ledger
+from exactlyonce.strategies.outbox import publish_owed, start_over, with_ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ def sweep(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
         return view
     if view.document is None or not view.ledger.owing:
         return Finished(Memory())
-    remembered = yield from _publish_owed(entity, view.ledger.entries, view)
+    remembered = yield from publish_owed(entity, view.ledger.entries, view)
     if isinstance(remembered, Again):
         return remembered
-    marked = _with_ledger(view.document, view.ledger.with_published(remembered.published))
+    marked = with_ledger(view.document, view.ledger.with_published(remembered.published))
     saved = yield from SaveEntity(entity, marked, view.etag)
-    return Finished(Memory()) if isinstance(saved, Saved) else _start_over(remembered, saved)
+    return Finished(Memory()) if isinstance(saved, Saved) else start_over(remembered, saved)
 
 
 def settle(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, memory: Memory) -> Step[Settled | Again]:
@@ -154,7 +154,7 @@ def _known(entity: EntityRef, message: str, view: View) -> Step[Settled | Again 
     """Finish a message that was processed; None if neither an entry nor a record says so."""
     hits = tuple(entry for entry in view.ledger.entries if entry.message == message)
     if hits:
-        remembered = yield from _publish_owed(entity, hits, view)
+        remembered = yield from publish_owed(entity, hits, view)
         if isinstance(remembered, Again):
             return remembered
         return Settled("processed", replace(view, memory=remembered).unmarked())

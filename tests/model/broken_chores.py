@@ -39,7 +39,7 @@ BROKEN_CHORES: tuple[BrokenChore, ...] = (
         "a sweeper that marks and does not publish",
         (
             Change(
-                "    remembered = yield from _publish_owed(entity, view.ledger.entries, view)\n"
+                "    remembered = yield from publish_owed(entity, view.ledger.entries, view)\n"
                 "    if isinstance(remembered, Again):\n        return remembered\n    marked",
                 "    remembered = replace(view.memory, published=view.ledger.owing)\n    marked",
             ),
@@ -75,7 +75,7 @@ BROKEN_CHORES: tuple[BrokenChore, ...] = (
         "a settler that takes an unknown fence for one",
         (
             Change(
-                "    if not isinstance(saved, Saved):\n        return _start_over(view.memory, saved)\n    return",
+                "    if not isinstance(saved, Saved):\n        return start_over(view.memory, saved)\n    return",
                 "    return",
             ),
             Change("entity_token=saved.token, saved=None)", "saved=None)"),
@@ -87,7 +87,7 @@ BROKEN_CHORES: tuple[BrokenChore, ...] = (
         "a settler that does not publish what its message owes",
         (
             Change(
-                "        remembered = yield from _publish_owed(entity, hits, view)\n",
+                "        remembered = yield from publish_owed(entity, hits, view)\n",
                 "        remembered = view.memory\n",
             ),
         ),

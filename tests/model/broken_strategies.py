@@ -40,9 +40,9 @@ def unknown(scenario: Scenario, **more: int) -> Scenario:
 
 
 SAVE = "        saved = yield from SaveEntity(entity, document, view.etag)"
-LOST = "            return _start_over(view.memory, saved)"
-PUBLISH_HITS = "        remembered = yield from _publish_owed(work.entity, hits, view)"
-PUBLISH_LEAVING = "        remembered = yield from _publish_owed(entity, leaving, view)"
+LOST = "            return start_over(view.memory, saved)"
+PUBLISH_HITS = "        remembered = yield from publish_owed(work.entity, hits, view)"
+PUBLISH_LEAVING = "        remembered = yield from publish_owed(entity, leaving, view)"
 WRITE_APART = "        token = yield from _write_apart(entity, leaving, view, draft)"
 STALE_FIND = "not at_or_after(found.token, ledger.token)"
 GONE = "return replace(view.memory, published=view.memory.published | {one.tx for one in owing})"

@@ -6,9 +6,9 @@ from typing import Final
 
 _LISTED: Final = """
 An entry that owes nothing has no outputs to publish; its transaction is only remembered as published once more.
-    outbox._publish_owed: 'entry.owed is not None and entry.tx not in view.memory.published' without 'entry.owed is not None'
+    outbox.publish_owed: 'entry.owed is not None and entry.tx not in view.memory.published' without 'entry.owed is not None'
 Only the type checker asks: whatever has no ledger is a document, since an absent one is read as an empty ledger.
-    outbox._never_had_a_ledger: 'recorded is True and loaded.document is not None' without 'loaded.document is not None'
+    outbox.never_had_a_ledger: 'recorded is True and loaded.document is not None' without 'loaded.document is not None'
 No window, no search for records and so no token of one: what is kept here is not used before the preset is exchanged.
     outbox._look: 'found.token or memory.library_token' without 'memory.library_token'
 Where nothing was committed the saved document is kept too long at worst, which costs marking one conflict.

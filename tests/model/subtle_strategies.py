@@ -54,7 +54,7 @@ SUBTLE: tuple[Twin, ...] = (
         "conflict answered by saving over it",
         (
             before(
-                "        if not isinstance(saved, Saved):\n            return _start_over(view.memory, saved)",
+                "        if not isinstance(saved, Saved):\n            return start_over(view.memory, saved)",
                 'if isinstance(saved, Conflict):\n    saved = yield from SaveEntity(entity, document, "*")',
             ),
         ),

@@ -31,13 +31,13 @@ STEPS: Final = {
         "The ledger knows the latest transactions, records those that left it. Asked side by side they cost one round trip; "
         "whether that view of the records was new enough is seen from the ledger's session token.",
     ),
-    "_never_had_a_ledger: HasRecords": Words(
+    "never_had_a_ledger: HasRecords": Words(
         "Ask whether the entity has records",
         "when the document has no ledger",
         "A document that others made may be adopted. But where records exist, its ledger was removed, or the view is older "
         "than the ledger.",
     ),
-    "_never_had_a_ledger: SaveEntity": Words(
+    "never_had_a_ledger: SaveEntity": Words(
         "Fence: save the document as it was loaded",
         "when the document has no ledger, although records exist",
         "If it is saved, the view was current: somebody removed the ledger, and late duplicates would be applied again. If "
@@ -49,13 +49,13 @@ STEPS: Final = {
         "Records are written before the commit that drops their entries, so a view at the ledger's token has all that the "
         "ledger relies on. An older one could miss a record, and the message would be applied a second time.",
     ),
-    "attempt/_publish_owed: LoadStaged": Words(
+    "attempt/publish_owed: LoadStaged": Words(
         "Read what duplicates staged",
         "when a message is in the ledger, and its outputs, still owed, were staged",
         "What is gone was published: staged outputs are deleted only after the commit that dropped their entry, or behind a "
         "fence, so only an old view of the entity leads here.",
     ),
-    "attempt/_publish_owed: Publish": Words(
+    "attempt/publish_owed: Publish": Words(
         "Publish what duplicates owe",
         "when a message is in the ledger, and its entry owes outputs that this process does not know to be published",
         "The attempt that committed it may have died before it published. Copies do no harm: their ids are the same.",
@@ -67,12 +67,12 @@ STEPS: Final = {
         "what a lost attempt left can never be taken for this one's. A message whose handler raises, or whose result does "
         "not fit, drops out and takes no other along.",
     ),
-    "_commit/_publish_owed: LoadStaged": Words(
+    "_commit/publish_owed: LoadStaged": Words(
         "Read what leaving entries staged",
         "when there is no room in the window, so all its entries leave, and one of them owes outputs that were staged",
         "As for duplicates, what is gone was published.",
     ),
-    "_commit/_publish_owed: Publish": Words(
+    "_commit/publish_owed: Publish": Words(
         "Publish what leaving entries owe",
         "when entries leave, and one of them owes outputs that this process does not know to be published",
         "A record has no room for outputs: an entry that left could never be finished by anybody.",
@@ -119,12 +119,12 @@ STEPS: Final = {
         "to look at.",
     ),
     "look: LoadEntity": Words("Load the entity", "at the beginning", "The ledger knows the latest transactions."),
-    "sweep/_publish_owed: LoadStaged": Words(
+    "sweep/publish_owed: LoadStaged": Words(
         "Read what owing entries staged",
         "when an entry owes outputs that were staged",
         "What is gone was published: staged outputs outlive their entry, or go behind a fence.",
     ),
-    "sweep/_publish_owed: Publish": Words(
+    "sweep/publish_owed: Publish": Words(
         "Publish what the entity owes",
         "when an entry owes outputs",
         "Even an old view tells of commits only: publishing what it owes makes copies at most.",
@@ -134,12 +134,12 @@ STEPS: Final = {
         "when everything owed is published",
         "Conditional on the version that was loaded: whoever commits in between knows better.",
     ),
-    "_known/_publish_owed: LoadStaged": Words(
+    "_known/publish_owed: LoadStaged": Words(
         "Read what the message staged",
         "when the message is in the ledger, and its outputs, still owed, were staged",
         "What is gone was published: staged outputs outlive their entry, or go behind a fence.",
     ),
-    "_known/_publish_owed: Publish": Words(
+    "_known/publish_owed: Publish": Words(
         "Publish what the message owes",
         "when the message is in the ledger, and its entry owes outputs",
         "It was processed, and only its outputs are missing. Whoever comes next marks it.",
