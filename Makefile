@@ -33,13 +33,11 @@ check: .make/python  ## formatting, lint, types, import rules
 pytest: .make/python .make/node
 	$(PYTHON) -m coverage run -m pytest --ignore tests/model
 	$(PYTHON) -m coverage report
-	$(PYTHON) -m pytest tests/model  # Apart, since measuring coverage would make the search slow.
+	$(PYTHON) -m pytest --numprocesses auto tests/model  # Apart, since measuring coverage would make the search slow.
 
-model: .make/python  ## explore the large scenarios of the model checker too (half an hour)
-	$(PYTHON) -m devtools.modelcheck --large --limit 3000000
-
-simulate: .make/python  ## simulate SECONDS of random trouble on a virtual clock: SECONDS=600 SEED MESSAGES TWIN=name
-	$(PYTHON) -m devtools.simulation --seconds $(SECONDS) --seed $(SEED) --messages $(MESSAGES) --twin '$(TWIN)'
+model: .make/python  ## explore the large scenarios and all mutants too; goes on where it was interrupted (an hour)
+	$(PYTHON) -m devtools.modelcheck --large --matrix
+	$(PYTHON) -m devtools.modelcheck.mutants
 
 fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, a long model-based run against the local Cosmos
 	EXACTLYONCE_FUZZ=100000 $(PYTHON) -m pytest tests/cosmos_emulator/test_fuzz.py --timeout 3600

@@ -16,11 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 from devtools.modelcheck.catalogue import LARGE, SMALL, STREAM
-from devtools.modelcheck.reporting import Finding, Findings, finding, markdown
+from devtools.modelcheck.matrix import matrix
+from devtools.modelcheck.reporting import Finding, Findings, crossed, finding, markdown
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import Report, explore
 
-BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
+TABLE, MATRIX = "table", "matrix"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,23 +29,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     console = Console()
     kept = Findings(options.findings)
-    scenarios = [one for one in (*SMALL, STREAM, *(LARGE if options.large else ())) if options.only in one.name]
+    scenarios = (*SMALL, STREAM, *(LARGE if options.large else ()))
+    found = _all_explored(console, kept, scenarios, options)
+    console.print(_table(found))
+    combined = _all_explored(console, kept, tuple(matrix()) if options.matrix else (), options)
+    if options.docs is not None:
+        on = f"On one core of {platform.machine()}, Python {platform.python_version()}, the search for stuck states included."
+        _documented(options.docs, TABLE, f"{on}\n\n{markdown(found)}")
+        _documented(options.docs, MATRIX, crossed(combined))
+    return int(any(one.fell for one in (*found, *combined)))
+
+
+def _all_explored(
+    console: Console, kept: Findings, scenarios: Sequence[Scenario], options: Namespace
+) -> Sequence[Finding]:
+    """Explore what has not been explored before, and keep what is found."""
     found: list[Finding] = []
     for scenario in scenarios:
+        if options.only not in scenario.name:
+            continue
         earlier = None if options.again else kept.of(scenario)
         one = earlier or _explored(console, scenario, options.limit)
         console.print(f"{one.name}: {one.verdict}{' (found earlier)' if earlier else f', {one.seconds:.1f} s'}")
         kept.keep(one)
         found.append(one)
-    console.print(_table(found))
-    if options.docs is not None:
-        _documented(options.docs, found)
-    return int(any(one.fell for one in found))
+    return found
 
 
 def _options(arguments: Sequence[str] | None) -> Namespace:
     parser = ArgumentParser(prog="python -m devtools.modelcheck", description=__doc__)
     parser.add_argument("--large", action="store_true", help="the large scenarios too")
+    parser.add_argument("--matrix", action="store_true", help="every preset under every trouble too")
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios whose names contain this")
     parser.add_argument("--limit", type=int, default=5_000_000, help="most states of a scenario (default %(default)s)")
     parser.add_argument("--again", action="store_true", help="also what was explored before with the same code")
@@ -79,12 +94,12 @@ def _table(findings: Sequence[Finding]) -> Table:
     return table
 
 
-def _documented(page: Path, findings: Sequence[Finding]) -> None:
-    """Put the table between its marks."""
-    before, _, rest = page.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    on = f"On one core of {platform.machine()}, Python {platform.python_version()}, the search for stuck states included.\n"
-    page.write_text(f"{before}{BEGIN}{on}\n{markdown(findings)}{END}{after}")
+def _documented(page: Path, mark: str, text: str) -> None:
+    """Put a text between its marks in a page."""
+    begin, end = f"<!-- {mark}: begin -->\n", f"<!-- {mark}: end -->\n"
+    before, _, rest = page.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    page.write_text(f"{before}{begin}{text}{end}{after}")
 
 
 if __name__ == "__main__":

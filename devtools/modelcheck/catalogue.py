@@ -103,7 +103,7 @@ LARGE: Final = (
         budget=EVERYTHING, delayed=1, endless=True,
     ),
     _scenario(
-        "endless stream: 3 workers, 2 messages", (1, 1), INLINE, OTHER, STALE, workers=3,
+        "endless stream: 3 workers, 2 messages", (2, 1), INLINE, RECORD, OTHER, STALE, workers=3,
         budget=EVERYTHING, delayed=0, endless=True,
     ),
     _scenario(

@@ -18,6 +18,8 @@ PRESETS: Final = {
     "window of 3, staged": Outbox(window=3, inline_limit=0),
     "embedded()": Outbox.embedded(),
 }
+MANY: Final = 3
+"""A window so large that there are enough deliveries without copies."""
 TROUBLE: Final = {
     "a crash": Scenario("", (), budget=Budget(crashes=1)),
     "a lost write": Scenario("", (), budget=Budget(unknown=1)),
@@ -35,14 +37,28 @@ TROUBLE: Final = {
 
 
 def matrix() -> Iterator[Scenario]:
-    """A scenario for every preset and trouble that it may meet: one message more than the window holds, the first one twice."""
+    """A scenario for every preset and trouble that it may meet: more messages than the window holds, one of them twice."""
     for preset, strategy in PRESETS.items():
         for trouble, scenario in TROUBLE.items():
-            if trouble == "clean-up" and strategy.inline_limit != 0:
-                continue  # There is nothing staged.
-            if (trouble == "retention" and strategy.window is None) or (trouble == "groups" and strategy.window == 1):
-                continue  # There are no records, or there can be no groups.
-            messages = 2 if strategy.window is None else min(strategy.window + 1, 3)
-            staged = strategy.inline_limit == 0
-            copies = (1 if staged or trouble == "the settler" else 2, *(1,) * (messages - 1))
-            yield replace(scenario, name=f"{preset}: {trouble}", strategy=strategy, copies=copies)
+            if _may_meet(strategy, trouble):
+                name = f"{preset}: {trouble}"
+                yield replace(scenario, name=name, strategy=strategy, copies=_copies(strategy, trouble))
+
+
+def _may_meet(strategy: Outbox, trouble: str) -> bool:
+    """Whether there is anything to clean up, to forget, or to group."""
+    match trouble:
+        case "clean-up":
+            return strategy.inline_limit == 0
+        case "retention":
+            return strategy.window is not None
+        case "groups":
+            return strategy.window != 1
+        case _:
+            return True
+
+
+def _copies(strategy: Outbox, trouble: str) -> tuple[int, ...]:
+    window = strategy.window or 1
+    twice = strategy.inline_limit != 0 and window < MANY and trouble != "the settler"
+    return (2 if twice else 1, *(1,) * window)

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from exactlyonce.effects import (
     PUBLISHED,
     Begin,
     Begun,
     Conflict,
+    DeleteProcessed,
     DeleteStaged,
     Effect,
     FindProcessed,
@@ -26,6 +27,7 @@ from exactlyonce.effects import (
     Loaded,
     LoadEntity,
     LoadStaged,
+    Park,
     Publish,
     Saved,
     SaveEntity,
@@ -37,9 +39,9 @@ from exactlyonce.effects import (
 )
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Handled, Memory, Strategy, Work, key_of
+from exactlyonce.handling.attempts import Again, Handled, Memory, Strategy, Work, key_of
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output, StagedOutputs
+from exactlyonce.records import Output, StagedOutputs, read_entity
 
 ENTITY: Final = EntityRef("account", ("a",), "a")
 FREE: Final = (Begin, Publish, Together)
@@ -49,6 +51,7 @@ NOW: Final = 1_000_000
 ENDLESS: Final = 100
 SILENT: Final = 10
 """Messages from this number on are handled without an output."""
+Result = TypeVar("Result")
 Version = tuple[Json | None, str | None, int]
 """Document, ETag and position."""
 
@@ -76,15 +79,15 @@ class QuietWorld:
     rounds: int = 0
     bytes: int = 0
 
-    def run(self, step: Step[Finished | Again]) -> Finished | Again:
-        """One attempt, to its end."""
+    def run(self, step: Step[Result]) -> Result:
+        """One attempt or chore, to its end."""
         try:
             effect = next(step)
             for _ in range(ENDLESS):
                 self.rounds += 1
                 effect = step.send(self._reply(effect))
         except StopIteration as end:
-            result: Finished | Again = end.value
+            result: Result = end.value
             return result
         raise RecursionError(f"An attempt that asks more than {ENDLESS} times; the last time for {effect}")
 
@@ -142,9 +145,21 @@ class QuietWorld:
                 for tx in effect.transactions:
                     self.staged.pop(tx, None)
                 return None
+            case DeleteProcessed():
+                for key, _ in effect.records:
+                    self.records.pop(key, None)
+                return None
+            case Park():
+                pass
             case _:
                 raise TypeError(effect)
         return Written(self._token)
+
+    @property
+    def owing(self) -> int:
+        """How many transactions owe something, as the entity says."""
+        ledger = read_entity(ENTITY, self.versions[-1][0]).ledger
+        return 0 if ledger is None else len(ledger.owing)
 
     @property
     def _token(self) -> str:
@@ -159,18 +174,18 @@ def handled_in_turn(
     memory = Memory()
     for number in messages:
         work = work_of(number)
-        memory = _repeated(world, partial(strategy.attempt, work), memory)
+        memory = repeated(world, partial(strategy.attempt, work), memory)
         if marking:
-            memory = _repeated(world, partial(strategy.mark, ENTITY), memory)
+            memory = repeated(world, partial(strategy.mark, ENTITY), memory)
     return world
 
 
-def _repeated(world: QuietWorld, begin: Callable[[Memory], Step[Finished | Again]], memory: Memory) -> Memory:
-    """As often as it takes."""
+def repeated(world: QuietWorld, begin: Callable[[Memory], Step[Any]], memory: Memory) -> Memory:
+    """An attempt or a chore as often as it takes; what its process knows afterwards."""
     for _ in range(ENDLESS):
         result = world.run(begin(memory))
         memory = result.memory
-        if isinstance(result, Finished):
+        if not isinstance(result, Again):
             return memory
     raise RecursionError(f"Not finished after {ENDLESS} attempts")
 

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Final
 
+from devtools.modelcheck.scenarios import Chores
 from exactlyonce import Outbox, effects
-from exactlyonce.strategies import drafting, outbox
+from exactlyonce.strategies import drafting, fencing, outbox, retention, settling
+
+OUTBOX: Final = (drafting, outbox)
+CHORES: Final = (fencing, settling, retention)
+"""Both in an order in which each comes after what it imports from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +36,59 @@ def broken_outbox(name: str, *changes: Change) -> type[Outbox]:
     Raises:
         ValueError: a change fits nowhere, or in several places.
     """
-    sources = {module.__name__: inspect.getsource(module) for module in (drafting, outbox)}
+    return outbox_of(name, _changed(name, OUTBOX, changes))
+
+
+def broken_chores(name: str, *changes: Change) -> Chores:
+    """The chores with changes applied, each to the one place in `fencing`, `settling` or `retention` that it fits.
+
+    Raises:
+        ValueError: a change fits nowhere, or in several places.
+    """
+    return chores_of(name, _changed(name, CHORES, changes))
+
+
+def outbox_of(name: str, sources: Mapping[str, str]) -> type[Outbox]:
+    """The outbox that these sources of `drafting` and `outbox` make."""
+    twin: type[Outbox] = _modules(name, sources)[outbox.__name__].Outbox
+    return twin
+
+
+def chores_of(name: str, sources: Mapping[str, str]) -> Chores:
+    """The chores that these sources make; `fencing`, `settling` and `retention` are among them."""
+    made = _modules(name, sources)
+    settled, cleaned = made[settling.__name__], made[retention.__name__]
+    # Whoever reads a result asks for its class.
+    settled.__dict__["Settled"], cleaned.__dict__["Cleaned"] = settling.Settled, retention.Cleaned
+    return Chores(settled.sweep, settled.settle, cleaned.clean_staged, cleaned.clean_processed)
+
+
+def sources_of(modules: Iterable[ModuleType]) -> dict[str, str]:
+    """The source of each module, by its name."""
+    return {module.__name__: inspect.getsource(module) for module in modules}
+
+
+def _changed(name: str, modules: Iterable[ModuleType], changes: Iterable[Change]) -> dict[str, str]:
+    """The sources of these modules with changes applied."""
+    sources = sources_of(modules)
     for change in changes:
         places = [module for module, source in sources.items() for _ in range(source.count(change.old))]
         if len(places) != 1:
             raise ValueError(f"The change of {name!r} fits in {len(places)} places:\n{change.old}")
         sources[places[0]] = sources[places[0]].replace(change.old, change.new)
-    return outbox_of(name, sources)
+    return sources
 
 
-def outbox_of(name: str, sources: Mapping[str, str]) -> type[Outbox]:
-    """The outbox that these sources make; modules that are not among them stay as they are shipped."""
-    shipped = {module.__name__: inspect.getsource(module) for module in (drafting, outbox)}
-    twin_drafting = _module(f"broken_{name}_drafting", sources.get(drafting.__name__, shipped[drafting.__name__]))
-    source = sources.get(outbox.__name__, shipped[outbox.__name__]).replace(
-        f"from {drafting.__name__} import", f"from {twin_drafting.__name__} import"
-    )
-    twin: type[Outbox] = _module(f"broken_{name}_outbox", source).Outbox
-    return twin
-
-
-def _module(name: str, source: str) -> ModuleType:
-    name = "".join(character if character.isalnum() else "_" for character in name)
-    module = ModuleType(name)
-    module.__dict__["effects"] = effects  # Mutants name the replies that they make up.
-    sys.modules[name] = module  # Dataclasses look their module up.
-    exec(compile(source, f"<{name}>", "exec"), module.__dict__)  # noqa: S102
-    return module
+def _modules(name: str, sources: Mapping[str, str]) -> dict[str, ModuleType]:
+    """Modules made of these sources, one after the other; what they import of each other, they import of their twins."""
+    plain = "".join(character if character.isalnum() else "_" for character in name)
+    made: dict[str, ModuleType] = {}
+    for original, changed in sources.items():
+        source = changed
+        for imported, twin in made.items():
+            source = source.replace(f"from {imported} import", f"from {twin.__name__} import")
+        module = made[original] = ModuleType(f"broken_{plain}_{original.rpartition('.')[2]}")
+        module.__dict__["effects"] = effects  # Mutants name the replies that they make up.
+        sys.modules[module.__name__] = module  # Dataclasses look their module up, twins import it.
+        exec(compile(source, f"<{module.__name__}>", "exec"), module.__dict__)  # noqa: S102
+    return made

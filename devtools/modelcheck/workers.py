@@ -154,7 +154,9 @@ class Workers:
         """What a worker does after the end of its run: nothing, or the same again."""
         assert worker.situation is not None  # noqa: S101
         start, result = worker.situation.start, worker.situation.result
-        memory = self._kept(result.memory) if isinstance(result, Finished | Again | Settled | Cleaned) else NOTHING
+        if not isinstance(result, Finished | Again | Settled | Cleaned | None):
+            raise TypeError(f"A run came to {result!r}, which is no result.")
+        memory = NOTHING if result is None else self._kept(result.memory)
         entity = start.entity
         memories = (*worker.memories[:entity], memory, *worker.memories[entity + 1 :])
         if isinstance(result, Again):

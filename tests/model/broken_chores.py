@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from devtools.modelcheck.broken_chores import broken_chores
 from devtools.modelcheck.scenarios import Budget, Scenario
-from devtools.modelcheck.twins import Change
+from devtools.modelcheck.twins import Change, broken_chores
 from exactlyonce import Outbox
 
 SWEPT = Scenario("swept", (1, 1), Outbox(window=1), budget=Budget(crashes=1, unknown=1, sweeps=1))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from devtools.modelcheck import __main__ as command
-from devtools.modelcheck.reporting import Findings, finding, markdown
+from devtools.modelcheck.reporting import Findings, crossed, finding, markdown
 from devtools.modelcheck.scenarios import Budget, Scenario
 from devtools.modelcheck.search import explore
 from exactlyonce import Outbox
@@ -42,15 +42,30 @@ def test_a_scenario_that_shows_less_than_it_says_does_not_hold() -> None:
     assert (one.verdict, one.fell) == ("never seen: a replica was behind", True)
 
 
-def test_the_table_goes_between_its_marks(tmp_path: Path) -> None:
+def test_tables_go_between_their_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{command.BEGIN}old\n{command.END}after\n")
-    arguments = ["--only", "stale reads", "--findings", str(tmp_path / "findings.json"), "--docs", str(page)]
-    assert command.main(arguments) == 0
+    page.write_text(
+        "before\n<!-- table: begin -->\nold\n<!-- table: end -->\nthen\n<!-- matrix: begin -->\n<!-- matrix: end -->\nafter\n"
+    )
+    kept = str(tmp_path / "findings.json")
+    assert command.main(["--only", "tokens", "--limit", "500", "--matrix", "--findings", kept, "--docs", str(page)]) == 0
     text = page.read_text()
-    assert text.startswith(f"before\n{command.BEGIN}On one core")
-    assert "| stale reads | 14,766 | " in text
-    assert text.endswith(f"| holds |\n{command.END}after\n")
+    assert text.startswith("before\n<!-- table: begin -->\nOn one core")
+    assert "| processes that remember tokens | " in text
+    assert "| | Outbox(window=1) | transaction_id() |" in text
+    assert "| tokens | > " in text
+    assert text.endswith("|\n<!-- matrix: end -->\nafter\n")
+
+
+def test_a_cell_says_what_was_cut_short_and_what_fell() -> None:
+    holds = finding(replace(SCENARIO, name="a: b"), explore(SCENARIO, liveness=True), 1.0)
+    cut = replace(holds, name="c: b", verdict="holds so far")
+    fell = replace(holds, name="a: d", verdict="nothing_lost: m0")
+    states = f"{holds.states}"
+    assert crossed([holds, cut, fell]).splitlines()[2:] == [
+        f"| b | {states} | > {states} |",
+        "| d | nothing_lost: m0 |  |",
+    ]
 
 
 def test_a_table_has_a_line_for_each_finding() -> None:
