@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from devtools.modelcheck.amounts import spent, with_copies, without_copies
 from devtools.modelcheck.answers import World
 from devtools.modelcheck.handler import key_of_number
 from devtools.modelcheck.reductions import (
@@ -20,7 +21,7 @@ from devtools.modelcheck.reductions import (
     swept,
     used_transactions,
 )
-from devtools.modelcheck.scenarios import PLACES, UNLIMITED, Scenario
+from devtools.modelcheck.scenarios import PLACES, Scenario
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker, Workers
 from devtools.modelcheck.writes import Answer, Write
@@ -43,6 +44,7 @@ class Move(NamedTuple):
         what: the answer it got, or what happened, for the story.
         moved: the worker afterwards.
         write: the delayed write that took effect; None if none did.
+        crashed: whether the worker finished, and crashed before it acknowledged.
     """
 
     state: State
@@ -53,6 +55,7 @@ class Move(NamedTuple):
     what: Answer | str
     moved: Worker | None = None
     write: Write | None = None
+    crashed: bool = False
 
 
 class Outcome(NamedTuple):
@@ -129,10 +132,10 @@ class Explorer:
         for group in self.workers.groups(queue):
             if any(number in later and later[number] not in group for number in group):
                 continue
-            yield self.workers.attempt(worker, group), _without(queue, group), left
+            yield self.workers.attempt(worker, group), without_copies(queue, group), left
         for place in range(len(self._keys), len(queue)):
             if queue[place]:
-                yield self.workers.settle(worker, place), _without(queue, (place,)), left
+                yield self.workers.settle(worker, place), without_copies(queue, (place,)), left
         for entity in range(self.scenario.entities):
             if self.scenario.marking and worker.memories[entity].published:
                 mark = Start("mark", entity, memory=worker.memories[entity])
@@ -172,20 +175,17 @@ class Explorer:
             return
         for number, key in enumerate(self._keys):
             if queue[number]:
-                given_up = list(_without(queue, (number,)))
+                given_up = list(without_copies(queue, (number,)))
                 given_up[len(self._keys) + number] += 1
                 after = (store, tuple(given_up), workers, delayed, spent(left, place))
                 yield Move(after, True, None, -1, None, f"The host gives up on {key}")
 
     def _crashed(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Move:
         store, queue, _, delayed, left = state
-        back = list(queue)
-        for place in worker.held:
-            back[place] += 1
         workers = sorted_workers(others, self.workers.idle())
         if self._collects:
             store = self._swept(store, workers, delayed)
-        after = (store, tuple(back), workers, delayed, spent(left, CRASH))
+        after = (store, with_copies(queue, worker.held), workers, delayed, spent(left, CRASH))
         return Move(after, True, None, slot, None, "crashes", self.workers.idle())
 
     def _landed(self, write: Write, rest: tuple[Write, ...], state: State) -> Move:
@@ -223,8 +223,26 @@ class Explorer:
             if ended and self._collects:
                 after = self._swept(after, workers, later)
             fed = self._fed(queue, answer.arrivals) if answer.arrivals else queue
-            state = (after, fed, workers, later, left if place is None else spent(left, place))
-            yield Move(state, place is not None or answer.aged, violation, slot, begun, answer, moved)
+            remains = left if place is None else spent(left, place)
+            yield Move(
+                (after, fed, workers, later, remains),
+                place is not None or answer.aged,
+                violation,
+                slot,
+                begun,
+                answer,
+                moved,
+            )
+            if ended and worker.held and moved.situation is None and remains[CRASH]:
+                idle = self.workers.idle()
+                back = (
+                    after,
+                    with_copies(fed, worker.held),
+                    sorted_workers(others, idle),
+                    later,
+                    spent(remains, CRASH),
+                )
+                yield Move(back, True, None, slot, begun, answer, idle, crashed=True)
 
     def _swept(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
         return swept(self.world.stores, store, workers, delayed, linearizable=self.scenario.linearizable)
@@ -276,18 +294,5 @@ class Explorer:
         for key in published:
             number = self.scenario.feeds[self._keys.index(key)]
             if number is not None:
-                fed[number] = min(fed[number] + 1, COPIES)
+                fed[number] += fed[number] < COPIES
         return tuple(fed)
-
-
-def spent(left: tuple[int, ...], place: int) -> tuple[int, ...]:
-    """The budget after one more fault."""
-    amount = left[place]
-    return left if amount == UNLIMITED else (*left[:place], amount - 1, *left[place + 1 :])
-
-
-def _without(queue: tuple[int, ...], places: tuple[int, ...]) -> tuple[int, ...]:
-    rest = list(queue)
-    for place in places:
-        rest[place] -= 1
-    return tuple(rest)

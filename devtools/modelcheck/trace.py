@@ -37,6 +37,7 @@ class Event:
         fault: the name of the budget it took from; None for none.
         delayed: whether the write is still to take effect.
         store: afterwards.
+        crashed: whether the process finished with this step, and crashed before it acknowledged.
     """
 
     process: int
@@ -49,6 +50,7 @@ class Event:
     fault: str | None
     delayed: bool
     store: Store
+    crashed: bool = False
 
     @property
     def crash(self) -> bool:
@@ -132,12 +134,23 @@ def event_of(move: Move, before: State, processes: list[int]) -> Event:
         effect = move.write
     fault = None if answer.cost is None else _NAMES[answer.cost]
     said = answer.said if move.slot >= 0 else f"A delayed write arrives: {answer.said}"
+    said += "; it crashes before it acknowledges" if move.crashed else ""
     lost = answer.reply in (UNKNOWN, BEHIND) or (
         isinstance(effect, DeleteStaged | DeleteProcessed) and answer.cost is not None
     )
     applied = not lost or answer.store is not before[0]
     return Event(
-        process, said, task, messages, effect, answer.reply, applied, fault, answer.delayed is not None, move.state[0]
+        process,
+        said,
+        task,
+        messages,
+        effect,
+        answer.reply,
+        applied,
+        fault,
+        answer.delayed is not None,
+        move.state[0],
+        move.crashed,
     )
 
 

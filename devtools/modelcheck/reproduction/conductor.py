@@ -155,6 +155,8 @@ class _Conductor:
         self._follow(event.store)
         self._require(self._reply_differences(reply, event, entity))
         await process.hear()
+        if event.crashed:
+            await process.crash()
 
     def _task(self, event: Event) -> Task:
         """What a process begins with a step."""
