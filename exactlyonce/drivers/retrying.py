@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from exactlyonce.effects import BEHIND, UNKNOWN, Effect, Step, Together
 from exactlyonce.errors import TryAgainLater
-from exactlyonce.handling.attempts import Again, Finished, Memory
+from exactlyonce.handling.attempts import Again, Memory
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.port import Busy
 
@@ -59,9 +59,9 @@ class Retrying:
     random: Random
 
     def process(
-        self, entity: EntityRef, attempt: Callable[[Memory], Step[Finished | Again]], memory: Memory
-    ) -> Step[Finished]:
-        """Make attempts until one finishes, each with what is remembered of the one before.
+        self, entity: EntityRef, attempt: Callable[[Memory], Step[Result | Again]], memory: Memory
+    ) -> Step[Result]:
+        """Make attempts until one comes to anything but `Again`, each with what is remembered of the one before.
 
         Raises:
             TryAgainLater: as many as the policy allows did not finish.
@@ -70,7 +70,7 @@ class Retrying:
         delays = self.backoff.delays(self.random)
         while True:
             outcome = yield from self.insist(attempt(memory))
-            if isinstance(outcome, Finished):
+            if not isinstance(outcome, Again):
                 return outcome
             memory = outcome.memory
             delay = next(delays, None)

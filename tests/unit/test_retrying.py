@@ -15,6 +15,7 @@ from exactlyonce.drivers.retrying import Backoff, Pause, Retrying
 from exactlyonce.effects import BEHIND, UNKNOWN, Effect, FindProcessed, Found, LoadEntity, Step, Together
 from exactlyonce.handling.attempts import Again, Finished, Memory
 from exactlyonce.stores.port import Busy
+from exactlyonce.strategies.settling import Settled
 from tests.unit.playing import ENTITY
 
 LOAD = LoadEntity(ENTITY)
@@ -125,6 +126,17 @@ def test_attempts_are_made_until_one_finishes_each_with_the_memory_of_the_one_be
     assert result == Finished(Memory())
     assert attempts.memories == [Memory(), first, second]
     assert [type(effect) for effect in asked] == [LoadEntity, Pause, LoadEntity, Pause, LoadEntity]
+
+
+def test_whatever_is_no_call_to_try_again_is_handed_over() -> None:
+    settled = Settled("processed", Memory())
+    outcomes = iter([Again(Memory(), "the fence was not acknowledged"), settled])
+
+    def attempt(_memory: Memory) -> Step[Settled | Again]:
+        yield from LOAD
+        return next(outcomes)
+
+    assert drive(retrying().process(ENTITY, attempt, Memory()), [None, None])[1] is settled
 
 
 def test_when_no_attempt_finishes_the_error_names_entity_and_reason() -> None:
