@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
-from devtools.modelcheck.twins import Change, broken_outbox
+from devtools.modelcheck.twins import Change, broken_chores, broken_outbox
 from devtools.simulation.protocols import SHIPPED, Protocols
-from exactlyonce.strategies import retention, settling
 
 _SAVE: Final = "        saved = yield from SaveEntity(entity, document, view.etag)"
 _OUTBOXES: Final = {
@@ -30,7 +26,11 @@ _SWEEPER: Final = Change(
     "    remembered = yield from publish_owed(entity, view.ledger.entries, view)",
     "    remembered = replace(view.memory, published=view.ledger.owing)",
 )
-_CLEAN_UP: Final = Change("fenced = yield from fence(entity, view, absent)", "fenced = view.memory")
+_DELETE: Final = "    yield from DeleteStaged(entity, garbage)"
+_CLEAN_UP: Final = Change(
+    f"    fenced = yield from fence(entity, view, absent)\n    if isinstance(fenced, Again):\n        return fenced\n{_DELETE}",
+    f"    fenced = view.memory\n{_DELETE}",
+)
 
 NAMES: Final = (*_OUTBOXES, "sweeper marks without publishing", "clean-up without a fence")
 
@@ -45,17 +45,7 @@ def protocols_of(name: str) -> Protocols:
     if not name:
         return SHIPPED
     if name == "sweeper marks without publishing":
-        return Protocols(sweep=_broken(settling, "sweep", _SWEEPER))
+        return Protocols(sweep=broken_chores(name, _SWEEPER).sweep)
     if name == "clean-up without a fence":
-        return Protocols(clean_staged=_broken(retention, "clean_staged", _CLEAN_UP))
+        return Protocols(clean_staged=broken_chores(name, _CLEAN_UP).clean_staged)
     return Protocols(outbox=broken_outbox(name, _OUTBOXES[name]))
-
-
-def _broken(module: ModuleType, function: str, change: Change) -> Any:
-    source = inspect.getsource(module)
-    if source.count(change.old) != 1:
-        raise ValueError(f"The change fits in {source.count(change.old)} places:\n{change.old}")
-    twin = ModuleType(f"{module.__name__}_broken")
-    sys.modules[twin.__name__] = twin  # Dataclasses look their module up.
-    exec(compile(source.replace(change.old, change.new), f"<{function}>", "exec"), twin.__dict__)  # noqa: S102
-    return getattr(twin, function)

@@ -19,6 +19,9 @@ LEAVING = f"""{PUBLISH_LEAVING}
             return token
 """
 PAIRS = '[(f"{one.source}/{one.id}", one) for one in work.messages if f"{one.source}/{one.id}" in fresh]'
+CLEANED = Scenario(
+    "staged outputs beside clean-up", (1,), Outbox.transaction_id(), budget=Budget(crashes=1, cleanings=1)
+)
 COPIES = Scenario("two copies in a group", (2,), Outbox(window=2), workers=1, group=2)
 AT_ONCE = Scenario("two at once, staged", (1, 1), Outbox.transaction_id(), budget=Budget(crashes=1))
 
@@ -42,6 +45,12 @@ SUBTLE: tuple[Twin, ...] = (
         "token of a staging conflict dropped",
         (Change("token = staged.token", "token = token if isinstance(staged, Conflict) else staged.token"),),
         replace(STAGED, budget=Budget(crashes=1, repeated=1)),
+        "nothing_lost",
+    ),
+    Twin(
+        "a transaction id kept over retries",
+        (Change("handled, key, (tx, version, begun.at)", "handled, key, (key, version, begun.at)"),),
+        CLEANED,
         "nothing_lost",
     ),
     Twin(

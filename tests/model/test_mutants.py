@@ -1,4 +1,4 @@
-"""Every effect, condition and comparison of the outbox is there for a reason: without it the checker finds what goes wrong."""
+"""Every effect, condition and comparison of the strategies has a reason: without it the checker finds what goes wrong."""
 
 from __future__ import annotations
 

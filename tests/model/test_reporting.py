@@ -48,7 +48,9 @@ def test_tables_go_between_their_marks(tmp_path: Path) -> None:
         "before\n<!-- table: begin -->\nold\n<!-- table: end -->\nthen\n<!-- matrix: begin -->\n<!-- matrix: end -->\nafter\n"
     )
     kept = str(tmp_path / "findings.json")
-    assert command.main(["--only", "tokens", "--limit", "500", "--matrix", "--findings", kept, "--docs", str(page)]) == 0
+    assert (
+        command.main(["--only", "tokens", "--limit", "500", "--matrix", "--findings", kept, "--docs", str(page)]) == 0
+    )
     text = page.read_text()
     assert text.startswith("before\n<!-- table: begin -->\nOn one core")
     assert "| processes that remember tokens | " in text

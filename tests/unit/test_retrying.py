@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -130,7 +131,7 @@ def test_attempts_are_made_until_one_finishes_each_with_the_memory_of_the_one_be
 
 def test_whatever_is_no_call_to_try_again_is_handed_over() -> None:
     settled = Settled("processed", Memory())
-    outcomes = iter([Again(Memory(), "the fence was not acknowledged"), settled])
+    outcomes: Iterator[Settled | Again] = iter([Again(Memory(), "the fence was not acknowledged"), settled])
 
     def attempt(_memory: Memory) -> Step[Settled | Again]:
         yield from LOAD

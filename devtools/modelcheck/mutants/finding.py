@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import count
+from functools import cache, cached_property
+from itertools import count, product
 from types import FrameType
 from typing import Any, Final
 
+from devtools.modelcheck.mutants.costs import costs, costs_of_chores
 from devtools.modelcheck.mutants.scenarios import STATES, WORLDS
 from devtools.modelcheck.mutants.source import Mutant, mutants_of
-from devtools.modelcheck.quiet import SILENT, QuietWorld, handled_in_turn
-from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.scenarios import Chores, Scenario
 from devtools.modelcheck.search import explore
-from devtools.modelcheck.twins import outbox_of
+from devtools.modelcheck.twins import CHORES, OUTBOX, chores_of, outbox_of, sources_of
 from exactlyonce import Outbox
-from exactlyonce.strategies import drafting, outbox
 
 GROWTH: Final = 8
 """A mutant with so many times the states of the shipped strategy never comes to an end."""
 COSTS: Final = "costs more"
 QUIET: Final = "nothing goes wrong"
-MODULES: Final = (outbox, drafting)
-_SERIES: Final = ((0, 1, 2, 0, 1, 3), (0, 0, 1, 1), (SILENT, SILENT + 1, SILENT))
+MODULES: Final = (*OUTBOX, *CHORES)
 _numbers = count()
 
 
@@ -47,31 +45,57 @@ class Verdict:
 SURVIVED: Final = Verdict("", "")
 
 
+class _Twin:
+    """What a mutant is run as."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._name = f"mutant_{next(_numbers)}"
+        self._changed = {mutant.module: mutant.source}
+
+    @cached_property
+    def outbox(self) -> type[Outbox]:
+        sources = sources_of(OUTBOX)
+        return outbox_of(self._name, sources | self._changed) if self._changed.keys() <= sources.keys() else Outbox
+
+    @cached_property
+    def chores(self) -> Chores:
+        return chores_of(f"{self._name} beside", sources_of(MODULES) | self._changed)
+
+    def set_up(self, shipped: Outbox) -> Outbox:
+        return self.outbox(shipped.window, shipped.inline_limit, shipped.retention)
+
+    def within(self, world: Scenario) -> Scenario:
+        """The world with the twin in it."""
+        chores = self.chores if has_chores(world) else world.chores  # Making a twin takes as long as a small search.
+        return replace(world, strategy=self.set_up(world.strategy), chores=chores)
+
+
+def has_chores(world: Scenario) -> bool:
+    """Whether anything runs beside processing."""
+    budget = world.budget
+    return bool(budget.sweeps or budget.poisoned or budget.cleanings or budget.forgotten)
+
+
 def all_mutants() -> tuple[Mutant, ...]:
-    """Every mutant of every strategy that the worlds run."""
+    """Every mutant of every module whose generators the worlds run."""
     return tuple(mutant for module in MODULES for mutant in mutants_of(module))
 
 
 def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:
-    """Look for a mutant in these worlds, or in all that may reach it; one after the other, and then at its costs."""
+    """Look for a mutant in these worlds, or in all that reach it; one after the other, and then at its costs."""
     if worlds is None:
-        worlds = WORLDS if mutant.line in reached()[mutant.module] else ()
-    try:
-        made = outbox_of(f"mutant_{next(_numbers)}", {mutant.module: mutant.source})
-    except Exception as error:
-        return Verdict("import", f"raised {type(error).__name__}: {error}")
+        worlds = [world for world in WORLDS if (mutant.module, mutant.line) in reached()[world.name]]
+    twin = _Twin(mutant)
     for world in worlds:
-        verdict = _explored(made, world)
+        verdict = _explored(twin, world)
         if verdict is not None:
             return verdict
-    return _dearer(made)
+    return _dearer(twin)
 
 
-def _explored(made: type[Outbox], world: Scenario) -> Verdict | None:
+def _explored(twin: _Twin, world: Scenario) -> Verdict | None:
     try:
-        report = explore(
-            replace(world, strategy=_set_up(made, world.strategy)), limit=GROWTH * STATES[world.name], liveness=True
-        )
+        report = explore(twin.within(world), limit=GROWTH * STATES[world.name], liveness=True)
     except Exception as error:  # The attempt came to something that is no result, or asked for nonsense.
         return Verdict(world.name, f"refused: {type(error).__name__}: {error}")
     if report.violation is not None:
@@ -84,58 +108,52 @@ def _explored(made: type[Outbox], world: Scenario) -> Verdict | None:
 
 
 @cache
-def reached() -> dict[str, frozenset[int]]:
-    """The lines of each module that the worlds run at all: a mutant of another line cannot show in any of them."""
+def reached() -> dict[str, frozenset[tuple[str, int]]]:
+    """The lines, each with its module, that each world runs at all: a mutant of another line cannot show there."""
     files = {inspect.getsourcefile(module): module.__name__ for module in MODULES}
-    lines: dict[str, set[int]] = {module.__name__: set() for module in MODULES}
+    lines: set[tuple[str, int]] = set()
 
     def trace(frame: FrameType, _event: str, _argument: Any) -> Any:
         module = files.get(frame.f_code.co_filename)
         if module is not None:
-            lines[module].add(frame.f_lineno)
+            lines.add((module, frame.f_lineno))
         return trace if module is not None else None
 
+    found: dict[str, frozenset[tuple[str, int]]] = {}
     before = sys.gettrace()
     sys.settrace(trace)
     try:
         for world in WORLDS:
+            lines.clear()
             explore(world)
+            found[world.name] = frozenset(lines)
     finally:
         sys.settrace(before)
-    return {module: frozenset(found) for module, found in lines.items()}
+    return found
 
 
-def _dearer(made: type[Outbox]) -> Verdict:
-    """Whether it asks for more than the shipped strategy where nothing goes wrong, or hardly anything."""
-    for shipped in dict.fromkeys(world.strategy for world in WORLDS):
-        for marking, lagging in ((False, False), (True, False), (False, True), (True, True)):
-            try:
-                costs = _costs(_set_up(made, shipped), marking, lagging)
-            except Exception as error:
-                return Verdict(QUIET, f"raised {type(error).__name__}: {error}")
-            if any(now > before for now, before in zip(costs, _usual(shipped, marking, lagging), strict=True)):
-                return Verdict(QUIET, COSTS)
+def _dearer(twin: _Twin) -> Verdict:
+    """Whether it asks for more than what is shipped where nothing goes wrong, or hardly anything."""
+    for shipped, marking, lagging in product(
+        dict.fromkeys(world.strategy for world in WORLDS), (False, True), (False, True)
+    ):
+        try:
+            dearer = any(now > before for now, before in _compared(twin, shipped, marking, lagging))
+        except Exception as error:
+            return Verdict(QUIET, f"raised {type(error).__name__}: {error}")
+        if dearer:
+            return Verdict(QUIET, COSTS)
     return SURVIVED
 
 
-def _costs(strategy: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
-    """Requests, rounds, sendings, bytes saved and what is left staged, of some series of messages and two crashes."""
-    worlds = [handled_in_turn(strategy, series, QuietWorld(lagging=lagging), marking=marking) for series in _SERIES]
-    for first, second in ((1, 2), (2, 1)):  # The message comes back, or another one comes first.
-        world = handled_in_turn(strategy, (0,), QuietWorld(lagging=lagging), marking=marking)
-        world.stopped_after_commit(strategy, 1)
-        worlds.append(handled_in_turn(strategy, (first, second), world, marking=marking))
-    return (
-        sum(world.requests.total() for world in worlds),
-        sum(world.rounds for world in worlds),
-        sum(world.published for world in worlds),
-        sum(world.bytes for world in worlds),
-        sum(len(world.staged) for world in worlds),
-    )
+def _compared(twin: _Twin, shipped: Outbox, marking: bool, lagging: bool) -> Iterator[tuple[int, int]]:
+    """What each thing costs with the twin, and without."""
+    usual, usual_chores = _usual(shipped, marking, lagging)
+    if twin.outbox is not Outbox:
+        yield from zip(costs(twin.set_up(shipped), marking, lagging), usual, strict=True)
+    yield from zip(costs_of_chores(shipped, twin.chores, marking, lagging), usual_chores, strict=True)
 
 
-_usual = cache(_costs)
-
-
-def _set_up(made: type[Outbox], shipped: Outbox) -> Outbox:
-    return made(shipped.window, shipped.inline_limit, shipped.retention)
+@cache
+def _usual(shipped: Outbox, marking: bool, lagging: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return costs(shipped, marking, lagging), costs_of_chores(shipped, Chores(), marking, lagging)

@@ -22,6 +22,13 @@ REPLIES: Final[dict[str, str | None]] = {
     "Stage": 'effects.Written("0:-1#0")',
     "LoadStaged": "effects.FoundStaged(())",
     "DeleteStaged": "None",
+    "DeleteProcessed": "None",
+    "Park": 'effects.Written("0:-1#0")',
+    "LoadParked": "effects.FoundParked(None, None, 0.0)",
+    "DeleteParked": "None",
+    "_known": "None",
+    "fence": "view.memory",
+    "look": None,
     "publish_owed": "view.memory",
     "_write_apart": "view.ledger.token",
     "never_had_a_ledger": "True",
@@ -36,6 +43,8 @@ ARGUMENTS: Final = {
     ("FindProcessed", 2): "None",
     ("LoadStaged", 2): "None",
     ("SaveEntity", 2): "'*'",
+    ("LoadParked", 2): "None",
+    ("DeleteParked", 2): "'*'",
     ("Begin", 0): "1",
 }
 """Arguments of effects that carry a guard, and what is there without."""
@@ -186,7 +195,8 @@ def _of_effect(node: ast.YieldFrom) -> Iterator[Swap]:
     reply = REPLIES[name]
     if reply is not None:
         first = ast.unparse(call.args[0]) if isinstance(call, ast.Call) else ""
-        yield Swap(f"no '{said(node)}'", node, reply.format(first))
+        # Without its only effect a function is still to be a generator.
+        yield Swap(f"no '{said(node)}'", node, f"((yield from ()) or {reply.format(first)})")
 
 
 def _of_comparison(node: ast.Compare) -> Iterator[Swap]:

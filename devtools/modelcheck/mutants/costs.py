@@ -1,0 +1,72 @@
+"""What a strategy and its chores cost where nothing goes wrong, or hardly anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+from devtools.modelcheck.quiet import ENTITY, SILENT, QuietWorld, handled_in_turn, repeated, work_of
+from devtools.modelcheck.scenarios import Chores
+from exactlyonce import Outbox
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Memory
+
+_SERIES: Final = ((0, 1, 2, 0, 1, 3), (0, 0, 1, 1), (SILENT, SILENT + 1, SILENT))
+_ABSENT: Final = Json.of({"id": ENTITY.id})
+
+
+def costs(strategy: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
+    """Requests, rounds, sendings, bytes saved, and what is left staged or owed, of some series of messages and two crashes."""
+    worlds = [handled_in_turn(strategy, series, QuietWorld(lagging=lagging), marking=marking) for series in _SERIES]
+    for first, second in ((1, 2), (2, 1)):  # The message comes back, or another one comes first.
+        world = handled_in_turn(strategy, (0,), QuietWorld(lagging=lagging), marking=marking)
+        world.stopped_after_commit(strategy, 1)
+        worlds.append(handled_in_turn(strategy, (first, second), world, marking=marking))
+    return _summed(worlds)
+
+
+def costs_of_chores(strategy: Outbox, chores: Chores, marking: bool, lagging: bool) -> tuple[int, ...]:
+    """The same, of all chores: on an entity that is absent, owes nothing, or owes what a message came to."""
+    worlds = []
+    for series, stopped in (((), None), ((0, 1), None), ((0,), 1), ((), 0)):
+        for chore in range(5):
+            world = handled_in_turn(strategy, series, QuietWorld(lagging=lagging), marking=marking)
+            if stopped is not None:
+                world.stopped_after_commit(strategy, stopped)
+            _done(strategy, chores, chore, world, marking=marking)
+            worlds.append(world)
+    return _summed(worlds)
+
+
+def _done(strategy: Outbox, chores: Chores, chore: int, world: QuietWorld, *, marking: bool) -> None:
+    """A chore twice by one process, marking included where wanted."""
+    memory = Memory()
+    for number in (0, 1):
+        match chore:
+            case 0:
+                memory = repeated(world, partial(chores.sweep, ENTITY), memory)
+            case 1 | 2:
+                (message,) = work_of((number + chore) % 2).messages
+                memory = repeated(world, partial(chores.settle, ENTITY, message, "given up", _ABSENT), memory)
+            case 3:
+                candidates = (*world.staged, *(("in vain",) if number else ()))
+                memory = repeated(world, partial(chores.clean_staged, ENTITY, candidates, _ABSENT), memory)
+            case _:
+                records = tuple((key, "any") for key in world.records if number)
+                world.run(chores.clean_processed(ENTITY, records))
+        if marking:
+            memory = repeated(world, partial(strategy.mark, ENTITY), memory)
+
+
+def _summed(worlds: Iterable[QuietWorld]) -> tuple[int, ...]:
+    return tuple(
+        sum(amounts)
+        for amounts in zip(
+            *(
+                (world.requests.total(), world.rounds, world.published, world.bytes, len(world.staged), world.owing)
+                for world in worlds
+            ),
+            strict=True,
+        )
+    )
