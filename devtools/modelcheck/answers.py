@@ -101,9 +101,11 @@ class World:
                 yield Answer(loaded, store, STALE, said=said, witnessed="stale load")
         if self._stale:
             yield Answer(BEHIND, store, STALE, said="asks a replica that is behind")
+        yield self._unread(store)
 
     def _find(self, effect: FindProcessed, store: Store) -> Iterator[Answer]:
         library = store.libraries[entity_number(effect.entity)]
+        yield self._unread(store)
         if self._stale and effect.token is not None:
             yield Answer(BEHIND, store, STALE, said="asks a replica that is behind", witnessed="a replica was behind")
         for position in self._views(effect.token, library):
@@ -116,6 +118,7 @@ class World:
 
     def _load_staged(self, effect: LoadStaged, store: Store) -> Iterator[Answer]:
         library = store.libraries[entity_number(effect.entity)]
+        yield self._unread(store)
         if self._stale and effect.token is not None:
             yield Answer(BEHIND, store, STALE, said="asks a replica that is behind")
         for position in self._views(effect.token, library):
@@ -125,6 +128,11 @@ class World:
             said = f"reads staged outputs: {len(found)} of {len(effect.transactions)} are there"
             seen = "staged outputs were gone" if gone else None
             yield Answer(FoundStaged(found), store, said=said, witnessed=seen, aged=position < library.end)
+
+    @staticmethod
+    def _unread(store: Store) -> Answer:
+        """A read that fails."""
+        return Answer(UNKNOWN, store, LOST, said="gets no answer to a read")
 
     def _views(self, token: str | None, library: Library) -> range:
         """Positions that a read of the library may see."""

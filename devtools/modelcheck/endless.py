@@ -104,6 +104,7 @@ class EndlessWorld(World):
                 yield Answer(loaded, store, STALE, said="loads an older version", witnessed="stale load")
         if self._stale:
             yield Answer(BEHIND, store, STALE, said="asks a replica that is behind")
+        yield self._unread(store)
 
 
 class EndlessWrites(Writes):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from devtools.modelcheck.amounts import spent, with_copies, without_copies
 from devtools.modelcheck.answers import World
 from devtools.modelcheck.handler import key_of_number
+from devtools.modelcheck.judging import is_good_end, lost
 from devtools.modelcheck.reductions import (
     State,
     alike_messages,
@@ -28,6 +29,7 @@ from devtools.modelcheck.writes import Answer, Write
 from exactlyonce.strategies.retention import Cleaned
 
 CRASH = PLACES["crashes"]
+GIVES_BACK = "gives back what it holds"
 COPIES = 2
 """Most copies of an output that wait at its consumer: more would do what two do, one after the other."""
 
@@ -99,6 +101,8 @@ class Explorer:
                     yield from self._steps(begun, (store, rest, others, delayed, remains), slot, begun)
             else:
                 yield from self._steps(worker, (store, queue, others, delayed, left), slot)
+                if worker.starts_over:
+                    yield self._gives_back(worker, others, state, slot)
             if left[CRASH] and (worker.situation is not None or worker.remembers):
                 yield self._crashed(worker, others, state, slot)
         for number, write in enumerate(delayed):
@@ -107,21 +111,7 @@ class Explorer:
 
     def is_good_end(self, state: State) -> bool:
         """Every message was committed and published, or lies parked, nobody is at work, and nothing is left lying about."""
-        store, queue, workers, _, _ = state
-        if any(queue) or any(worker.situation is not None for worker in workers):
-            return False
-        committed = {key for key, _ in store.committed}
-        for number, key in enumerate(self._keys):
-            expected = self.scenario.copies[number] or key in committed
-            if expected and key not in store.parked and not (key in committed and key in store.published):
-                return False
-        return self._collects or not any(self._garbage(store, entity) for entity in range(self.scenario.entities))
-
-    def _garbage(self, store: Store, entity: int) -> bool:
-        """Whether staged outputs lie about that no entry names."""
-        named = {entry.tx for entry in store.entities[entity].ledger.entries}
-        staged = (id.removeprefix("staged:") for id in store.libraries[entity].now if id.startswith("staged:"))
-        return any(tx not in named for tx in staged)
+        return is_good_end(self.scenario, self._keys, state)
 
     def _tasks(
         self, worker: Worker, state: State, others: tuple[Worker, ...]
@@ -188,6 +178,13 @@ class Explorer:
         after = (store, with_copies(queue, worker.held), workers, delayed, spent(left, CRASH))
         return Move(after, True, None, slot, None, "crashes", self.workers.idle())
 
+    def _gives_back(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Move:
+        """A worker has tried often enough: it gives its deliveries back, and keeps what it remembers."""
+        store, queue, _, delayed, left = state
+        idle = self.workers.giving_up(worker)
+        after = (store, with_copies(queue, worker.held), sorted_workers(others, idle), delayed, left)
+        return Move(after, True, None, slot, None, GIVES_BACK, idle)
+
     def _landed(self, write: Write, rest: tuple[Write, ...], state: State) -> Move:
         store, queue, workers, _, left = state
         answer = self.world.land(write, store)
@@ -208,11 +205,9 @@ class Explorer:
         for answer, outcome, fell, over in outcomes:
             moved, violation, ended = outcome, fell, over
             after, place, later = answer.store, answer.cost, delayed
-            if place is not None and not left[place]:
+            if not self._possible(answer, delayed, left):
                 continue
             if answer.delayed is not None:
-                if len(delayed) >= self.scenario.delayed or not alive((answer.delayed,), after):
-                    continue
                 later = (*delayed, answer.delayed)
             if later and after.entities is not store.entities:
                 later = alive(later, after)
@@ -244,14 +239,23 @@ class Explorer:
                 )
                 yield Move(back, True, None, slot, begun, answer, idle, crashed=True)
 
+    def _possible(self, answer: Answer, delayed: tuple[Write, ...], left: tuple[int, ...]) -> bool:
+        """Whether the budget allows an answer. What cannot happen is no witness."""
+        if answer.cost is not None and not left[answer.cost]:
+            return False
+        late = answer.delayed
+        if late is not None and (len(delayed) >= self.scenario.delayed or not alive((late,), answer.store)):
+            return False
+        if answer.witnessed:
+            self.witnessed.add(answer.witnessed)
+        return True
+
     def _swept(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
         return swept(self.world.stores, store, workers, delayed, linearizable=self.scenario.linearizable)
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
         assert worker.asks is not None  # noqa: S101
         for answer in self.world.answers(worker.asks, store):
-            if answer.witnessed:
-                self.witnessed.add(answer.witnessed)
             moved = self.workers.told(worker, answer.reply)
             if moved.begins:
                 yield Outcome(answer, moved, answer.violation, ended=False)
@@ -270,21 +274,8 @@ class Explorer:
             self.witnessed.add("staged outputs were cleaned up")
         following = self.workers.following(worker)
         if following.situation is None and violation is None:
-            violation = self._lost(worker, store)
+            violation = lost([self._keys[place % len(self._keys)] for place in worker.held], store)
         return following, violation, True
-
-    def _lost(self, worker: Worker, store: Store) -> str | None:
-        """What is wrong with acknowledging what a worker holds."""
-        committed = {key for key, _ in store.committed}
-        for place in worker.held:
-            key = self._keys[place % len(self._keys)]
-            if key in store.parked:
-                continue
-            if key not in committed:
-                return f"nothing_lost: {key} is acknowledged, but was never committed"
-            if key not in store.published:
-                return f"nothing_lost: {key} is acknowledged, but its output was never published"
-        return None
 
     def _fed(self, queue: tuple[int, ...], published: tuple[str, ...]) -> tuple[int, ...]:
         """The queues after outputs arrived at their consumers."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from devtools.modelcheck.catalogue import CLEANED, FORGOTTEN, LATE, OTHER, PARKED
 from devtools.modelcheck.scenarios import Budget, Scenario
 from exactlyonce import Outbox
 
@@ -30,9 +31,9 @@ TROUBLE: Final = {
     "groups": Scenario("", (), group=2),
     "deletion": Scenario("", (), deletes=True, budget=Budget(crashes=1)),
     "the sweeper": Scenario("", (), budget=Budget(crashes=1, sweeps=1)),
-    "the settler": Scenario("", (), budget=Budget(unknown=1, poisoned=1)),
-    "clean-up": Scenario("", (), budget=Budget(crashes=1, cleanings=1)),
-    "retention": Scenario("", (), budget=Budget(crashes=1, forgotten=1)),
+    "the settler": Scenario("", (), budget=Budget(unknown=1, poisoned=1), witnesses=frozenset({PARKED, LATE})),
+    "clean-up": Scenario("", (), budget=Budget(crashes=1, cleanings=1), witnesses=frozenset({CLEANED})),
+    "retention": Scenario("", (), budget=Budget(crashes=1, forgotten=1), witnesses=frozenset({FORGOTTEN})),
 }
 
 
@@ -42,7 +43,8 @@ def matrix() -> Iterator[Scenario]:
         for trouble, scenario in TROUBLE.items():
             if _may_meet(strategy, trouble):
                 name = f"{preset}: {trouble}"
-                yield replace(scenario, name=name, strategy=strategy, copies=_copies(strategy, trouble))
+                seen = scenario.witnesses | {OTHER}
+                yield replace(scenario, name=name, strategy=strategy, copies=_copies(strategy, trouble), witnesses=seen)
 
 
 def _may_meet(strategy: Outbox, trouble: str) -> bool:

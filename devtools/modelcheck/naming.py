@@ -51,9 +51,13 @@ class Naming:
     """
 
     def __init__(self, scenario: Scenario, stores: Stores, workers: Workers) -> None:
-        if scenario.group > 1 or scenario.marking or scenario.tokens or scenario.strategy.window is None:
+        budget = scenario.budget
+        chores = budget.sweeps or budget.poisoned or budget.cleanings or budget.forgotten
+        more = scenario.marking or scenario.tokens or scenario.deletes or scenario.targets or scenario.linearizable
+        if scenario.group > 1 or scenario.strategy.window is None or chores or more:
             raise ValueError(
-                f"Scenario {scenario.name!r}: a stream has one message a commit, a window, no marking, no tokens."
+                f"Scenario {scenario.name!r}: a stream has one message a commit, a window, one entity; no marking, tokens, "
+                "deletion or chores."
             )
         copies = scenario.copies
         self._orders = [
@@ -141,7 +145,7 @@ class Naming:
                 found = (names_of(worker.memories), frozenset())
             else:
                 begun = (tx for one in situation.replies if isinstance(one, Begun) for tx in one.transactions)
-                found = (names_of((situation.start, situation.replies, worker.first)), frozenset(begun))
+                found = (names_of((situation.replies, worker.first, situation.start)), frozenset(begun))
             self._names[worker] = found
         return found
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any, Final
 
-from devtools.modelcheck.explorer import Explorer, Move
+from devtools.modelcheck.explorer import GIVES_BACK, Explorer, Move
 from devtools.modelcheck.handler import key_of_number
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import PLACES
@@ -55,7 +55,7 @@ class Event:
     @property
     def crash(self) -> bool:
         """Whether the process crashed."""
-        return self.process != NOBODY and self.effect is None
+        return self.process != NOBODY and self.effect is None and self.fault is not None
 
     def __str__(self) -> str:
         if self.process == NOBODY:
@@ -118,7 +118,7 @@ def event_of(move: Move, before: State, processes: list[int]) -> Event:
     """One step as an event. `processes` tells which process stands in which place of the state before."""
     process = NOBODY if move.slot < 0 else processes[move.slot]
     if isinstance(move.what, str):
-        happened = "crashes" if process != NOBODY else "poisoned"
+        happened = {GIVES_BACK: None, "crashes": "crashes"}.get(move.what, "poisoned")
         return Event(process, move.what, None, (), None, None, False, happened, False, move.state[0])
     answer = move.what
     task: str | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
-from itertools import combinations
+from itertools import permutations
 from typing import Any
 
 from devtools.modelcheck.handler import envelope_of, handle, key_of_number
@@ -84,7 +84,12 @@ class Worker:
     @property
     def remembers(self) -> bool:
         """Whether a crash would make it forget something that matters."""
-        return any(memory.published for memory in self.memories)
+        return any(memory != NOTHING for memory in self.memories)
+
+    @property
+    def starts_over(self) -> bool:
+        """Whether it is about to try again, and may give up instead."""
+        return self.situation is not None and not self.situation.replies and self.first is None
 
 
 def _mentioned(replies: tuple[Any, ...]) -> Iterator[str]:
@@ -121,7 +126,7 @@ class Workers:
         """Every group of deliveries for one entity that one attempt may take."""
         waiting = [number for number in range(self.messages) for _ in range(queue[number])]
         for size in range(1, min(self._scenario.group, len(waiting)) + 1):
-            for group in dict.fromkeys(combinations(waiting, size)):
+            for group in dict.fromkeys(permutations(waiting, size)):
                 if len({self._scenario.target(number) for number in group}) == 1:
                     yield group
 
@@ -162,6 +167,12 @@ class Workers:
         if isinstance(result, Again):
             return self._begun(replace(start, memory=memory), memories, worker.held)
         return self.idle(memories)
+
+    def giving_up(self, worker: Worker) -> Worker:
+        """The worker, idle, with what it remembers from the attempts it made."""
+        assert worker.situation is not None  # noqa: S101
+        start = worker.situation.start
+        return self.idle((*worker.memories[: start.entity], start.memory, *worker.memories[start.entity + 1 :]))
 
     def named(self, worker: Worker, used: frozenset[str]) -> Worker:
         """The worker with the lowest transaction ids that are free."""

@@ -186,5 +186,9 @@ class Episode:
 
 def run_episode(seed: int, messages: int, protocols: Protocols = SHIPPED) -> Report:
     """Run one episode; see `Episode`."""
+    before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # Every lost reply would be told.
-    return Episode(seed, messages, protocols).run()
+    try:
+        return Episode(seed, messages, protocols).run()
+    finally:
+        logging.disable(before)

@@ -18,6 +18,7 @@ from exactlyonce.stores.cosmos import CosmosStore
 from tests.model.broken_strategies import TWINS, Twin
 
 SEEDS = range(3)
+LATE = Scenario("late writes", (1, 1, 1), Outbox(window=1), budget=Budget(unknown=6))
 TROUBLE = Budget(crashes=2, unknown=3, repeated=2, stale=3)
 CHORES = replace(TROUBLE, sweeps=2, poisoned=1, cleanings=2, forgotten=1)
 RICH = (
@@ -32,7 +33,7 @@ RICH = (
         "two entities", (1, 1, 0, 0), Outbox(window=1), budget=TROUBLE, targets=(0, 0, 1, 1), feeds=(2, 3, None, None)
     ),
 )
-SCENARIOS = (*(scenario for scenario in SMALL if not scenario.endless), *RICH)
+SCENARIOS = (LATE, *(scenario for scenario in SMALL if not scenario.endless), *RICH)
 
 
 async def played(

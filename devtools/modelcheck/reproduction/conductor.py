@@ -109,9 +109,11 @@ class _Conductor:
                 self._land(event)
         elif event.crash:
             await self.processes[event.process].crash()
+        elif event.effect is None:
+            await self.processes[event.process].give_back()
         else:
             await self._answer(event)
-        if event.process == NOBODY or event.crash:
+        if event.process == NOBODY or event.effect is None:
             self._follow(event.store)
         self._store = event.store
         self.steps.append(Step(str(event), self._reality.requests()))

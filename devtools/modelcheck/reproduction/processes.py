@@ -200,14 +200,18 @@ class Process:
         self._turns.popleft().hear()
         await self.settled()
 
-    async def crash(self) -> None:
-        """Nothing volatile survives."""
+    async def give_back(self) -> None:
+        """It has tried often enough, and keeps what it remembers."""
         running, self._running = self._running, None
-        self._memories.clear()
         self._turns.clear()
         if running is not None:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+    async def crash(self) -> None:
+        """Nothing volatile survives."""
+        await self.give_back()
+        self._memories.clear()
         await self._connection.close()  # It is opened again on its next use.
 
     async def _run(self, task: Task) -> None:
@@ -216,6 +220,7 @@ class Process:
         # Chores belong to processes of their own, which remember nothing of it.
         result: Any = Again(remembered if task.name in ("attempt", "mark") else Memory(), "")
         while isinstance(result, Again):
+            self._memories[task.entity] = self._kept(result.memory)
             result = await self._run_once(task, self._kept(result.memory))
         self._memories[task.entity] = self._kept(getattr(result, "memory", Memory()))
         if isinstance(result, Finished | Settled):

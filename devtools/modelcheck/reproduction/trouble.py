@@ -15,6 +15,7 @@ from devtools.modelcheck.store import Store, position_of
 from devtools.modelcheck.trace import Event
 from exactlyonce.effects import (
     BEHIND,
+    UNKNOWN,
     DeleteProcessed,
     DeleteStaged,
     Effect,
@@ -108,6 +109,9 @@ class Trouble:
     def _read(self, event: Event, asked: Any, entity: int, before: Store) -> Effect[Any]:
         """Let a replica answer that has seen what the model's has."""
         log = entity_log(entity) if isinstance(asked, LoadEntity) else library_log(entity)
+        if event.reply is UNKNOWN:
+            self._reality.arm(when="before", **self._manner(NO_REPLY))  # A refusal would be told as one.
+            return cast("Effect[Any]", asked)
         if event.reply is BEHIND:
             return self._behind(asked, log)
         position = _position(event, entity, before)
