@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations
+from random import Random
 from typing import Any
 
 import pytest
 
+from devtools.modelcheck import naming
 from devtools.modelcheck.answers import STALE
 from devtools.modelcheck.catalogue import EVERYTHING
 from devtools.modelcheck.endless import FREE, EndlessExplorer
 from devtools.modelcheck.explorer import Explorer, Move
+from devtools.modelcheck.handler import key_of_number
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import UNLIMITED, Budget, Scenario
+from devtools.modelcheck.scopes import found_at_once
 from devtools.modelcheck.search import explore
 from devtools.modelcheck.writes import Answer
 from exactlyonce import Outbox
+from exactlyonce.effects import FoundStaged
 from tests.model.broken_strategies import TWINS, Twin
 
 MESSAGES, PLACES, GONE = 3, 2, -2
@@ -29,13 +34,14 @@ SCENARIOS = (
     Scenario("a window of two", (1, 1), Outbox(window=2), budget=FAULTS, delayed=0, endless=True),
 )
 LIMIT = 1_500
+WALKS, CALM = 12, 0.8
 
 
 class Remembering(EndlessExplorer):
     """A stream of so many messages that forgets nothing: each has a place of its own, and every name is for good."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        super().__init__(replace(scenario, copies=(scenario.copies[0],) * MESSAGES))
+    def __init__(self, scenario: Scenario, messages: int = MESSAGES) -> None:
+        super().__init__(replace(scenario, copies=(scenario.copies[0],) * messages))
 
     def moves(self, state: State) -> Iterator[Move]:
         for move in Explorer.moves(self, state):
@@ -97,6 +103,54 @@ def test_every_step_of_a_remembering_world_is_a_step_of_the_stream_and_no_other(
         named = canonical(stream, state)
         streamed = {move.state for move in stream.moves(named) if not (exhausted and comes_new(move))}
         assert steps - {named} == streamed - {named}  # Forgetting what nothing can come of changes nothing.
+
+
+def walked(world: Remembering, seed: int, length: int) -> Iterator[State]:
+    """States along a random way; steps without a fault are likelier, so that messages come to their end."""
+    random = Random(seed)
+    state = world.start()
+    for _ in range(length):
+        yield state
+        moves = list(world.moves(state))
+        calm = [move for move in moves if not move.fault]
+        state = random.choice(calm if calm and random.random() < CALM else moves).state
+
+
+def finds_old_outputs(move: Move) -> bool:
+    return (
+        isinstance(move.what, Answer) and isinstance(move.what.reply, FoundStaged) and bool(move.what.reply.documents)
+    )
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_along_the_way_of_many_messages_the_stream_misses_no_step(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collapsed: list[Any] = []
+
+    def counted(*given: Any) -> Any:
+        collapsed.append(given)
+        return found_at_once(*given)
+
+    monkeypatch.setattr(naming, "found_at_once", counted)
+    stream, world = EndlessExplorer(scenario), Remembering(scenario, messages=8)
+    forgotten = compared = 0
+    for seed in range(WALKS):
+        for state in walked(world, seed, length=150):
+            named = canonical(stream, state)
+            streamed = {move.state for move in stream.moves(named)}
+            missed = [
+                move
+                for move in world.moves(state)
+                if not finds_old_outputs(move) and canonical(stream, move.state) not in streamed | {named}
+            ]
+            assert missed == []
+            compared += 1
+            gone = {key_of_number(number) for number, copies in enumerate(state[1]) if copies == GONE}
+            forgotten += any(id.removeprefix("processed:") in gone for id, _ in state[0].libraries[0].writes)
+    assert compared == 150 * WALKS
+    assert forgotten > compared / 20
+    assert collapsed or scenario.name != "inline"
 
 
 STALE_READS = Scenario("stale", (1, 1), Outbox(window=1), budget=Budget(crashes=2, stale=UNLIMITED), endless=True)
