@@ -88,6 +88,10 @@ LARGE: Final = (
     ),
     _scenario(
         "the talk: 2 workers, 6 deliveries of 3 messages", (2, 2, 2), STAGED, RECORD, GONE, OTHER,
+        budget=Budget(crashes=UNLIMITED), linearizable=True,
+    ),
+    _scenario(
+        "the talk, and requests that fail without a crash", (2, 2, 2), STAGED, RECORD, GONE, OTHER,
         budget=Budget(UNLIMITED, UNLIMITED), linearizable=True,
     ),
     _scenario(
