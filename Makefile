@@ -39,6 +39,9 @@ model: .make/python  ## explore the large scenarios and all mutants too; goes on
 	$(PYTHON) -m devtools.modelcheck --large --matrix
 	$(PYTHON) -m devtools.modelcheck.mutants
 
+simulate: .make/python  ## simulate SECONDS of random trouble on a virtual clock: SECONDS=600 SEED MESSAGES TWIN=name
+	$(PYTHON) -m devtools.simulation --seconds $(SECONDS) --seed $(SEED) --messages $(MESSAGES) --twin '$(TWIN)'
+
 fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, a long model-based run against the local Cosmos
 	EXACTLYONCE_FUZZ=100000 $(PYTHON) -m pytest tests/cosmos_emulator/test_fuzz.py --timeout 3600
 	EXACTLYONCE_ROUNDS=3000 $(PYTHON) -m pytest tests/cosmos_emulator/test_concurrency.py --timeout 3600
