@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.docs is not None:
         on = f"On one core of {platform.machine()}, Python {platform.python_version()}, the search for stuck states included."
         _documented(options.docs, TABLE, f"{on}\n\n{markdown(found)}")
-        _documented(options.docs, MATRIX, crossed(combined))
+        if combined:
+            _documented(options.docs, MATRIX, crossed(combined))
     return int(any(one.fell for one in (*found, *combined)))
 
 
