@@ -19,6 +19,7 @@ from devtools.modelcheck.naming import Naming
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.renaming import names_of
 from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.scopes import LIVE
 from devtools.modelcheck.store import Entity, Store, Stores, Version, ledger_of
 from devtools.modelcheck.writes import Answer, Write, Writes
 from exactlyonce.effects import (
@@ -29,12 +30,11 @@ from exactlyonce.effects import (
     WriteProcessed,
 )
 from exactlyonce.frozen_json import Json
-from exactlyonce.records import LEDGER, Output, entity_document
+from exactlyonce.records import Output
+from exactlyonce.strategies.outbox import with_ledger
 
 FREE: Final = -1
 """What the queues say of a place in the stream where no message is."""
-LIVE: Final = "/m"
-"""What the keys of live messages have and those of retired ones have not."""
 
 
 class EndlessExplorer(Explorer):
@@ -143,5 +143,4 @@ def _counted(document: Json, limit: int) -> Json:
     ledger = ledger_of(document)
     if ledger.version <= limit:
         return document
-    body = {name: value for name, value in document.value.items() if name != LEDGER}
-    return entity_document(Json.of(body), replace(ledger, version=limit))
+    return with_ledger(document, replace(ledger, version=limit))

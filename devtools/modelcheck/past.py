@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from devtools.modelcheck.scopes import Scope
+from devtools.modelcheck.scopes import LIVE, Scope
 from devtools.modelcheck.store import Version, ledger_of, position_of
 from devtools.modelcheck.writes import Write, transactions_in
 from exactlyonce.effects import DeleteStaged, SaveEntity, Stage, WriteProcessed
 from exactlyonce.frozen_json import Json
-from exactlyonce.records import LEDGER, Entry, entity_document
+from exactlyonce.records import Entry
+from exactlyonce.strategies.outbox import with_ledger
 
 
 def relevant(
@@ -60,7 +61,7 @@ def older_versions(
             continue
         document = scope.of().part(_without_past(version.document, frozenset(keys) - published))
         ledger = ledger_of(document)
-        if not any("/m" in entry.message for entry in ledger.entries):
+        if not any(LIVE in entry.message for entry in ledger.entries):
             continue  # Whoever finds the entity absent can do the same.
         age = (position_of(ledger.token), ledger.version)
         if ledger.entries not in oldest or age < oldest[ledger.entries][0]:
@@ -76,8 +77,7 @@ def _without_past(document: Json, owing: frozenset[str]) -> Json:
     entries = tuple(
         entry if entry.message in owing else replace(entry, owed=None, staged=False) for entry in ledger.entries
     )
-    body = {name: value for name, value in document.value.items() if name != LEDGER}
-    return entity_document(Json.of(body), replace(ledger, entries=entries))
+    return with_ledger(document, replace(ledger, entries=entries))
 
 
 def _text(document: Json) -> str:

@@ -19,7 +19,8 @@ class Budget:
 
     Attributes:
         crashes: of a process, between any two effects, or before or after any.
-        unknown: writes and sends without an answer; applied, not applied, or, for writes, applied at any later time.
+        unknown: requests without an answer: reads; and writes and sends, applied, not applied, or, for writes, applied at any
+            later time.
         repeated: writes that were applied and are reported as a conflict, because the client library sent them twice.
         stale: reads of the entity that return an older version. Reads of the library's partition may be as old as their
             token allows, without a budget.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 from devtools.modelcheck.renaming import Atom, renamed
 from devtools.modelcheck.store import Entity
+
+LIVE: Final = "/m"
+"""What the keys of live messages have and those of retired ones have not."""
 
 
 @cache

@@ -31,7 +31,8 @@ class Event:
         said: for people, without the name of the process.
         task: what the process begins with this step; None if it is at it already, or nobody's step.
         messages: keys of the messages that the task is about; several copies of one are listed so often.
-        effect: what was asked, by this process or, if delayed, by an earlier one; None for a crash or a happening.
+        effect: what was asked, by this process or, if delayed, by an earlier one; None for a crash, a happening, or
+            where the process gives back what it holds.
         reply: the answer; None where there is no effect.
         applied: whether a write or a send took effect with this step.
         fault: the name of the budget it took from; None for none.

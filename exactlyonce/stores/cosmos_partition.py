@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from azure.core import MatchConditions
@@ -23,6 +22,7 @@ from exactlyonce.stores.cosmos_replies import (
     after_query,
     after_read,
     after_write,
+    answered_at,
 )
 from exactlyonce.stores.port import Busy, Unknown
 
@@ -87,7 +87,7 @@ class CosmosPartition:
             return Absent(reply.token or token) if isinstance(reply, Absent) else reply
         # A view that was asked for with a token is at that token at least, whether or not the reply says so.
         headers = found.get_response_headers()
-        return Document(found, _token(headers) or token, _time(headers))
+        return Document(found, _token(headers) or token, answered_at(headers))
 
     async def read_all(self, ids: Sequence[str], token: str | None, select: str = "*") -> Documents | NoAnswer | Busy:
         """Read those of the documents that exist, at or after a token. One request, if one page holds them.
@@ -220,9 +220,3 @@ def _writing(
 def _token(headers: Mapping[str, Any]) -> str | None:
     token = headers.get(SESSION_TOKEN)
     return None if token is None else str(token)
-
-
-def _time(headers: Mapping[str, Any]) -> float | None:
-    """When the service answered: `Date` is one of its common headers."""
-    date = headers.get("Date")
-    return None if date is None else parsedate_to_datetime(date).timestamp()

@@ -17,6 +17,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any, Final
 
@@ -228,3 +229,12 @@ def _status(error: BaseException) -> tuple[int | None, int]:
 def _retry_after(error: BaseException) -> float | None:
     milliseconds = headers_of(error).get(_RETRY_AFTER_MS)
     return None if milliseconds is None else float(milliseconds) / 1000
+
+
+def answered_at(headers: Mapping[str, Any]) -> float | None:
+    """When the service answered: `Date` is one of its common headers. None if it is absent, or no date with a zone."""
+    try:
+        date = parsedate_to_datetime(str(headers.get("Date")))
+    except (TypeError, ValueError):
+        return None
+    return None if date.tzinfo is None else date.timestamp()

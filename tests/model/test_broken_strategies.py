@@ -33,6 +33,16 @@ def test_the_shipped_strategy_stands_where_its_twins_fall(scenario: Scenario) ->
     assert report.violation is None, "\n".join(report.story)
 
 
+def test_a_settler_without_a_fence_is_found_without_a_crash() -> None:
+    """The delivery goes back to its queue because its worker gave up, with a save still under way."""
+    twin = next(twin for twin in BROKEN_CHORES if twin.name == "a settler without a fence")
+    scenario = replace(twin.scenario_with_twin(), budget=Budget(unknown=1, poisoned=1))
+    report = explore(scenario)
+    assert report.violation is not None
+    assert report.violation.startswith(twin.falls)
+    assert "A gives back what it holds" in report.story
+
+
 def test_records_that_go_before_the_last_copy_lose_the_guarantee() -> None:
     scenario = Scenario("hasty", (2, 1), Outbox(window=1), budget=Budget(forgotten=1), hasty=True)
     report = explore(scenario)

@@ -37,6 +37,7 @@ from exactlyonce.stores.cosmos_replies import (
     after_query,
     after_read,
     after_write,
+    answered_at,
     meaning_of,
 )
 from exactlyonce.stores.port import Busy
@@ -263,3 +264,17 @@ def test_ordinary_outcomes_are_not_logged(status: int, caplog: pytest.LogCapture
     with caplog.at_level(logging.DEBUG, logger="exactlyonce"):
         after_write(refusal(status), Operation.REPLACE)
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("date", "seconds"),
+    [
+        ("Thu, 01 Jan 1970 00:01:40 GMT", 100.0),
+        ("Thu, 01 Jan 1970 00:01:40 -0000", None),
+        ("not a date", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_service_says_when_it_answered_or_nobody_does(date: str | None, seconds: float | None) -> None:
+    assert answered_at({} if date is None else {"Date": date}) == seconds
