@@ -19,7 +19,7 @@ TWIN ?=
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
-demo: .make/python .make/node  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off STRATEGY=outbox|naive SEED
+demo: .make/python .make/node  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off SEED STRATEGY=outbox|colocated|stream|naive…
 	$(PYTHON) -m devtools.demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --strategy $(STRATEGY) --seed $(SEED)
 
 test: check pytest  ## everything that has to pass before a change lands

@@ -1,15 +1,24 @@
 """The Functions app: wiring only. Business code is in `handlers`, the protocol in `exactlyonce`."""
 
+import os
+
 import azure.functions as func
 from pydantic import BaseModel, Field, ValidationError
 
 from exactlyonce import Destination
 from exactlyonce.hosting import ExactlyOnce
-from handlers.leader_board import boards, leader_board
+from handlers import leader_board as board
+from handlers import shooting_range as shooting
+from handlers.leader_board import leader_board
 from handlers.messages import FireAt, Hit, Missed
-from handlers.shooting_range import ranges, shooting_range
+from handlers.shooting_range import shooting_range
+from handlers.strategies import reading, writing
 
 audience = Destination("audience", receives=(Hit, Missed))  # Another application shows them on a screen.
+
+# The sample runs on any strategy. An application of yours names one where it declares the entity, and keeps it.
+ranges = shooting.ranges.using(writing(os.environ.get("STRATEGY", "outbox")))
+boards = board.boards.using(reading(ranges))
 
 app = func.FunctionApp(http_auth_level=func.AuthLevel.FUNCTION)
 once = ExactlyOnce.from_environment(ranges, boards, destinations=(shooting_range, leader_board, audience))
@@ -25,6 +34,13 @@ async def process_shots(message: func.QueueMessage) -> None:
 async def process_outcomes(message: func.QueueMessage) -> None:
     """Every outcome counts once."""
     await once.process(message, boards)
+
+
+@app.route("games/{game}/mending", methods=["POST"])
+async def mend_board(req: func.HttpRequest) -> func.HttpResponse:
+    """Do what is to be done about outcomes that did not reach a game's line on the board."""
+    await once.tend(boards, req.route_params["game"])
+    return func.HttpResponse(status_code=204)
 
 
 class Shot(BaseModel):

@@ -18,6 +18,7 @@ from exactlyonce.errors import (
     MalformedMessage,
     MessageError,
     NewerSchema,
+    NonDeterministicHandler,
     NoStateReturned,
     OutputTooLarge,
     StoredDataError,
@@ -29,9 +30,13 @@ from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, EntityKey
 from exactlyonce.handling.messages import message
 from exactlyonce.handling.routes import Destination
+from exactlyonce.strategies.colocated import Colocated
 from exactlyonce.strategies.outbox import Outbox
+from exactlyonce.strategies.resequencer import Rebuild, Resequencer
+from exactlyonce.strategies.version_stream import VersionStream
 
 __all__ = [
+    "Colocated",
     "ConfigurationError",
     "Context",
     "DamagedDocument",
@@ -50,11 +55,15 @@ __all__ = [
     "MessageError",
     "NewerSchema",
     "NoStateReturned",
+    "NonDeterministicHandler",
     "Outbox",
     "OutputTooLarge",
+    "Rebuild",
+    "Resequencer",
     "StoredDataError",
     "TryAgainLater",
     "UnknownDestination",
     "UnknownMessageType",
+    "VersionStream",
     "message",
 ]

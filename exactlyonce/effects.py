@@ -76,6 +76,13 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundRecords:
+    """The processed records that exist, in a view at or after the token asked with."""
+
+    records: tuple[ProcessedRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FoundStaged:
     """The staged documents that exist, in a view at or after the token asked with."""
 
@@ -168,6 +175,15 @@ class FindProcessed(Effect[Found | NoAnswer]):
     entity: EntityRef
     messages: tuple[str, ...]
     token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProcessed(Effect[FoundRecords | NoAnswer]):
+    """Read the processed records of these messages, at or after `token`, if one is given. Absent ones are left out."""
+
+    entity: EntityRef
+    messages: tuple[str, ...]
+    token: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ package checks and writes it.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ MAX_MESSAGE_BYTES: Final = 1024 * 1024
 
 MAX_ATTRIBUTE_LENGTH: Final = 1024
 """Longest `id`, `source` and `type`, in characters: they become part of every record."""
+
+DATAREF: Final = "dataref"
 
 _REQUIRED_ATTRIBUTES: Final = ("specversion", "id", "source", "type")
 
@@ -72,17 +74,36 @@ class Envelope:
             del written["time"]  # The package fills in the present, and the present must not leak into a pure value.
         return Json.of(written)
 
+    def by_reference(self, address: str) -> Envelope:
+        """The envelope without its data, which is at this address ("Dataref" extension of CloudEvents: the claim check)."""
+        return replace(self, data=Json("null"), extensions=tuple(sorted((*self.extensions, (DATAREF, address)))))
+
+    @property
+    def reference(self) -> str | None:
+        """Where the data is, if it does not travel in the envelope."""
+        address = dict(self.extensions).get(DATAREF)
+        return address if isinstance(address, str) else None
+
+    def with_data(self, data: Json) -> Envelope:
+        """The envelope with the data it refers to."""
+        extensions = tuple(one for one in self.extensions if one[0] != DATAREF)
+        return replace(self, data=data, extensions=extensions)
+
     @classmethod
-    def read(cls, body: bytes | str) -> Envelope:
-        """Read an envelope from the wire.
+    def read(cls, body: bytes | str, *, limit: int = MAX_MESSAGE_BYTES) -> Envelope:
+        """Read an envelope from the wire, or from where the library keeps one.
+
+        Args:
+            body: the envelope in JSON.
+            limit: bytes that it may have. What came in by reference is longer than what comes over a queue.
 
         Raises:
             MalformedMessage: it is not JSON, not a CloudEvents 1.0 envelope, carries binary data, or is over a limit.
         """
         size = len(body.encode(errors="surrogatepass")) if isinstance(body, str) else len(body)
-        if size > MAX_MESSAGE_BYTES:
+        if size > limit:
             raise MalformedMessage(
-                f"The message has {size} bytes; at most {MAX_MESSAGE_BYTES} are read. Send what is large as a blob and "
+                f"The message has {size} bytes; at most {limit} are read. Send what is large as a blob and "
                 "its address in the message."
             )
         try:

@@ -12,7 +12,8 @@
     │   ├── IdentityChanged         it changed the document's id or partition key
     │   ├── UnknownDestination      it sent to a destination that nobody configured
     │   ├── OutputTooLarge          an output, or all of them, are over a limit
-    │   └── EntityTooLarge          the document would be over the limit
+    │   ├── EntityTooLarge          the document would be over the limit
+    │   └── NonDeterministicHandler handling a message again gave something else than the first time
     ├── StoredDataError         the data's: what the store holds cannot be trusted; nothing was changed
     │   ├── DamagedDocument         it cannot be read
     │   ├── NewerSchema             a newer version of the library wrote it
@@ -76,6 +77,10 @@ class OutputTooLarge(HandlerError):
 
 class EntityTooLarge(HandlerError):
     """The entity document would grow over the limit."""
+
+
+class NonDeterministicHandler(HandlerError):
+    """A duplicate was handled again on the state it was first handled on, and its outputs are not what they were."""
 
 
 class StoredDataError(ExactlyOnceError):

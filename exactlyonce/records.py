@@ -9,28 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
-from pydantic import ConfigDict, ValidationError, with_config
+from pydantic import with_config
 
-from exactlyonce.errors import DamagedDocument, NewerSchema
+from exactlyonce.errors import DamagedDocument
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
-from exactlyonce.validation import adapter, missing, problems
+from exactlyonce.numbering import Order, Reception, Sequences
+from exactlyonce.shapes import EXACT, SCHEMA, read_shape, write_shape
 
-SCHEMA: Final = 1
 LEDGER: Final = "_ledger"
 MAX_DOCUMENT_BYTES: Final = 1_500_000
 """Largest entity document that is sent. The service takes 2 MB; the rest is room for its own properties."""
 MAX_OUTPUT_BYTES: Final = 1_900_000
 """Most that all outputs of one message may have together: they have to fit one staged document."""
 
-_OUTPUT_FRAME_BYTES: Final = 80  # `{"id":"","destination":"","envelope":,"delay":604800.0},` with some room left.
-_EXACT: Final = ConfigDict(extra="forbid")  # What is not understood must not be dropped by the next save.
-_Record = TypeVar("_Record")
+_OUTPUT_FRAME_BYTES: Final = 90  # `{"id":"","destination":"","envelope":,"delay":604800.0,"order":null},`, room left.
+_ORDER_BYTES: Final = 50  # `{"key":"","number":9007199254740991}`, with some room left.
 
 
-@with_config(_EXACT)
+@with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Output:
     """One message to be published.
@@ -40,29 +39,44 @@ class Output:
         destination: logical name of where it goes.
         envelope: the CloudEvents envelope, as it will be on the wire, to the letter; a string in documents.
         delay: seconds that it stays invisible after it was published.
+        order: its place in a sequence; None if it has none. The envelope says the same.
     """
 
     id: str
     destination: str
     envelope: Json
     delay: float = 0.0
+    order: Order | None = None
 
     @property
     def size(self) -> int:
         """Bytes it takes in a document: the envelope, and what stands around it."""
-        return Json.of(self.envelope.text).size + len(self.id) + len(self.destination.encode()) + _OUTPUT_FRAME_BYTES
+        order = 0 if self.order is None else len(self.order.key.encode()) + _ORDER_BYTES
+        return (
+            Json.of(self.envelope.text).size
+            + len(self.id)
+            + len(self.destination.encode())
+            + order
+            + _OUTPUT_FRAME_BYTES
+        )
+
+    @property
+    def ref(self) -> OutputRef:
+        """What is kept of it for good."""
+        return OutputRef(self.id, self.destination, self.order)
 
 
-@with_config(_EXACT)
+@with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class OutputRef:
     """What is kept of an output for good."""
 
     id: str
     destination: str
+    order: Order | None = None
 
 
-@with_config(_EXACT)
+@with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One committed transaction: one message and what came of it.
@@ -90,7 +104,11 @@ class Entry:
     seen: int | None = None
 
 
-@with_config(_EXACT)
+Protocol = Literal["outbox", "colocated", "stream", "resequencer"]
+"""Which family of records belongs to an entity."""
+
+
+@with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """The library's property of an entity document.
@@ -103,6 +121,11 @@ class Ledger:
         deleted: the entity was deleted; the document remains as a tombstone, so that late duplicates are known.
         schema: version of this shape.
         type: of the entity. Two types may share a container, but a document belongs to one.
+        protocol: that the entity is processed by; another one would not know its duplicates.
+        sequences: the numbers given out. They go on after a deletion.
+        snapshot_every: how far apart the whole states in the entity's version stream are; None if it has none.
+        event_sourced: whether that stream holds what happened, in place of the way back.
+        receptions: how far this read model has received the sequences that make it.
     """
 
     version: int = 0
@@ -111,6 +134,11 @@ class Ledger:
     deleted: bool = False
     schema: int = SCHEMA
     type: str = ""
+    protocol: Protocol = "outbox"
+    sequences: Sequences = ()
+    snapshot_every: int | None = None
+    event_sourced: bool = False
+    receptions: tuple[Reception, ...] = ()
 
     @property
     def owing_since(self) -> datetime | None:
@@ -135,7 +163,7 @@ class Ledger:
         )
 
 
-@with_config(_EXACT)
+@with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class ProcessedRecord:
     """What remains of an entry that left: its message was processed and its outputs were published."""
@@ -151,7 +179,7 @@ class ProcessedRecord:
     schema: int = SCHEMA
 
 
-@with_config(_EXACT)
+@with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class StagedOutputs:
     """Outputs too large for the entity document, written before the commit that may or may not follow."""
@@ -165,7 +193,7 @@ class StagedOutputs:
     schema: int = SCHEMA
 
 
-@with_config(_EXACT)
+@with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class ParkedMessage:
     """A message that the host gave up on and that was never processed: kept for whoever mends the cause.
@@ -224,7 +252,7 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
         return EntityView(Json.of(properties), None)
     if isinstance(raw, dict):
         raw.pop("owing_since", None)  # Derived from the entries; stored for queries only.
-    ledger = _read(Ledger, raw, f"The ledger of entity {entity} (property {LEDGER!r})")
+    ledger = read_shape(Ledger, raw, f"The ledger of entity {entity} (property {LEDGER!r})")
     if ledger.type not in ("", entity.type):
         raise DamagedDocument(
             f"The document of entity {entity} belongs to an entity of type {ledger.type!r}. Nothing was changed. Two types "
@@ -236,64 +264,36 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
 def entity_document(body: Json, ledger: Ledger) -> Json:
     """Put an entity document together; the ledger comes last, below what people look for."""
     owing_since = ledger.owing_since
-    written = _write(ledger)
+    written = write_shape(ledger)
     written["owing_since"] = None if owing_since is None else owing_since.isoformat().replace("+00:00", "Z")
     return Json.of({**body.value, LEDGER: written})
 
 
 def read_processed(document: Any) -> ProcessedRecord:
     """Read a processed record. Raises `DamagedDocument` or `NewerSchema`."""
-    return _read(ProcessedRecord, document, "A processed record")
+    return read_shape(ProcessedRecord, document, "A processed record")
 
 
 def read_staged(document: Any) -> StagedOutputs:
     """Read a staged document. Raises `DamagedDocument` or `NewerSchema`."""
-    return _read(StagedOutputs, document, "A staged document")
+    return read_shape(StagedOutputs, document, "A staged document")
 
 
 def read_parked(document: Any) -> ParkedMessage:
     """Read a parked document. Raises `DamagedDocument` or `NewerSchema`."""
-    return _read(ParkedMessage, document, "A parked document")
+    return read_shape(ParkedMessage, document, "A parked document")
 
 
 def library_document(record: LibraryRecord) -> dict[str, Any]:
     """A record as a document of the library container, without the id and partition key its layout gives it."""
-    return _write(record)
+    return write_shape(record)
 
 
 def entry_size(entry: Entry) -> int:
     """Bytes an entry takes in a document."""
-    return Json.of(_write(entry)).size
+    return Json.of(write_shape(entry)).size
 
 
 def digest(outputs: tuple[Output, ...]) -> str:
     """One digest over the content of all outputs, in order."""
     return Json.of([[output.destination, output.delay, output.envelope.text] for output in outputs]).digest
-
-
-def _read(shape: type[_Record], raw: Any, name: str) -> _Record:
-    schema = raw.get("schema") if isinstance(raw, dict) else None
-    if isinstance(schema, int) and schema > SCHEMA:
-        raise NewerSchema(
-            f"{name} has schema version {schema}; this version of exactlyonce reads up to {SCHEMA}. Upgrade this instance."
-        )
-    try:
-        record: _Record = adapter(shape).validate_json(Json.of(raw).text, strict=True)
-    except ValidationError as error:
-        raise _damaged(name, problems(error)) from None  # The cause would quote what it read: bodies stay out of logs.
-    # A default would pass for knowledge: without its entries a ledger knows no duplicate, without `owed` it owes nothing.
-    if lacking := next(missing(_write(record), raw), None):
-        raise _damaged(name, f"{lacking}: Field required")
-    return record
-
-
-def _damaged(name: str, what: str) -> DamagedDocument:
-    return DamagedDocument(
-        f"{name} is damaged: {what}. Nothing was changed. Restore the document from a backup; do not just remove the "
-        "property, or duplicates will no longer be known."
-    )
-
-
-def _write(record: Any) -> dict[str, Any]:
-    written: dict[str, Any] = adapter(type(record)).dump_python(record, mode="json")
-    return written

@@ -1,30 +1,38 @@
-"""The leader board: how often each game's target was hit and missed. A read model, built from the range's events."""
+"""The leader board: how a game's shots went. A read model, built from the range's events in the order of the shots."""
 
 from pydantic import BaseModel
 
-from exactlyonce import Context, Destination, Entity, Outbox
-from handlers.messages import Hit, Missed
+from exactlyonce import Context, Destination, Entity, Resequencer
+from handlers.messages import Hit, Missed, Outcome
 
 
 class Score(BaseModel):
-    """State of one game's line on the board."""
+    """State of one game's line on the board. `streak` and `best` count hits in a row, now and at most: order matters."""
 
     hits: int = 0
     misses: int = 0
+    streak: int = 0
+    best: int = 0
 
 
-boards = Entity("board", state=Score, container="boards", partition_key="/gameId", strategy=Outbox())
+def game_of(outcome: Outcome) -> str:
+    """The game that an outcome belongs to."""
+    return outcome.game_id
 
-leader_board = Destination("leader-board", receives=(Hit, Missed))
+
+boards = Entity("board", state=Score, container="boards", partition_key="/gameId", strategy=Resequencer())
+
+leader_board = Destination("leader-board", receives=(Hit, Missed), order_by=game_of)
 
 
-@boards.handles(Hit, key=lambda hit: hit.game_id)
+@boards.handles(Hit, key=game_of)
 def count_hit(state: Score, hit: Hit, context: Context) -> Score:
     """One more hit."""
-    return state.model_copy(update={"hits": state.hits + 1})
+    streak = state.streak + 1
+    return Score(hits=state.hits + 1, misses=state.misses, streak=streak, best=max(state.best, streak))
 
 
-@boards.handles(Missed, key=lambda missed: missed.game_id)
+@boards.handles(Missed, key=game_of)
 def count_miss(state: Score, missed: Missed, context: Context) -> Score:
-    """One more miss."""
-    return state.model_copy(update={"misses": state.misses + 1})
+    """One more miss, and the end of a streak."""
+    return Score(hits=state.hits, misses=state.misses + 1, best=state.best)

@@ -27,13 +27,15 @@ async def demonstrate(options: Options, console: Console, logs: Path) -> Report:
     random = Random(options.seed)
     shots = plan_shots(options, random)
     deliveries = plan_deliveries(shots, options, random)
-    app = ROOT if options.strategy == "outbox" else ROOT / "devtools" / "demo" / "naive"
+    app = ROOT / "devtools" / "demo" / "naive" if options.strategy == "naive" else ROOT
     console.print(
         f"[bold]{options.shots} shots[/] on {options.games} games, strategy {options.strategy}; logs in {logs}"
     )
-    with running_stack(app, logs) as stack, progress_bar(console, len(deliveries)) as update:
-        for _ in range(options.hosts):
-            stack.start_host()
+    with (
+        running_stack(app, logs, options.strategy, disordered=options.disordered) as stack,
+        progress_bar(console, len(deliveries)) as update,
+    ):
+        stack.start_hosts(options.hosts)
         progress = await play(stack, options, deliveries, update)
         stack.stop_hosts()
         injected = trouble.count(stack)
@@ -63,6 +65,7 @@ def verdict(report: Report) -> str | None:
     if report.options.faults and (
         min(report.injected.lost_after, report.injected.lost_before) < least
         or report.progress.kills < len(trouble.KILLS)
+        or (report.options.disordered and not report.progress.gaps)
     ):
         return "Too little trouble happened to show anything; fire more shots, or another SEED."
     if report.options.strategy == "naive":

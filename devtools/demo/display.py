@@ -89,6 +89,7 @@ def _game(report: Report) -> Table:
         ("requests throttled", report.injected.throttled),
         ("reads from lagging replicas", "20 %" if report.options.faults else "none"),
         ("function hosts killed (SIGKILL)", report.progress.kills),
+        ("outcomes that changed places on their way to the board", report.progress.displaced),
         ("games", len(report.evidence.states)),
         ("accepted writes of games", sum(map(len, report.evidence.states.values()))),
         ("distinct outcomes published", distinct),
@@ -101,6 +102,8 @@ def _game(report: Report) -> Table:
     for name, value in rows:
         table.add_row(name, str(value))
     colour = "red" if report.findings else "green"
+    for gap in report.progress.gaps:
+        table.add_row(f"the board of {gap}", report.progress.mended)
     table.add_section()
     table.add_row(f"[{colour}]violations[/]", f"[{colour}]{len(report.findings)}[/]")
     return table

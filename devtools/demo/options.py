@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-Strategy = Literal["outbox", "naive"]
+Strategy = Literal["outbox", "transaction_id", "embedded", "colocated", "stream", "naive"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Options:
         shots: distinct shots.
         games: entities they are spread over.
         faults: whether anything goes wrong.
-        strategy: the library, or a plain read-handle-write-send function for contrast.
+        strategy: of the games, or a plain read-handle-write-send function for contrast.
         seed: of the shots and of the trouble.
         hosts: function hosts that share the queues.
     """
@@ -28,6 +28,11 @@ class Options:
     strategy: Strategy = "outbox"
     seed: int = 1
     hosts: int = 2
+
+    @property
+    def disordered(self) -> bool:
+        """Whether something happens to outcomes on their way to the board. The naive board has trouble enough."""
+        return self.faults and self.strategy != "naive"
 
 
 def parse(arguments: list[str] | None = None) -> Options:
@@ -41,7 +46,7 @@ def parse(arguments: list[str] | None = None) -> Options:
         "--faults", choices=("on", "off"), default="on", help="lost replies, stale reads, kills (default on)"
     )
     parser.add_argument(
-        "--strategy", choices=("outbox", "naive"), default="outbox", help="naive: no library, for contrast"
+        "--strategy", choices=get_args(Strategy), default="outbox", help="of the games; naive: no library, for contrast"
     )
     parser.add_argument("--seed", type=int, default=Options.seed, help="of shots and trouble (default %(default)s)")
     parser.add_argument(

@@ -14,7 +14,7 @@ from typing import Any
 from devtools.demo.shots import SOURCE, Shot
 from exactlyonce import Envelope
 from exactlyonce.testing import run
-from handlers.leader_board import Score
+from handlers.leader_board import Score, count_hit, count_miss
 from handlers.messages import FireAt, Hit, Outcome
 from handlers.shooting_range import SHOTS_IN_A_ROUND, Range, fire_at, ranges
 
@@ -124,6 +124,6 @@ def _outcome_id(shot: Shot) -> str:
 
 
 def _counted(score: Score, outcome: Outcome) -> Score:
-    if isinstance(outcome, Hit):
-        return Score(hits=score.hits + 1, misses=score.misses)
-    return Score(hits=score.hits, misses=score.misses + 1)
+    handler: Any = count_hit if isinstance(outcome, Hit) else count_miss
+    counted: Score = run(handler, score, outcome).state
+    return counted

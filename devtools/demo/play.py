@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
+from random import Random
 from typing import Any, Final
 
+from aiohttp import ClientSession
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
 
 from devtools.demo import trouble
+from devtools.demo.disorder import Disorder, Gap, gaps, plan_losses
 from devtools.demo.options import Options
 from devtools.demo.oracle import Evidence
 from devtools.demo.shots import Shot
-from devtools.demo.stack import DATABASE, QUEUES, Stack
+from devtools.demo.stack import DATABASE, QUEUES, WAY, Stack
 from exactlyonce import Envelope
 from handlers.leader_board import Score
 from handlers.shooting_range import Range
@@ -26,6 +30,9 @@ _SENDERS: Final = 8
 _POLL_SECONDS: Final = 0.2
 _DRAIN_SECONDS: Final = 240
 _PAGE: Final = 32
+_MENDINGS: Final = 40
+_MENDING_SECONDS: Final = 0.3
+"""How often, and how far apart, the board is tended; a gap has to be some seconds old."""
 
 
 @dataclass(slots=True)
@@ -36,6 +43,9 @@ class Progress:
     kills: int = 0
     writes: int = 0
     waiting: int = 0
+    displaced: int = 0
+    gaps: tuple[Gap, ...] = ()
+    mended: str = ""
     act: str = "starting"
 
 
@@ -52,7 +62,12 @@ async def play(
         trouble.inject(stack, options.seed)
     kills = [round(len(deliveries) * share) for share in trouble.KILLS] if options.faults else []
     async with AsyncExitStack() as clients:
-        queues = {name: await clients.enter_async_context(_queue(stack, name)) for name in QUEUES}
+        queues = {name: await clients.enter_async_context(_queue(stack, name)) for name in (*QUEUES, WAY)}
+        random = Random(options.seed)
+        disorder = Disorder(random, plan_losses(frozenset(deliveries), random))
+        if options.disordered:
+            bringing = asyncio.create_task(disorder.reign(queues[WAY], queues["leader-board"]))
+            clients.push_async_callback(_end, bringing)
         for start, end in zip([0, *kills], [*kills, len(deliveries)], strict=True):
             progress.act = "shooting"
             await _send(queues["shooting-range"], deliveries[start:end], progress, lambda: _look(stack, progress, show))
@@ -63,16 +78,57 @@ async def play(
                 progress.kills += await trouble.kill_between_commit_and_publish(stack)
             else:
                 progress.kills += stack.kill_host()
-            while len(stack.hosts) < options.hosts:
-                stack.start_host()
-        progress.act = "draining"
-        for _ in range(round(_DRAIN_SECONDS / _POLL_SECONDS)):
-            progress.waiting = sum([await _length(queues[name]) for name in ("shooting-range", "leader-board")])
-            _look(stack, progress, show)
-            if not progress.waiting:
-                return progress
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.to_thread(stack.start_hosts, options.hosts)
+        drain = partial(_drain, stack, queues, progress, show)
+        await drain()
+        if options.disordered:
+            await _mend(stack, disorder, queues["leader-board"], progress, drain)
+        return progress
+
+
+async def _mend(
+    stack: Stack, disorder: Disorder, board: QueueClient, progress: Progress, drain: Callable[[], Awaitable[None]]
+) -> None:
+    """Show what the board waits for, and get it: from the games' streams, or because the lost messages turn up."""
+    disorder.calm = True
+    progress.displaced, progress.gaps = disorder.displaced, gaps(stack)
+    progress.act = "mending"
+    if stack.strategy != "stream":
+        progress.mended = "the lost messages turned up"
+        await disorder.give_back(board)
+        return await drain()
+    progress.mended = "rebuilt from the streams of their games"
+    async with ClientSession(stack.http) as http:
+        for _ in range(_MENDINGS):
+            if not (waiting := gaps(stack)):
+                return None
+            for gap in waiting:
+                async with http.post(f"/api/games/{gap.game}/mending") as reply:
+                    reply.raise_for_status()
+            await drain()
+            await asyncio.sleep(_MENDING_SECONDS)
+    return None
+
+
+async def _drain(
+    stack: Stack, queues: Mapping[str, QueueClient], progress: Progress, show: Callable[[Progress], None]
+) -> None:
+    """Wait until the queues are empty."""
+    progress.act = "draining"
+    for _ in range(round(_DRAIN_SECONDS / _POLL_SECONDS)):
+        progress.waiting = sum([await _length(queues[name]) for name in ("shooting-range", WAY, "leader-board")])
+        _look(stack, progress, show)
+        if not progress.waiting:
+            return
+        await asyncio.sleep(_POLL_SECONDS)
     raise TimeoutError(f"{progress.waiting} messages are still in the queues; the hosts' logs are in {stack.logs}.")
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    """Cancel a task; what it failed with before comes out."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 async def gather(stack: Stack) -> Evidence:
@@ -92,7 +148,7 @@ def _documents(stack: Stack, container: str, read: Callable[[dict[str, Any]], An
     """The documents of a container after each accepted write, by id, without the library's own property."""
     found: dict[str, list[Any]] = defaultdict(list)
     for write in stack.cosmos.history(DATABASE, container):
-        if write.document is not None:
+        if write.document is not None and "_kind" not in write.document:
             found[write.id].append(read({name: value for name, value in write.document.items() if name[0] != "_"}))
     return {id: tuple(states) for id, states in found.items()}
 
@@ -121,6 +177,8 @@ def _queue(stack: Stack, name: str) -> QueueClient:
         name,
         message_encode_policy=BinaryBase64EncodePolicy(),
         message_decode_policy=BinaryBase64DecodePolicy(),
+        initial_backoff=1,  # Left alone the client waits 15 seconds after a connection that was closed.
+        increment_base=2,
     )
 
 

@@ -23,35 +23,60 @@ from devtools.cosmos_emulator.administration import Administration
 ROOT: Final = Path(__file__).resolve().parents[2]
 DATABASE: Final = "shooting-range"
 QUEUES: Final = ("shooting-range", "leader-board", "audience")
-INVISIBLE_SECONDS: Final = 3
+WAY: Final = "leader-board-way"
+"""Where outcomes for the leader board go first, so that something can happen to them on the way."""
+INVISIBLE_SECONDS: Final = 2
 """How long a killed host's messages stay invisible; the real host's ten minutes would be a long demo."""
 _GRACE_SECONDS: Final = 20
 
 
 @dataclass
 class Stack:
-    """What runs."""
+    """What runs.
+
+    Attributes:
+        storage, cosmos: the servers.
+        app: folder of the function app.
+        logs: folder of the logs.
+        strategy: of the games.
+        disordered: whether outcomes for the leader board go to `WAY`.
+        hosts: running hosts, the oldest first.
+        started: how many hosts were started so far.
+        http: where the youngest host answers.
+    """
 
     storage: Azurite
     cosmos: AdminClient
     app: Path
     logs: Path
+    strategy: str = "outbox"
+    disordered: bool = False
     hosts: list[subprocess.Popen[str]] = field(default_factory=list)
     started: int = 0
+    http: str = ""
 
     @property
     def environment(self) -> dict[str, str]:
         """Settings of the app: the same names that point it at a real account."""
+        destinations = {"leader-board": WAY} if self.disordered else {}
         return {
             "AzureWebJobsStorage": self.storage.connection_string,
             "COSMOS__accountEndpoint": self.cosmos.endpoint,
             "COSMOS__accountKey": self.cosmos.key,
             "COSMOS__database": DATABASE,
             "EXACTLYONCE__markAfter": "2",
+            "EXACTLYONCE__destinations": json.dumps(destinations),
+            "STRATEGY": self.strategy,
         }
 
-    def start_host(self) -> None:
-        """Start one more function host and wait until it serves."""
+    def start_hosts(self, number: int) -> None:
+        """Start function hosts until so many run, side by side, and wait until they serve."""
+        launched = [self._launch_host() for _ in range(number - len(self.hosts))]
+        self.hosts += [host for host, _ in launched]
+        for host, log in launched:
+            self.http = _read_ready_line(host, "The function host", log)["http"]
+
+    def _launch_host(self) -> tuple[subprocess.Popen[str], str]:
         self.started += 1
         arguments = ["--app", str(self.app), "--invisible", str(INVISIBLE_SECONDS)]
         with (self.logs / f"host-{self.started}.log").open("w") as log:
@@ -63,8 +88,7 @@ class Stack:
                 stderr=log,
                 text=True,
             )
-        self.hosts.append(host)
-        _read_ready_line(host, "The function host", log.name)
+        return host, log.name
 
     def kill_hosts(self) -> int:
         """SIGKILL every host; return how many there were."""
@@ -92,16 +116,16 @@ class Stack:
 
 
 @contextmanager
-def running_stack(app: Path, logs: Path) -> Iterator[Stack]:
+def running_stack(app: Path, logs: Path, strategy: str, *, disordered: bool) -> Iterator[Stack]:
     """Start Azurite and the local Cosmos, with empty containers and queues; end everything on exit."""
     with ExitStack() as running:
         storage = running.enter_context(azurite())
         cosmos = running.enter_context(_cosmos(logs))
         create_containers(cosmos, DATABASE)
         with QueueServiceClient.from_connection_string(storage.connection_string) as queues:
-            for name in QUEUES:
+            for name in (*QUEUES, WAY):
                 queues.create_queue(name).close()
-        stack = Stack(storage, cosmos, app, logs)
+        stack = Stack(storage, cosmos, app, logs, strategy, disordered)
         running.callback(stack.kill_hosts)
         yield stack
 

@@ -11,10 +11,11 @@ from devtools.cosmos_emulator.semantics.replicas import Lag
 from devtools.demo.stack import DATABASE, Stack
 
 WRITES: Final = ("create", "replace", "upsert", "batch", "delete")
-COMMITS: Final = ("replace", "upsert")  # The naive handler upserts.
+COMMITS: Final = ("replace", "upsert", "batch")  # The naive handler upserts; records beside the game come in a batch.
 KILLS: Final = (0.25, 0.5, 0.75)
 """After which share of the shots the hosts are killed; the middle one between a commit and its publish."""
-_LOST: Final = 0.12
+_LOST_AFTER: Final = 0.12
+_LOST_BEFORE: Final = 0.15
 _POLL_SECONDS: Final = 0.05
 _PATIENCE_SECONDS: Final = 20
 
@@ -31,12 +32,14 @@ class Counted:
 def inject(stack: Stack, seed: int) -> None:
     """From now on writes lose their replies, before or after they were applied, and reads come from lagging replicas."""
     cosmos = stack.cosmos
-    cosmos.add_fault(FaultRule(DATABASE, operations=WRITES, when="after", action="close", probability=_LOST, seed=seed))
+    cosmos.add_fault(
+        FaultRule(DATABASE, operations=WRITES, when="after", action="close", probability=_LOST_AFTER, seed=seed)
+    )
     cosmos.add_fault(
         FaultRule(DATABASE, operations=WRITES, when="after", action="truncate", probability=0.03, seed=seed + 1)
     )
     cosmos.add_fault(
-        FaultRule(DATABASE, operations=WRITES, when="before", action="close", probability=_LOST, seed=seed + 2)
+        FaultRule(DATABASE, operations=WRITES, when="before", action="close", probability=_LOST_BEFORE, seed=seed + 2)
     )
     cosmos.add_fault(
         FaultRule(

@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from devtools.modelcheck.beside import catalogue as beside
 from devtools.modelcheck.catalogue import LARGE, SMALL, STREAM
 from devtools.modelcheck.matrix import matrix
 from devtools.modelcheck.reporting import Finding, Findings, crossed, finding, markdown
@@ -29,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     console = Console()
     kept = Findings(options.findings)
-    scenarios = (*SMALL, STREAM, *(LARGE if options.large else ()))
+    large = (*LARGE, *beside.LARGE) if options.large else ()
+    scenarios = (*SMALL, STREAM, *beside.SMALL, *large)
     found = _all_explored(console, kept, scenarios, options)
     console.print(_table(found))
     combined = _all_explored(console, kept, tuple(matrix()) if options.matrix else (), options)

@@ -77,7 +77,7 @@ class Explorer:
         self.world = World(scenario)
         self.workers = Workers(scenario, merge=merge)
         self.witnessed: set[str] = set()
-        self._keys = tuple(key_of_number(number) for number in range(len(scenario.copies)))
+        self.keys = tuple(key_of_number(number) for number in range(len(scenario.copies)))
         self._outcomes: dict[tuple[Worker, Store], tuple[Outcome, ...]] = {}
         self._collects = not scenario.budget.cleanings
         self._alike = alike_messages(scenario)
@@ -85,7 +85,7 @@ class Explorer:
     def start(self) -> State:
         """The state in which nothing has happened."""
         idle = tuple(self.workers.idle() for _ in range(self.scenario.workers))
-        poison = (0,) * (len(self._keys) if self.scenario.budget.poisoned else 0)
+        poison = (0,) * (len(self.keys) if self.scenario.budget.poisoned else 0)
         queue = (*self.scenario.copies, *poison)
         return (self.world.stores.empty(self.scenario.entities), queue, idle, (), self.scenario.budget.amounts)
 
@@ -111,19 +111,19 @@ class Explorer:
 
     def is_good_end(self, state: State) -> bool:
         """Every message was committed and published, or lies parked, nobody is at work, and nothing is left lying about."""
-        return is_good_end(self.scenario, self._keys, state)
+        return is_good_end(self.scenario, self.keys, state)
 
     def _tasks(
         self, worker: Worker, state: State, others: tuple[Worker, ...]
     ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
         """Every way to give an idle worker something to do, with the queues and the budget that are left."""
         _, queue, _, _, left = state
-        later = interchangeable(self._alike, self._keys, state) if self._alike else {}
+        later = interchangeable(self._alike, self.keys, state) if self._alike else {}
         for group in self.workers.groups(queue):
             if any(number in later and later[number] not in group for number in group):
                 continue
             yield self.workers.attempt(worker, group), without_copies(queue, group), left
-        for place in range(len(self._keys), len(queue)):
+        for place in range(len(self.keys), len(queue)):
             if queue[place]:
                 yield self.workers.settle(worker, place), without_copies(queue, (place,)), left
         for entity in range(self.scenario.entities):
@@ -147,14 +147,14 @@ class Explorer:
                 start = Start("clean", entity, candidates=tuple(sorted(present)))
                 yield None if quiet else PLACES["cleanings"], start
         if left[PLACES["forgotten"]]:
-            for number, key in enumerate(self._keys):
+            for number, key in enumerate(self.keys):
                 if f"processed:{key}" in library.now and (self.scenario.hasty or not self._may_arrive(number, state)):
                     yield PLACES["forgotten"], Start("forget", entity, (number,))
 
     def _may_arrive(self, number: int, state: State) -> bool:
         """Whether a copy of a message is still anywhere."""
         _, queue, workers, _, _ = state
-        places = range(number, len(queue), len(self._keys))
+        places = range(number, len(queue), len(self.keys))
         return any(queue[place] or any(place in worker.held for worker in workers) for place in places)
 
     def _happenings(self, state: State) -> Iterator[Move]:
@@ -163,10 +163,10 @@ class Explorer:
         place = PLACES["poisoned"]
         if not left[place]:
             return
-        for number, key in enumerate(self._keys):
+        for number, key in enumerate(self.keys):
             if queue[number]:
                 given_up = list(without_copies(queue, (number,)))
-                given_up[len(self._keys) + number] += 1
+                given_up[len(self.keys) + number] += 1
                 after = (store, tuple(given_up), workers, delayed, spent(left, place))
                 yield Move(after, True, None, -1, None, f"The host gives up on {key}")
 
@@ -274,7 +274,7 @@ class Explorer:
             self.witnessed.add("staged outputs were cleaned up")
         following = self.workers.following(worker)
         if following.situation is None and violation is None:
-            violation = lost([self._keys[place % len(self._keys)] for place in worker.held], store)
+            violation = lost([self.keys[place % len(self.keys)] for place in worker.held], store)
         return following, violation, True
 
     def _fed(self, queue: tuple[int, ...], published: tuple[str, ...]) -> tuple[int, ...]:
@@ -283,7 +283,7 @@ class Explorer:
             return queue
         fed = list(queue)
         for key in published:
-            number = self.scenario.feeds[self._keys.index(key)]
+            number = self.scenario.feeds[self.keys.index(key)]
             if number is not None:
                 fed[number] += fed[number] < COPIES
         return tuple(fed)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import cache
 
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Handled, key_of
+from exactlyonce.handling.attempts import Before, Handled, key_of
 from exactlyonce.records import Output, digest
 
 
@@ -23,16 +22,15 @@ def key_of_number(number: int) -> str:
     return key_of(envelope_of(number))
 
 
-def handle(body: Json | None, envelope: Envelope, at: datetime, *, deletes: str | None, entity: str) -> Handled:
+def handle(before: Before, envelope: Envelope, *, deletes: str | None, entity: str) -> Handled:
     """Append the message to the history, and send what tells on which history it was handled.
 
     Args:
-        body, envelope, at: as for every handler.
+        before, envelope: as for every handler.
         deletes: key of the message that deletes the entity; None if none does.
         entity: id of the entity.
     """
-    del at
-    history = body.value["history"] if body is not None else ""
+    history = before.body.value["history"] if before.body is not None else ""
     key = key_of(envelope)
     state = Json.of({"id": entity, "history": grown(history, key)})
     return Handled(state, (output_of(key, history),), deleted=key == deletes)

@@ -34,13 +34,12 @@ from exactlyonce.effects import (
     Written,
 )
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Handled, Memory, Work, key_of
+from exactlyonce.handling.attempts import Again, Before, Finished, Handled, Memory, Work, key_of
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import (
     LEDGER,
     Entry,
     Ledger,
-    OutputRef,
     StagedOutputs,
     digest,
     entity_document,
@@ -141,7 +140,7 @@ class PublishedAlgorithm:
         if message in found.messages:
             return Finished(seen.memory)
         begun = yield from Begin(1)
-        handled = work.handle(stored.body, work.messages[0], begun.at)
+        handled = work.handle(Before(stored.body, begun.at, begun.transactions[0]), work.messages[0])
         entry = _entry(message, handled, begun, seen.ledger.version + 1)
         ledger = replace(
             seen.ledger, version=entry.version, entries=(entry,), deleted=handled.deleted, type=work.entity.type
@@ -244,7 +243,7 @@ def _entry(message: str, handled: Handled, begun: Begun, version: int) -> Entry:
         tx=begun.transactions[0],
         version=version,
         at=begun.at,
-        outputs=tuple(OutputRef(output.id, output.destination) for output in handled.outputs),
+        outputs=tuple(output.ref for output in handled.outputs),
         digest=digest(handled.outputs),
         staged=True,
         owed="staged",

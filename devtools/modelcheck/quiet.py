@@ -39,7 +39,7 @@ from exactlyonce.effects import (
 )
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Handled, Memory, Strategy, Work, key_of
+from exactlyonce.handling.attempts import Again, Before, Handled, Memory, Strategy, Work, key_of
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output, StagedOutputs, read_entity
 
@@ -192,7 +192,12 @@ def repeated(world: QuietWorld, begin: Callable[[Memory], Step[Any]], memory: Me
 
 def work_of(*numbers: int) -> Work:
     """An attempt on these messages."""
-    return Work(ENTITY, tuple(Envelope("web", f"m{number}", "test", Json("{}")) for number in numbers), _handle)
+    return Work(
+        ENTITY,
+        tuple(Envelope("web", f"m{number}", "test", Json("{}")) for number in numbers),
+        _handle,
+        Json('{"id":"a"}'),
+    )
 
 
 def number_of(envelope: Envelope) -> int:
@@ -204,9 +209,8 @@ def _position(token: str | None) -> int:
     return 0 if token is None else int(token.rpartition("#")[2])
 
 
-def _handle(body: Json | None, envelope: Envelope, at: datetime) -> Handled:
-    del at
-    count = 0 if body is None else body.value["handled"]
+def _handle(before: Before, envelope: Envelope) -> Handled:
+    count = 0 if before.body is None else before.body.value["handled"]
     if number_of(envelope) >= SILENT:
         return Handled(Json.of({"id": "a", "handled": count + 1}))
     output = Output(f"out:{key_of(envelope)}", "out", Json.of({"on": count}))

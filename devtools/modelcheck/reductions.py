@@ -9,6 +9,7 @@ from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.store import Store, Stores, entity_number
 from devtools.modelcheck.workers import Worker
 from devtools.modelcheck.writes import ANY, Write, messages_in, transactions_in
+from exactlyonce.beside import SaveTogether
 from exactlyonce.effects import SaveEntity
 from exactlyonce.records import StagedOutputs
 
@@ -73,7 +74,7 @@ def alive(delayed: tuple[Write, ...], store: Store) -> tuple[Write, ...]:
     return tuple(
         write
         for write in delayed
-        if not isinstance(write, SaveEntity)
+        if not isinstance(write, SaveEntity | SaveTogether)
         or write.etag in (ANY, store.entities[entity_number(write.entity)].truth.etag)
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -80,10 +80,11 @@ class Findings:
 
 def fingerprint(scenario: Scenario) -> str:
     """A digest of a scenario, of the checker's code and of the library's."""
-    told = {name: getattr(scenario, name) for name in scenario.__slots__ if name not in {"chores", "witnesses"}}
+    names = (one.name for one in fields(scenario) if one.name not in {"chores", "settle", "sweep", "witnesses"})
+    told = {name: getattr(scenario, name) for name in names}
     hashed = sha256(f"{told} {sorted(scenario.witnesses)}".encode())
-    checker, library = Path(__file__).parent.glob("*.py"), Path(exactlyonce.__file__).parent.rglob("*.py")
-    for path in (*sorted(checker), *sorted(library)):
+    here, library = Path(__file__).parent, Path(exactlyonce.__file__).parent
+    for path in (*sorted(here.glob("*.py")), *sorted(here.glob("beside/*.py")), *sorted(library.rglob("*.py"))):
         hashed.update(path.read_bytes())
     return hashed.hexdigest()[:16]
 

@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from devtools.modelcheck.beside.explorer import BesideExplorer
+from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.endless import EndlessExplorer
 from devtools.modelcheck.explorer import Explorer
 from devtools.modelcheck.reductions import State
@@ -69,6 +71,8 @@ def explore(
 
 def explorer_of(scenario: Scenario) -> Explorer:
     """The explorer for a scenario."""
+    if isinstance(scenario, BesideScenario):
+        return BesideExplorer(scenario)
     return EndlessExplorer(scenario) if scenario.endless else Explorer(scenario)
 
 

@@ -77,6 +77,15 @@ class Entity:
         """What the next handler finds: which messages were handled, one after the other."""
         return "" if self.ledger.deleted else told_history(self.truth.document)
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What it holds, in a few lines for a story, each to go on from its name."""
+        entries = ", ".join(
+            f"{entry.message} ({entry.tx}{'' if entry.owed is None else ', owes'})" for entry in self.ledger.entries
+        )
+        history = told_history(self.truth.document) or "nothing"
+        return (f": {history} in its state; {entries or 'nothing'} in its ledger",)
+
     @cached_property
     def transactions(self) -> frozenset[str]:
         """Transactions in the ledger of any version that may be read."""

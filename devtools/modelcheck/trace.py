@@ -11,14 +11,16 @@ from string import ascii_uppercase
 from typing import Any, Final
 
 from devtools.modelcheck.explorer import GIVES_BACK, Explorer, Move
-from devtools.modelcheck.handler import key_of_number
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import PLACES
-from devtools.modelcheck.store import Store, told_history
+from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Worker
+from exactlyonce.beside import DeleteBeside, ReplaceBeside
 from exactlyonce.effects import BEHIND, UNKNOWN, DeleteProcessed, DeleteStaged, Effect
 
 NOBODY: Final = -1
+BEST_EFFORT: Final = (DeleteStaged, DeleteProcessed, ReplaceBeside, DeleteBeside)
+"""Writes whose reply does not tell whether they took effect."""
 _NAMES: Final = {place: name for name, place in PLACES.items()}
 
 
@@ -72,6 +74,9 @@ _TASKS: Final = {
     "settle": "settles",
     "clean": "cleans up",
     "forget": "forgets",
+    "stumble": "takes, with a handler that raises,",
+    "nudge": "looks after the read model",
+    "replay": "sends all again",
 }
 
 
@@ -88,7 +93,7 @@ def replayed(explorer: Explorer, states: list[State], last: str | None = None) -
     for number, (before, after) in enumerate(pairwise(states)):
         wanted = last if number == len(states) - 2 else None
         move = next(one for one in explorer.moves(before) if one.state == after and one.violation == wanted)
-        events.append(event_of(move, before, processes))
+        events.append(event_of(explorer, move, before, processes))
         processes = _placed(move, before, processes)
     return tuple(events)
 
@@ -101,21 +106,19 @@ def told(events: tuple[Event, ...]) -> tuple[str, ...]:
 def holding(store: Store) -> tuple[str, ...]:
     """What a store holds, in a few lines."""
     lines: list[str] = []
-    for number, (entity, library) in enumerate(zip(store.entities, store.libraries, strict=True)):
+    for number, entity in enumerate(store.entities):
         name = "entity" if len(store.entities) == 1 else f"entity {number}"
-        entries = ", ".join(
-            f"{entry.message} ({entry.tx}{'' if entry.owed is None else ', owes'})" for entry in entity.ledger.entries
-        )
-        history = told_history(entity.truth.document) or "nothing"
-        lines.append(f"{name}: {history} in its state; {entries or 'nothing'} in its ledger")
-        lines.append(f"{name}'s partition of the library: {', '.join(sorted(library.now)) or 'nothing'}")
+        lines += (f"{name}{line}" for line in entity.told)
+        if store.libraries:
+            library = ", ".join(sorted(store.libraries[number].now))
+            lines.append(f"{name}'s partition of the library: {library or 'nothing'}")
     lines.append(f"published: outputs of {', '.join(sorted(store.published)) or 'nothing'}")
     if store.parked:
         lines.append(f"parked: {', '.join(sorted(store.parked))}")
     return tuple(lines)
 
 
-def event_of(move: Move, before: State, processes: list[int]) -> Event:
+def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]) -> Event:
     """One step as an event. `processes` tells which process stands in which place of the state before."""
     process = NOBODY if move.slot < 0 else processes[move.slot]
     if isinstance(move.what, str):
@@ -127,7 +130,7 @@ def event_of(move: Move, before: State, processes: list[int]) -> Event:
     effect: Effect[Any] | None
     if move.begun is not None and move.begun.situation is not None:
         task = move.begun.situation.start.task
-        messages = tuple(key_of_number(number) for number in move.begun.situation.start.messages)
+        messages = tuple(explorer.keys[number] for number in move.begun.situation.start.messages)
     if move.slot >= 0:
         worker = move.begun or before[2][move.slot]
         effect = worker.asks
@@ -136,9 +139,7 @@ def event_of(move: Move, before: State, processes: list[int]) -> Event:
     fault = None if answer.cost is None else _NAMES[answer.cost]
     said = answer.said if move.slot >= 0 else f"A delayed write arrives: {answer.said}"
     said += "; it crashes before it acknowledges" if move.crashed else ""
-    lost = answer.reply in (UNKNOWN, BEHIND) or (
-        isinstance(effect, DeleteStaged | DeleteProcessed) and answer.cost is not None
-    )
+    lost = answer.reply in (UNKNOWN, BEHIND) or (isinstance(effect, BEST_EFFORT) and answer.cost is not None)
     applied = not lost or answer.store is not before[0]
     return Event(
         process,

@@ -15,11 +15,30 @@ from typing import Final
 
 from devtools.modelcheck.scenarios import Chores
 from exactlyonce import Outbox, effects
-from exactlyonce.strategies import drafting, fencing, outbox, retention, settling
+from exactlyonce.records import Protocol
+from exactlyonce.strategies import (
+    batching,
+    colocated,
+    drafting,
+    fencing,
+    outbox,
+    resequencer,
+    resequencing,
+    retention,
+    settling,
+    sighting,
+    version_stream,
+    versions,
+)
 
 OUTBOX: Final = (drafting, outbox)
 CHORES: Final = (fencing, settling, retention)
-"""Both in an order in which each comes after what it imports from."""
+BESIDE: Final[Mapping[Protocol, tuple[ModuleType, ...]]] = {
+    "colocated": (sighting, batching, colocated),
+    "stream": (sighting, batching, versions, version_stream),
+    "resequencer": (resequencing, resequencer),
+}
+"""All in an order in which each comes after what it imports from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +65,16 @@ def broken_chores(name: str, *changes: Change) -> Chores:
         ValueError: a change fits nowhere, or in several places.
     """
     return chores_of(name, _changed(name, CHORES, changes))
+
+
+def broken_beside(name: str, protocol: Protocol, *changes: Change) -> ModuleType:
+    """The module of a protocol of one partition with changes applied, each to the one place in its sources that it fits.
+
+    Raises:
+        ValueError: a change fits nowhere, or in several places.
+    """
+    sources = _changed(name, BESIDE[protocol], changes)
+    return _modules(name, sources)[BESIDE[protocol][-1].__name__]
 
 
 def outbox_of(name: str, sources: Mapping[str, str]) -> type[Outbox]:

@@ -229,7 +229,7 @@ class Workers:
             case "attempt":
                 deletes = key_of_number(self.messages - 1) if self._scenario.deletes else None
                 handler = partial(handle, deletes=deletes, entity=entity.id)
-                work = Work(entity, tuple(envelope_of(number) for number in start.messages), handler)
+                work = Work(entity, tuple(envelope_of(number) for number in start.messages), handler, absent)
                 return strategy.attempt(work, start.memory)
             case "mark":
                 return strategy.mark(entity, start.memory)

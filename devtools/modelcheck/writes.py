@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
+from devtools.modelcheck.beside.batches import BesideWrite, described_beside, messages_beside, transactions_beside
 from devtools.modelcheck.handler import digest_of, grown
 from devtools.modelcheck.store import (
     RECORD,
@@ -19,6 +20,7 @@ from devtools.modelcheck.store import (
     token_at,
     told_history,
 )
+from exactlyonce.beside import DeleteBeside, ReplaceBeside, SaveTogether
 from exactlyonce.effects import (
     Conflict,
     DeleteProcessed,
@@ -36,7 +38,7 @@ ANY: Final = "*"
 """An ETag that fits always: only broken twins save like that."""
 OTHER: Final = "somebody else's commit won"
 OVERWRITTEN: Final = "serial_execution: a commit was overwritten by one that did not know of it"
-Write = SaveEntity | WriteProcessed | Stage | DeleteStaged | DeleteProcessed | Park
+Write = SaveEntity | WriteProcessed | Stage | DeleteStaged | DeleteProcessed | Park | BesideWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class Writes:
         """The answer if the write takes effect now, or fails on its condition."""
         if isinstance(write, SaveEntity):
             return self._save(write, store)
+        if isinstance(write, SaveTogether | ReplaceBeside | DeleteBeside):
+            raise TypeError(write)  # `modelcheck.beside` has a world for them.
         return self._park(write, store) if isinstance(write, Park) else self._append(write, store)
 
     def _append(self, write: WriteProcessed | Stage | DeleteStaged | DeleteProcessed, store: Store) -> Answer:
@@ -210,7 +214,7 @@ class Writes:
 _WITNESSED: Final[dict[type[Any], str]] = {DeleteProcessed: "a record was forgotten"}
 
 
-def described(write: Write) -> str:
+def described(write: Write) -> str:  # noqa: PLR0911
     """A write, for a story."""
     match write:
         case SaveEntity():
@@ -225,6 +229,8 @@ def described(write: Write) -> str:
             return f"deletes the records of {', '.join(key for key, _ in write.records)}"
         case Park():
             return f"parks {write.message.message}"
+        case SaveTogether() | ReplaceBeside() | DeleteBeside():
+            return described_beside(write)
 
 
 def transactions_in(write: Write) -> frozenset[str]:
@@ -238,11 +244,13 @@ def transactions_in(write: Write) -> frozenset[str]:
             return frozenset(document.tx for document in write.documents)
         case DeleteStaged():
             return frozenset(write.transactions)
+        case SaveTogether() | ReplaceBeside() | DeleteBeside():
+            return transactions_beside(write)
         case DeleteProcessed() | Park():
             return frozenset()
 
 
-def messages_in(write: Write) -> frozenset[str]:
+def messages_in(write: Write) -> frozenset[str]:  # noqa: PLR0911
     """Keys of the messages that a write mentions."""
     match write:
         case SaveEntity():
@@ -255,5 +263,7 @@ def messages_in(write: Write) -> frozenset[str]:
             return frozenset(key for key, _ in write.records)
         case Park():
             return frozenset({write.message.message})
+        case SaveTogether() | ReplaceBeside() | DeleteBeside():
+            return messages_beside(write)
         case DeleteStaged():
             return frozenset()

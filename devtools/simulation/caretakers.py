@@ -21,7 +21,7 @@ from devtools.simulation.workload import REQUEUED, tallies
 from exactlyonce.effects import Step
 from exactlyonce.handling.attempts import Memory, key_of
 from exactlyonce.identity import EntityRef
-from exactlyonce.stores.memory import Partition, Version
+from exactlyonce.stores.memory_partitions import Partition, Version
 
 _STAGED: Final = "staged:"
 _PROCESSED: Final = "processed:"
@@ -67,8 +67,7 @@ class Caretakers:
 
     async def sweep(self, at_least: float = 60.0) -> None:
         """Finish what has been owed for so many seconds."""
-        now = self._world.loop.time()
-        for entity in [entity for entity, since in self._world.owing.items() if now - since >= at_least]:
+        for entity in self._world.owing.since(self._world.loop.time() - at_least):
             await self._sweep(entity)
 
     async def clean_up(self, most: int = _A_ROUND) -> None:

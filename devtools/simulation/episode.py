@@ -17,8 +17,9 @@ from devtools.simulation.host import Hosts, Message
 from devtools.simulation.judge import judge
 from devtools.simulation.loop import Overdue, VirtualClock, VirtualLoop
 from devtools.simulation.model import Order
+from devtools.simulation.owing import Owing
 from devtools.simulation.plans import Plan
-from devtools.simulation.protocols import SHIPPED, Protocols
+from devtools.simulation.protocols import Protocols, shipped
 from devtools.simulation.weather import COPY_LIFE, HOUR, Climate, Weather
 from devtools.simulation.wire import Surrounding
 from devtools.simulation.workload import RELAYED, REQUEUED, envelope_of, tallies
@@ -60,10 +61,11 @@ class Episode:
     Args:
         seed: of everything.
         messages: how many are sent from outside.
-        protocols: the shipped ones, or one of them broken.
+        protocols: in place of the shipped ones, of which the seed decides.
     """
 
-    def __init__(self, seed: int, messages: int, protocols: Protocols = SHIPPED) -> None:
+    def __init__(self, seed: int, messages: int, protocols: Protocols | None = None) -> None:
+        protocols = protocols or shipped(seed)
         self._seed = seed
         self._random = random = Random(seed)
         self._plan = Plan.draw(random, messages)
@@ -72,8 +74,9 @@ class Episode:
         self._weather = Weather(random, Climate.draw(random), self._counted)
         self._history = History(self._loop.time)
         store = MemoryStore(VirtualClock(self._loop).now, self._weather)
-        world = Surrounding(self._loop, self._weather, self._history, store, self._arrived, self._look_after)
-        settings = self._plan.settings(protocols.outbox)
+        owing = Owing(self._loop.time)
+        world = Surrounding(self._loop, self._weather, self._history, store, self._arrived, self._look_after, owing)
+        settings = self._plan.settings(protocols.outbox, protocols.beside)
         self._hosts = Hosts(world, random, settings, self._plan.processes, self._settle)
         self._caretakers = Caretakers(world, random, self._hosts, protocols, self._plan.rounds)
         self._messages: dict[str, Message] = {}
@@ -184,7 +187,7 @@ class Episode:
                 self._hosts.enqueue_copy(message, self._random.random())
 
 
-def run_episode(seed: int, messages: int, protocols: Protocols = SHIPPED) -> Report:
+def run_episode(seed: int, messages: int, protocols: Protocols | None = None) -> Report:
     """Run one episode; see `Episode`."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # Every lost reply would be told.

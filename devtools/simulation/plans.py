@@ -9,6 +9,7 @@ from typing import Final
 
 from devtools.simulation.processes import Settings
 from exactlyonce import Outbox
+from exactlyonce.handling.attempts import Strategy
 
 RETENTION: Final = timedelta(days=2)
 _WINDOWED: Final = (
@@ -89,10 +90,9 @@ class Plan:
             deliveries=random.choice((2, 5, 20)),
         )
 
-    def settings(self, strategy: type[Outbox]) -> Settings:
-        """What processes are started with."""
-        strategies = (
-            strategy(window, inline_limit, RETENTION if window is None else None)
-            for window, inline_limit in self.presets
+    def settings(self, outbox: type[Outbox], beside: tuple[Strategy, ...]) -> Settings:
+        """What processes are started with: these strategies, or, without any, outboxes with the presets."""
+        presets = (
+            outbox(window, inline_limit, RETENTION if window is None else None) for window, inline_limit in self.presets
         )
-        return Settings(tuple(strategies), self.mark_after, self.tries, self.deliveries)
+        return Settings(beside or tuple(presets), self.mark_after, self.tries, self.deliveries)

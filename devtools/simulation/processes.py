@@ -76,7 +76,7 @@ class Process:
     async def process(self, entity: EntityRef, envelope: Envelope) -> None:
         """Process one delivery; raises what it is given back for."""
         runner = Runner(tallies, entity, self._routes)
-        await self._combiner.process(Assignment(entity, self._strategy, runner), envelope)
+        await self._combiner.process(Assignment(entity, self._strategy, runner, runner.absent), envelope)
 
     async def run(self, step: Callable[[Memory], Step[Any]]) -> Any:
         """Run one of the jobs that look after entities, again until it proves something; None if it does not, or dies."""

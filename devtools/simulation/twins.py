@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from devtools.modelcheck.twins import Change, broken_chores, broken_outbox
-from devtools.simulation.protocols import SHIPPED, Protocols
+from devtools.simulation.protocols import Protocols
 
 _SAVE: Final = "        saved = yield from SaveEntity(entity, document, view.etag)"
 _OUTBOXES: Final = {
@@ -35,15 +35,15 @@ _CLEAN_UP: Final = Change(
 NAMES: Final = (*_OUTBOXES, "sweeper marks without publishing", "clean-up without a fence")
 
 
-def protocols_of(name: str) -> Protocols:
-    """The shipped protocols for an empty name; else those of a twin.
+def protocols_of(name: str) -> Protocols | None:
+    """The protocols of a twin; None for an empty name.
 
     Raises:
         KeyError: there is no such twin.
         ValueError: the change does not fit the source as it is now.
     """
     if not name:
-        return SHIPPED
+        return None
     if name == "sweeper marks without publishing":
         return Protocols(sweep=broken_chores(name, _SWEEPER).sweep)
     if name == "clean-up without a fence":

@@ -46,6 +46,7 @@ WITNESSES: Final = (
     "own success told as conflict",
     "commit lost to somebody else",
     "duplicate found its record",
+    "duplicate handled again",
     "several messages in one commit",
     "entity deleted",
     "staged outputs were read",

@@ -7,12 +7,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from devtools.simulation.history import History
 from devtools.simulation.loop import VirtualLoop
+from devtools.simulation.owing import Owing
 from devtools.simulation.weather import Weather
+from exactlyonce.beside import (
+    DeleteBeside,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    FoundBeside,
+    HasCompanions,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
 from exactlyonce.effects import (
     BEHIND,
     PUBLISHED,
@@ -28,6 +40,7 @@ from exactlyonce.effects import (
     Loaded,
     LoadEntity,
     LoadParked,
+    LoadProcessed,
     LoadStaged,
     Park,
     Saved,
@@ -47,7 +60,6 @@ ANY: Final = '"*"'
 """The ETag that fits every document; only broken twins send it."""
 
 _LONG: Final = 0.1  # Seconds.
-_OWES_NOTHING: Final = '"owing_since":null'
 
 
 @dataclass(frozen=True)
@@ -57,7 +69,7 @@ class Surrounding:
     Attributes:
         arrived: told of each message that reaches its queue.
         unsettled: told of entities with a write that may still land: where caretakers could do harm.
-        owing: entities whose newest document says that they owe something, and since when: what a query would find.
+        owing: entities that owe something, as their newest documents say.
     """
 
     loop: VirtualLoop
@@ -66,7 +78,7 @@ class Surrounding:
     store: MemoryStore
     arrived: Callable[[Output], None]
     unsettled: Callable[[EntityRef], None]
-    owing: dict[EntityRef, float] = field(default_factory=dict)
+    owing: Owing
 
 
 class Wire:
@@ -86,6 +98,9 @@ class Wire:
 
     async def find_processed(self, effect: FindProcessed) -> Any:
         return await self._read(self._world.store.find_processed, effect)
+
+    async def load_processed(self, effect: LoadProcessed) -> Any:
+        return await self._read(self._world.store.load_processed, effect)
 
     async def has_records(self, effect: HasRecords) -> Any:
         return await self._read(self._world.store.has_records, effect)
@@ -116,6 +131,30 @@ class Wire:
 
     async def delete_parked(self, effect: DeleteParked) -> Any:
         await self._write(self._world.store.delete_parked, effect)
+
+    async def save_together(self, effect: SaveTogether) -> Any:
+        return await self._write(self._save_together, effect)
+
+    async def load_beside(self, effect: LoadBeside) -> Any:
+        return await self._read(self._world.store.load_beside, effect)
+
+    async def find_entries(self, effect: FindEntries) -> Any:
+        return await self._read(self._world.store.find_entries, effect)
+
+    async def find_numbered(self, effect: FindNumbered) -> Any:
+        return await self._read(self._world.store.find_numbered, effect)
+
+    async def find_owing(self, effect: FindOwing) -> Any:
+        return await self._read(self._world.store.find_owing, effect)
+
+    async def has_companions(self, effect: HasCompanions) -> Any:
+        return await self._read(self._world.store.has_companions, effect)
+
+    async def replace_beside(self, effect: ReplaceBeside) -> Any:
+        await self._write(self._replace_beside, effect)
+
+    async def delete_beside(self, effect: DeleteBeside) -> Any:
+        await self._write(self._world.store.delete_beside, effect)
 
     def _begin(self) -> tuple[asyncio.Future[Any], float]:
         loop, weather = self._world.loop, self._world.weather
@@ -195,11 +234,20 @@ class Wire:
         if isinstance(reply, Saved):
             text = effect.document.text
             world.weather.counted.update(world.history.written(effect.entity.id, text))
-            if _OWES_NOTHING in text:
-                world.owing.pop(effect.entity, None)
-            else:
-                world.owing.setdefault(effect.entity, world.loop.time())
+            world.owing.saved(effect)
         return reply
+
+    def _save_together(self, effect: SaveTogether) -> Any:
+        world = self._world
+        reply = world.store.save_together(effect)
+        if isinstance(reply, Saved):
+            world.weather.counted.update(world.history.written(effect.entity.id, effect.document.text))
+            world.owing.together(effect)
+        return reply
+
+    def _replace_beside(self, effect: ReplaceBeside) -> None:
+        self._world.store.replace_beside(effect)
+        self._world.owing.replaced(effect)
 
 
 class SendingWire:
@@ -239,6 +287,10 @@ def _witness(weather: Weather, effect: Any, reply: Any) -> None:
     elif isinstance(reply, Found):
         if reply.messages:
             weather.counted["duplicate found its record"] += 1
+    elif isinstance(reply, FoundBeside):
+        if reply.companions and not isinstance(effect, FindOwing):
+            again = isinstance(effect, FindEntries)
+            weather.counted["duplicate handled again" if again else "duplicate found its record"] += 1
     elif isinstance(reply, FoundStaged):
         gone = len(reply.documents) < len(effect.transactions)
         weather.counted["staged outputs were gone" if gone else "staged outputs were read"] += 1

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from exactlyonce.drivers.operations import store_operations
+from exactlyonce.drivers.operations import blob_operations, store_operations
 from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.retrying import Pause
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import Begin, Begun, Effect, Publish, Step, Together
 from exactlyonce.stores.port import AsyncStore
+from exactlyonce.transports.blobs import AsyncBlobs
 
 Result = TypeVar("Result")
 
@@ -23,9 +24,12 @@ class AsyncDriver:
         store: where documents are.
         publisher: where outputs go.
         surroundings: time and chance.
+        blobs: where blobs are; None if there are none.
     """
 
-    def __init__(self, store: AsyncStore, publisher: Publisher, surroundings: Surroundings) -> None:
+    def __init__(
+        self, store: AsyncStore, publisher: Publisher, surroundings: Surroundings, blobs: AsyncBlobs | None = None
+    ) -> None:
         self._surroundings = surroundings
         self._perform: Mapping[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
             Begin: self._begin,
@@ -33,6 +37,7 @@ class AsyncDriver:
             Together: self._together,
             Publish: publisher.publish,
             **store_operations(store),
+            **blob_operations(blobs),
         }
 
     async def run(self, step: Step[Result]) -> Result:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from exactlyonce.drivers.operations import store_operations
+from exactlyonce.drivers.operations import blob_operations, store_operations
 from exactlyonce.drivers.retrying import Pause
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import Begin, Effect, Publish, Step, Together
 from exactlyonce.stores.port import Store
+from exactlyonce.transports.blobs import Blobs
 from exactlyonce.transports.port import SendReply
 
 Result = TypeVar("Result")
@@ -22,9 +23,16 @@ class BlockingDriver:
         store: where documents are.
         publish: sends outputs.
         surroundings: time and chance.
+        blobs: where blobs are; None if there are none.
     """
 
-    def __init__(self, store: Store, publish: Callable[[Publish], SendReply], surroundings: Surroundings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        publish: Callable[[Publish], SendReply],
+        surroundings: Surroundings,
+        blobs: Blobs | None = None,
+    ) -> None:
         self._surroundings = surroundings
         self._perform: Mapping[type[Effect[Any]], Callable[[Any], Any]] = {
             Begin: surroundings.begin,
@@ -32,6 +40,7 @@ class BlockingDriver:
             Together: self._together,
             Publish: publish,
             **store_operations(store),
+            **blob_operations(blobs),
         }
 
     def run(self, step: Step[Result]) -> Result:

@@ -15,7 +15,8 @@ from exactlyonce.drivers.retrying import Retrying
 from exactlyonce.drivers.surroundings import Clock
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.handling.attempts import Handle, Memory, Strategy, Work, key_of
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Evolve, Handle, Memory, Strategy, Work, key_of
 from exactlyonce.identity import EntityRef
 
 _log = logging.getLogger(__name__)
@@ -23,11 +24,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Assignment:
-    """One entity, the strategy it is processed by, and how its messages are handled."""
+    """One entity, the strategy it is processed by, and what `Work` says of its handler."""
 
     entity: EntityRef
     strategy: Strategy
     handle: Handle
+    absent: Json
+    evolve: Evolve | None = None
 
 
 @dataclass
@@ -109,7 +112,8 @@ class Combiner:
     async def _process_group(self, lane: _Lane) -> None:
         strategy, limit = lane.assignment.strategy, lane.assignment.strategy.group_limit
         group, lane.waiting = lane.waiting[:limit], lane.waiting[limit:]
-        work = Work(lane.assignment.entity, tuple(envelope for envelope, _ in group), lane.assignment.handle)
+        given = lane.assignment
+        work = Work(given.entity, tuple(envelope for envelope, _ in group), given.handle, given.absent, given.evolve)
         memory, lane.memory = lane.memory, Memory()
         failed: dict[str, Exception] = {}
         try:
@@ -117,6 +121,13 @@ class Combiner:
             finished = await self._driver.run(attempts)
             lane.memory = finished.memory
             failed.update(finished.failed)
+            for key, error in finished.stopped:  # Acknowledged, since it is held: nobody else will hear of it.
+                _log.warning(
+                    "entity %s: the handler of message %s raised (%s); it is held, with all that follow it in its sequence",
+                    work.entity,
+                    key,
+                    type(error.__cause__ or error).__name__,
+                )
         except Exception as error:  # Whatever it is, everybody who waits for this group has to hear of it.
             lane.memory = memory  # What it published before is published still.
             failed.update((key_of(envelope), _about(envelope, error)) for envelope in work.messages)

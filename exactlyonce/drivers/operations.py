@@ -1,10 +1,21 @@
-"""Which method of a store answers which effect: one table for all drivers."""
+"""Which method of a store, or of a place for blobs, answers which effect: one table each for all drivers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
+from exactlyonce.beside import (
+    DeleteBeside,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    HasCompanions,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
+from exactlyonce.blobs import DeleteBlobs, WriteOnce
 from exactlyonce.effects import (
     DeleteParked,
     DeleteProcessed,
@@ -14,13 +25,16 @@ from exactlyonce.effects import (
     HasRecords,
     LoadEntity,
     LoadParked,
+    LoadProcessed,
     LoadStaged,
     Park,
     SaveEntity,
     Stage,
     WriteProcessed,
 )
+from exactlyonce.errors import ConfigurationError
 from exactlyonce.stores.port import AsyncStore, Store
+from exactlyonce.transports.blobs import AsyncBlobs, Blobs
 
 
 def store_operations(store: Store | AsyncStore) -> dict[type[Effect[Any]], Callable[[Any], Any]]:
@@ -29,6 +43,7 @@ def store_operations(store: Store | AsyncStore) -> dict[type[Effect[Any]], Calla
         LoadEntity: store.load_entity,
         SaveEntity: store.save_entity,
         FindProcessed: store.find_processed,
+        LoadProcessed: store.load_processed,
         HasRecords: store.has_records,
         WriteProcessed: store.write_processed,
         Stage: store.stage,
@@ -38,4 +53,23 @@ def store_operations(store: Store | AsyncStore) -> dict[type[Effect[Any]], Calla
         Park: store.park,
         LoadParked: store.load_parked,
         DeleteParked: store.delete_parked,
+        SaveTogether: store.save_together,
+        LoadBeside: store.load_beside,
+        FindEntries: store.find_entries,
+        FindNumbered: store.find_numbered,
+        FindOwing: store.find_owing,
+        HasCompanions: store.has_companions,
+        ReplaceBeside: store.replace_beside,
+        DeleteBeside: store.delete_beside,
     }
+
+
+def blob_operations(blobs: Blobs | AsyncBlobs | None) -> dict[type[Effect[Any]], Callable[[Any], Any]]:
+    """The same for blobs. Without any, handlers have none to write; whoever asks all the same is told."""
+    if blobs is None:
+        return {WriteOnce: _no_blobs, DeleteBlobs: _no_blobs}
+    return {WriteOnce: blobs.write_once, DeleteBlobs: blobs.delete_blobs}
+
+
+def _no_blobs(_: Effect[Any]) -> NoReturn:
+    raise ConfigurationError("There is no container for blobs. Name one in the setting EXACTLYONCE__blobContainer.")

@@ -73,6 +73,9 @@ class Retrying:
             if not isinstance(outcome, Again):
                 return outcome
             memory = outcome.memory
+            if outcome.progressed:
+                delays = self.backoff.delays(self.random)
+                continue
             delay = next(delays, None)
             if delay is None:
                 raise TryAgainLater(

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from exactlyonce.blobs import Blob
+from exactlyonce.companions import Event
 from exactlyonce.effects import Step
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef, message_key
+from exactlyonce.numbering import Sequences
 from exactlyonce.records import Output
 
 
@@ -23,24 +26,61 @@ class Handled:
         body: the entity document without the library's property; only id and key if the entity was deleted.
         outputs: the messages to publish once it is committed.
         deleted: the document becomes a tombstone.
+        sequences: the numbers given out, those of before included.
+        blobs: to be written before it is committed.
+        events: what happened, where the entity is event-sourced; None elsewhere.
     """
 
     body: Json
     outputs: tuple[Output, ...] = ()
     deleted: bool = False
+    sequences: Sequences = ()
+    blobs: tuple[Blob, ...] = ()
+    events: tuple[Event, ...] | None = None
 
 
-Handle = Callable[[Json | None, Envelope, datetime], Handled]
-"""Body (None if absent), message and time of the attempt to result; raises `ExactlyOnceError`. Pure."""
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a handler starts from, besides its message.
+
+    Attributes:
+        body: the entity document without the library's property; None if absent or deleted.
+        at: time of the attempt.
+        tx: transaction id of the message in this attempt.
+        sequences: the numbers that the entity has given out.
+    """
+
+    body: Json | None
+    at: datetime
+    tx: str
+    sequences: Sequences = ()
+
+
+Handle = Callable[[Before, Envelope], Handled]
+"""What a handler starts from, and a message, to the result; raises `ExactlyOnceError`. Pure."""
+
+
+Evolve = Callable[[Json | None, tuple[Event, ...]], Json]
+"""The body that events lead to from another one (None if absent); raises `ExactlyOnceError`. Pure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Messages for one entity, to be committed together; and how to handle one."""
+    """Messages for one entity, to be committed together.
+
+    Attributes:
+        entity: that they are for.
+        messages: to be processed.
+        handle: handles one of them.
+        absent: the id and partition key properties of the entity's document, for when it has to be saved without a state.
+        evolve: applies events, where the entity is event-sourced; None elsewhere.
+    """
 
     entity: EntityRef
     messages: tuple[Envelope, ...]
     handle: Handle
+    absent: Json
+    evolve: Evolve | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +116,28 @@ class Finished:
         memory: for the next attempt on this entity in this process.
         processed: keys of the messages committed now.
         failed: key and error of each message that cannot be committed; none of them changed anything.
+        stopped: key and error of each message that is held because its handler raised, with what follows it.
     """
 
     memory: Memory
     processed: tuple[str, ...] = ()
     failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
+    stopped: tuple[tuple[str, ExactlyOnceError], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The attempt proved nothing about its messages. Start over from load, or give the deliveries back.
+    """The messages of the attempt may not be acknowledged yet. Start over from load, or give the deliveries back.
 
     Attributes:
         memory: for the next attempt; its tokens are those of the replies.
         reason: for logs, as the end of "trying again: …".
+        progressed: whether it committed something, so that it is no sign of trouble to start over at once.
     """
 
     memory: Memory
     reason: str
+    progressed: bool = False
 
 
 class Strategy(Protocol):

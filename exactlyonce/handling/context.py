@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from random import Random
+from typing import Final
+from urllib.parse import quote
 
+from exactlyonce.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import OutputTooLarge
+from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Routes
 from exactlyonce.identity import Origin
+from exactlyonce.numbering import Order, Sequences, numbered
 from exactlyonce.records import MAX_OUTPUT_BYTES, Output
+
+_LONGEST_ORDERING_KEY: Final = 255
+_BLOB_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 
 
 class Context:
@@ -20,14 +28,17 @@ class Context:
     Nothing that is sent here leaves before the new state is committed.
     """
 
-    def __init__(self, origin: Origin, now: datetime, routes: Routes) -> None:
+    def __init__(self, origin: Origin, now: datetime, routes: Routes, sequences: Sequences = (), tx: str = "") -> None:
         self._origin = origin
         self._now = now
         self._routes = routes
+        self._sequences = sequences
+        self._tx = tx
         self._random: Random | None = None
         self._ids = 0
         self._bytes = 0
         self._outputs: list[Output] = []
+        self._blobs: dict[str, Blob] = {}
         self._deleted = False
 
     @property
@@ -47,36 +58,115 @@ class Context:
         self._ids += 1
         return self._origin.new_id(self._ids - 1)
 
-    def send(self, destination: str, message: object, *, delay: timedelta | None = None) -> None:
+    def send(
+        self, destination: str, message: object, *, delay: timedelta | None = None, order_by: str | None = None
+    ) -> None:
         """Send a message once the new state is committed.
 
         Args:
             destination: logical name of a queue or topic.
             message: an instance of a registered message type.
             delay: how long it stays invisible after it was published.
+            order_by: key of the read model that it is for, in place of what the destination declares: the message gets the
+                next number for it.
 
         Raises:
             UnknownDestination: nobody configured that name.
             OutputTooLarge: the message does not fit its queue, or all of this handler's do not fit together.
             ConfigurationError: the class of the message is not registered.
-            ValueError: the delay is negative, or so long that the message would expire before it appears.
+            ValueError: the delay is negative, or so long that the message would expire before it appears; or the ordering key
+                is no string of 1 to 255 characters.
         """
         wait = delay or timedelta(0)
         if not timedelta(0) <= wait < self._routes.max_delay:
             raise ValueError(f"A delay is at least 0 and less than {self._routes.max_delay}; this one is {wait}.")
         name, data = encode(message)
         id = self._origin.output_id(len(self._outputs))
-        envelope = Envelope(self._origin.entity.source, id, name, data, self._now).to_json()
-        self._routes.check(destination, envelope.size)
-        output = Output(id, destination, envelope, wait.total_seconds())
+        sequences, order = self._sequences, None
+        if order_by is not None or destination in self._routes.orders:
+            key = self._routes.ordering_key(destination, message) if order_by is None else order_by
+            sequences, order = self._numbered(destination, key)
+        extensions = () if order is None else order.extensions
+        envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
+        wire = envelope.to_json()
+        blob = None
+        if self._routes.blobs is not None and self._routes.is_too_large(destination, wire.size):
+            blob = self._blob(f"{CLAIM_CHECKS}/{self._folder}/{id}", data.text.encode(), "application/json")
+            wire = envelope.by_reference(self._address_of(blob)).to_json()
+        self._routes.check(destination, wire.size)
+        output = Output(id, destination, wire, wait.total_seconds(), order)
         total = self._bytes + output.size
         if total > MAX_OUTPUT_BYTES:
             raise OutputTooLarge(
                 f"With this message all of them have {total} bytes together; one handler may send {MAX_OUTPUT_BYTES}. Send "
                 "fewer, or send one message to yourself that goes on with the rest."
             )
+        if blob is not None:
+            self._keep(blob)
         self._bytes = total
+        self._sequences = sequences
         self._outputs.append(output)
+
+    def _numbered(self, destination: str, key: str | None) -> tuple[Sequences, Order]:
+        if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_ORDERING_KEY:
+            raise ValueError(
+                f"An ordering key has to be a string of 1 to {_LONGEST_ORDERING_KEY} characters: an entity's id."
+            )
+        return numbered(self._sequences, destination, key)
+
+    def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
+        """Write a blob together with the new state, and return its address, which may travel in messages.
+
+        It is written before the commit, under an address of this attempt's own, which nobody learns if the attempt is lost.
+
+        Args:
+            name: last part of its address: letters, digits and `.-_/`, at most 200 characters, different for each blob.
+            content: of the blob; text is written as UTF-8.
+            content_type: media type of the content.
+
+        Raises:
+            UnknownDestination: nobody configured a container for blobs.
+            OutputTooLarge: the blobs of one message may have 64 MiB together.
+            ValueError: the name cannot be, or is taken by another blob of this message; or the media type cannot be.
+        """
+        if not _BLOB_NAME.fullmatch(name) or any(part.endswith(".") or not part for part in name.split("/")):
+            raise ValueError(
+                "The name of a blob has 1 to 200 letters, digits and .-_/ and begins with a letter or a digit; no part of it "
+                "is empty or ends with a dot."
+            )
+        if not content_type.isascii() or not content_type.isprintable():
+            raise ValueError("A media type has printable ASCII characters only.")
+        written = content.encode() if isinstance(content, str) else content
+        blob = self._blob(f"{self._folder}/{name}", written, content_type)
+        address = self._address_of(blob)
+        self._keep(blob)
+        return address
+
+    @property
+    def _folder(self) -> str:
+        return f"{folder_of(self._origin.entity)}/{self._tx}"
+
+    def _blob(self, path: str, content: bytes, content_type: str) -> Blob:
+        author = Author(self._origin.entity, self._origin.message, self._tx, self._now)
+        return Blob(path, content, content_type, author)
+
+    def _address_of(self, blob: Blob) -> str:
+        if self._routes.blobs is None:
+            raise UnknownDestination(
+                "There is no container for blobs. Name one in the setting EXACTLYONCE__blobContainer of the application."
+            )
+        return f"{self._routes.blobs}/{quote(blob.name)}"
+
+    def _keep(self, blob: Blob) -> None:
+        if blob.name in self._blobs:
+            raise ValueError(f"Two blobs of one message have the name {blob.name!r}.")
+        total = len(blob.content) + sum(len(kept.content) for kept in self._blobs.values())
+        if total > MAX_BLOB_BYTES:
+            raise OutputTooLarge(
+                f"With this blob all of them have {total} bytes together; one handler may write {MAX_BLOB_BYTES}. Write fewer, "
+                "or send one message to yourself that goes on with the rest."
+            )
+        self._blobs[blob.name] = blob
 
     def announce(self, event: object) -> None:
         """Send an event to every destination that declared its type; to none if there is none. Raises as `send` does."""
@@ -95,6 +185,16 @@ class Context:
     def outputs(self) -> tuple[Output, ...]:
         """What was sent so far, in order."""
         return tuple(self._outputs)
+
+    @property
+    def blobs(self) -> tuple[Blob, ...]:
+        """What was written once so far, in order."""
+        return tuple(self._blobs.values())
+
+    @property
+    def sequences(self) -> Sequences:
+        """The numbers given out so far, those of before included."""
+        return self._sequences
 
     @property
     def deleted(self) -> bool:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
+from urllib.parse import unquote
 
+from exactlyonce.companions import Event
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, UnknownMessageType
 from exactlyonce.handling.attempts import Strategy
 from exactlyonce.handling.context import Context
+from exactlyonce.handling.events import Applier, Appliers
 from exactlyonce.handling.messages import decode, message_type
 from exactlyonce.handling.states import StateShape
 from exactlyonce.identity import EntityRef, PartitionValue, message_key
@@ -20,7 +24,8 @@ from exactlyonce.identity import EntityRef, PartitionValue, message_key
 _LARGEST_EXACT: Final = 2**53 - 1
 State = TypeVar("State")
 Message = TypeVar("Message")
-Handler = Callable[[State, Message, Context], State]
+Handler = Callable[[State, Message, Context], Any]
+"""Returns the new state, or, where the entity is event-sourced, the events."""
 MAX_PATHS: Final = 3
 """Most partition key paths that a container of the service can have."""
 _NOT_PLAIN: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
@@ -81,6 +86,7 @@ class Entity(Generic[State]):
         self.strategy = strategy
         self.shape = StateShape(state, self.paths)
         self._handlings: dict[str, Handling[State, Any]] = {}
+        self._appliers = Appliers(name, state)
 
     def __repr__(self) -> str:
         return f"Entity({self.name!r})"
@@ -100,7 +106,7 @@ class Entity(Generic[State]):
         registered = message_type(model)
 
         def register(handler: Handler[State, Message]) -> Handler[State, Message]:
-            _require_handler(handler)
+            _require_plain(handler, "The handler", ("state", "message", "context"))
             for name in (registered.name, *registered.formerly):
                 if name in self._handlings:
                     raise ConfigurationError(f"Entity {self.name!r} has two handlers for messages of type {name!r}.")
@@ -108,6 +114,38 @@ class Entity(Generic[State]):
             return handler
 
         return register
+
+    def applies(self, model: type[Message]) -> Callable[[Applier[State, Message]], Applier[State, Message]]:
+        """Decorator: register what an event does to the state. The entity is event-sourced from then on.
+
+        Its handlers return what happened, as a list of events, in place of the new state. A `VersionStream` keeps the events.
+
+        Args:
+            model: a registered message type, under whose name the event is kept.
+
+        Raises:
+            ConfigurationError: the type is not registered or taken already, or the function cannot be called so.
+        """
+
+        def register(applier: Applier[State, Message]) -> Applier[State, Message]:
+            _require_plain(applier, "What applies events,", ("state", "event"))
+            self._appliers.add(model, applier)
+            return applier
+
+        return register
+
+    @property
+    def event_sourced(self) -> bool:
+        """Whether handlers return events."""
+        return bool(self._appliers)
+
+    def events(self, result: Any) -> tuple[Event, ...]:
+        """What a handler returned, as events. Raises `HandlerFailed` if it is none."""
+        return self._appliers.events(result)
+
+    def apply(self, state: State, event: Event) -> State:
+        """The state after an event. Raises `HandlerFailed`."""
+        return self._appliers.apply(state, event)
 
     @property
     def models(self) -> dict[str, type]:
@@ -147,6 +185,27 @@ class Entity(Generic[State]):
             return self.ref(key)
         except InvalidMessage as error:
             raise InvalidMessage(f"{about}: {error}") from None
+
+    def ref_of_source(self, source: str) -> EntityRef:
+        """The entity of this type that sends under a CloudEvents source.
+
+        Raises:
+            InvalidMessage: it is the source of something else, or of an entity whose partition key is not made of strings.
+        """
+        type, *partition, id = (unquote(part) for part in source.split("/"))
+        try:
+            ref = self.ref(EntityKey(id, tuple(partition) or id))
+        except ConfigurationError:
+            ref = None
+        if ref is None or type != self.name or ref.source != source:
+            raise InvalidMessage(f"{source!r} is not the source of an entity of type {self.name!r}.")
+        return ref
+
+    def using(self, strategy: Strategy) -> Entity[State]:
+        """The same entity type with another strategy; what is stored tells which one an entity belongs to."""
+        other = copy(self)
+        other.strategy = strategy
+        return other
 
     def ref(self, key: str | EntityKey) -> EntityRef:
         """The full name of an entity of this type.
@@ -195,17 +254,17 @@ def _is_document_id(id: object) -> bool:
     return isinstance(id, str) and 0 < len(id) <= 255 and not set(id) & set("/\\?#") and not id.endswith(" ")  # noqa: PLR2004
 
 
-def _require_handler(handler: Callable[..., Any]) -> None:
-    name = getattr(handler, "__qualname__", repr(handler))
-    called: Any = handler
+def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> None:
+    name = getattr(function, "__qualname__", repr(function))
+    called: Any = function
     while isinstance(called, partial):
         called = called.func
     if any(kind(form) for kind in _NOT_PLAIN for form in (called, getattr(called, "__call__", None))):  # noqa: B004
         raise ConfigurationError(
-            f"The handler {name} is async, or a generator. A handler has to be a plain function, since it may run any number "
-            "of times; bind what it needs with functools.partial, and call other services from the next message."
+            f"{what} {name} is async, or a generator. It has to be a plain function, since it may run any number of times; "
+            "bind what it needs with functools.partial, and call other services from the next message."
         )
     try:
-        inspect.signature(handler).bind(None, None, None)
+        inspect.signature(function).bind(*parameters)
     except TypeError:
-        raise ConfigurationError(f"The handler {name} has to take (state, message, context).") from None
+        raise ConfigurationError(f"{what} {name} has to take ({', '.join(parameters)}).") from None

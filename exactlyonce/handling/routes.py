@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.messages import message_type
@@ -17,10 +18,12 @@ class Destination:
     Attributes:
         name: what `context.send` is given.
         receives: message types that `context.announce` delivers here.
+        order_by: names the read model that a message is for, so that messages are numbered for it; None for no order.
     """
 
     name: str
     receives: tuple[type, ...] = ()
+    order_by: Callable[[Any], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -31,22 +34,40 @@ class Routes:
         limits: for each destination the longest envelope it takes, in bytes.
         subscribers: for each message type name the destinations that receive it when it is announced.
         max_delay: longest delay of a message; it has to appear before it expires.
+        orders: for each destination that has an order the function that names the ordering key.
+        blobs: address of the container for blobs; None if there is none.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
     subscribers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     max_delay: timedelta = timedelta(days=7)
+    orders: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    blobs: str | None = None
 
     @classmethod
     def to(
-        cls, destinations: tuple[Destination, ...], limits: Mapping[str, int], max_delay: timedelta = timedelta(days=7)
+        cls,
+        destinations: tuple[Destination, ...],
+        limits: Mapping[str, int],
+        max_delay: timedelta = timedelta(days=7),
+        blobs: str | None = None,
     ) -> Routes:
         """Routes to these destinations, each of which has a limit."""
         subscribers: dict[str, tuple[str, ...]] = {}
         for destination in destinations:
             for name in dict.fromkeys(message_type(model).name for model in destination.receives):
                 subscribers[name] = (*subscribers.get(name, ()), destination.name)
-        return cls(dict(limits), subscribers, max_delay)
+        orders = {one.name: one.order_by for one in destinations if one.order_by is not None}
+        return cls(dict(limits), subscribers, max_delay, orders, blobs)
+
+    def ordering_key(self, destination: str, message: object) -> str | None:
+        """The ordering key of a message to a destination; None if that has no order."""
+        name = self.orders.get(destination)
+        return None if name is None else name(message)
+
+    def is_too_large(self, destination: str, size: int) -> bool:
+        """Whether an envelope of `size` bytes is over the limit of a destination that exists."""
+        return size > self.limits.get(destination, size)
 
     def check(self, destination: str, size: int) -> None:
         """Raise `UnknownDestination` or `OutputTooLarge` unless an envelope of `size` bytes may go there."""
@@ -57,6 +78,6 @@ class Routes:
             )
         if size > self.limits[destination]:
             raise OutputTooLarge(
-                f"A message for {destination!r} has {size} bytes; its queue takes {self.limits[destination]}. Send less, or "
-                "put the content in a blob and its address in the message."
+                f"A message for {destination!r} has {size} bytes; its queue takes {self.limits[destination]}. Send less; or "
+                "name a container for blobs in EXACTLYONCE__blobContainer, so that the data travels by reference."
             )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
+from exactlyonce.companions import Event
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, NoStateReturned
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Handled, key_of
+from exactlyonce.handling.attempts import Before, Evolve, Handled, key_of
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, Handler
 from exactlyonce.handling.routes import Routes
@@ -28,19 +29,23 @@ class Runner:
     entity: EntityRef
     routes: Routes
 
-    def __call__(self, body: Json | None, envelope: Envelope, at: datetime) -> Handled:
+    @property
+    def absent(self) -> Json:
+        """The document of the entity with nothing but id and partition key."""
+        return self.type.shape.tombstone(self.entity)
+
+    def __call__(self, before: Before, envelope: Envelope) -> Handled:
         """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
         handling, message = self.type.read(envelope)
-        context = Context(Origin(self.entity, key_of(envelope)), at, self.routes)
+        context = Context(Origin(self.entity, key_of(envelope)), before.at, self.routes, before.sequences, before.tx)
         try:
-            return self._handle(handling.handler, message, body, context)
+            return self._handle(handling.handler, message, before.body, context)
         except ExactlyOnceError as error:
             told = f"Message {key_of(envelope)} on entity {self.entity}: {error}"
             raise _kind_of(error)(told) from error.__cause__ or error
 
     def _handle(self, handler: Handler[Any, Any], message: Any, body: Json | None, context: Context) -> Handled:
-        shape = self.type.shape
-        state = shape.start(self.entity) if body is None else shape.read(self.entity, body)
+        state = self._state(body)
         try:
             result = handler(state, message, context)
         except ExactlyOnceError:
@@ -50,20 +55,43 @@ class Runner:
                 f"The handler raised {type(error).__name__}. Nothing was changed and nothing was sent."
             ) from error
         if context.deleted:
-            return Handled(shape.tombstone(self.entity), context.outputs, deleted=True)
+            return _handled(context, self.absent)
         if result is None:
             raise NoStateReturned(
-                "The handler returned None. Return the new state, or call context.delete() to delete the entity."
+                "The handler returned None. Return the new state, or call context.delete() to delete the entity; where the "
+                "entity is event-sourced, return a list of events, which may be empty."
             )
+        if self.type.event_sourced:
+            events = self.type.events(result)
+            return replace(_handled(context, self._evolved(body, events)), events=events)
+        return _handled(context, self._written(result, body))
+
+    @property
+    def evolve(self) -> Evolve | None:
+        """How events lead from one body to another; None if the entity is not event-sourced."""
+        return self._evolved if self.type.event_sourced else None
+
+    def _evolved(self, body: Json | None, events: tuple[Event, ...]) -> Json:
+        return self._written(reduce(self.type.apply, events, self._state(body)), body)
+
+    def _state(self, body: Json | None) -> Any:
+        shape = self.type.shape
+        return shape.start(self.entity) if body is None else shape.read(self.entity, body)
+
+    def _written(self, state: Any, before: Json | None) -> Json:
         try:
-            return Handled(shape.write(self.entity, result, body), context.outputs)
+            return self.type.shape.write(self.entity, state, before)
         except HandlerError:
             raise
         except Exception as error:
             raise HandlerFailed(
-                f"What the handler returned, a {type(result).__name__}, cannot be stored ({type(error).__name__}). Return an "
+                f"What the handler returned, a {type(state).__name__}, cannot be stored ({type(error).__name__}). Return an "
                 "instance of the state model whose values fit it and are what JSON has."
             ) from error
+
+
+def _handled(context: Context, body: Json) -> Handled:
+    return Handled(body, context.outputs, context.deleted, context.sequences, context.blobs)
 
 
 def _kind_of(error: ExactlyOnceError) -> type[ExactlyOnceError]:

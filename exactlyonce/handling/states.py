@@ -14,7 +14,7 @@ from exactlyonce.identity import EntityRef
 from exactlyonce.records import LEDGER
 from exactlyonce.validation import adapter, comes_back, problems, written
 
-RESERVED: Final = frozenset({LEDGER, "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
+RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
 """With `ttl` the entity would expire, and its ledger with it."""
 
 

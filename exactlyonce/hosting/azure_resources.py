@@ -19,13 +19,15 @@ from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer
 from exactlyonce.stores.cosmos_replies import FAILURES
 from exactlyonce.stores.cosmos_verify import verify
+from exactlyonce.strategies.outbox import Outbox
+from exactlyonce.transports.azure_blobs import AzureBlobs
 from exactlyonce.transports.storage_queue import StorageQueueTransport
 
 _QUEUE_NAME: Final = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 class AzureResources:
-    """Cosmos DB and Storage Queues, as settings name them.
+    """Cosmos DB, Storage Queues and blobs, as settings name them.
 
     Args:
         settings: of the library.
@@ -34,7 +36,8 @@ class AzureResources:
         destinations: which get an address each.
 
     Raises:
-        ConfigurationError: settings map a destination that nobody declared, or a queue has no name that queues can have.
+        ConfigurationError: settings map a destination that nobody declared, a queue has no name that queues can have, or it is
+            not known where blobs are.
     """
 
     def __init__(
@@ -58,7 +61,10 @@ class AzureResources:
             )
         key = settings.account_key.get_secret_value() if settings.account_key else None
         self._database = settings.database
-        self._containers = tuple(EntityContainer(one.name, one.container, one.paths) for one in entities)
+        self._containers = tuple(
+            EntityContainer(one.name, one.container, one.paths, companions=not isinstance(one.strategy, Outbox))
+            for one in entities
+        )
         self._library = settings.library_container
         self._connection = CosmosConnection(
             settings.account_endpoint, settings.database, key=key, client_id=settings.client_id
@@ -67,13 +73,23 @@ class AzureResources:
         if storage.client_id is not None:
             self._identity = DefaultAzureCredential(managed_identity_client_id=storage.client_id)
         self._transport = StorageQueueTransport(storage.account, self._identity, delivery_limit=settings.delivery_limit)
+        self.blobs = self._blobs_of(settings, storage)
         self._verifying = asyncio.Lock()
         self._verified = False
         self.store = CosmosStore(self._connection, self._containers, self._library)
         self.addresses = {name: Address(self._transport, queue) for name, queue in queues.items()}
 
+    def _blobs_of(self, settings: Settings, storage: StorageConnection) -> AzureBlobs | None:
+        if settings.blob_container is None:
+            return None
+        if storage.blobs is None:
+            raise ConfigurationError(
+                f"EXACTLYONCE__blobContainer names a container, but not where it is: set {settings.connection}__blobServiceUri."
+            )
+        return AzureBlobs(storage.blobs, settings.blob_container, self._identity)
+
     async def ready(self) -> None:
-        """Verify the account, once; until it passes, every call tries again.
+        """Verify the accounts, once; until it passes, every call tries again.
 
         Raises:
             ConfigurationError: naming all that has to be changed.
@@ -91,11 +107,15 @@ class AzureResources:
                         "COSMOS__accountEndpoint and the network."
                     ) from error
                 await verify(client, self._database, self._containers, self._library)
+                if self.blobs is not None:
+                    await self.blobs.verify()
                 self._verified = True
 
     async def close(self) -> None:
         """Close all clients."""
         await self._connection.close()
         await self._transport.close()
+        if self.blobs is not None:
+            await self.blobs.close()
         if self._identity is not None:
             await self._identity.close()

@@ -25,8 +25,11 @@ from exactlyonce.handling.running import Runner
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.azure_functions import envelope_of
 from exactlyonce.hosting.azure_resources import AzureResources
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.settings import Settings, StorageConnection
 from exactlyonce.records import Output, read_entity
+from exactlyonce.strategies.gaps import REPLAY
 
 State = TypeVar("State")
 
@@ -62,9 +65,13 @@ class ExactlyOnce:
         self._surroundings = surroundings or Surroundings()
         self._resources = AzureResources(settings, storage, self._entities, self._destinations)
         self._publisher = Publisher(self._resources.addresses)
-        self._routes = Routes.to(self._destinations, self._publisher.limits, settings.delivery_limit)
-        self._driver = AsyncDriver(self._resources.store, self._publisher, self._surroundings)
+        blobs = self._resources.blobs
+        self._claims = ClaimChecks(blobs)
+        address = None if blobs is None else blobs.address
+        self._routes = Routes.to(self._destinations, self._publisher.limits, settings.delivery_limit, address)
+        self._driver = AsyncDriver(self._resources.store, self._publisher, self._surroundings, blobs)
         self._retrying = Retrying(Backoff(), self._surroundings.random)
+        self._mending = Mending(self._driver, self._retrying, self._routes)
         self._combiner = Combiner(self._driver, self._retrying, self._surroundings.clock, settings.mark_after)
 
     @classmethod
@@ -89,12 +96,44 @@ class ExactlyOnce:
         if entity not in self._entities:
             raise ConfigurationError(f"{entity} is not among the entities this application was made with.")
         envelope = envelope_of(message, adapter)
+        if self._claims.claims(envelope):
+            self._require_one_loop()
+            envelope = await self._claims.redeemed(envelope)
+        if envelope.type == REPLAY:
+            await self._ready()
+            await self._mending.answer(entity, envelope)
+            return
         ref = entity.ref_of(envelope)
         await self._ready()
-        await self._combiner.process(Assignment(ref, entity.strategy, Runner(entity, ref, self._routes)), envelope)
+        runner = Runner(entity, ref, self._routes)
+        await self._combiner.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), envelope)
+
+    async def tend(self, entity: Entity[Any], key: str | EntityKey) -> None:
+        """Do what is to be done about the gaps of a read model, and release what can be. For timers and operators.
+
+        Raises:
+            ConfigurationError: the entity is no resequenced read model.
+            TryAgainLater: the store or a queue did not answer.
+            HandlerError: the handler of a held message still raises; the message stays held.
+        """
+        await self._ready()
+        finished = await self._mending.tend(entity, entity.ref(key))
+        for _, error in finished.stopped:
+            raise error
+
+    async def replay(self, entity: Entity[Any], key: str | EntityKey, first: int, last: int) -> int:
+        """Send again what a stream sent in these versions, with the ids and numbers it had; return how many messages.
+
+        Raises:
+            ConfigurationError: the entity keeps no version stream.
+            TryAgainLater: the store or a queue did not answer.
+            StoredDataError, NonDeterministicHandler: the stream does not give what it gave before.
+        """
+        await self._ready()
+        return await self._mending.replay(entity, entity.ref(key), (first, last))
 
     async def send(self, destination: str, message: object, *, message_id: str, source: str = "external") -> None:
-        """Send a message from outside of any handler.
+        """Send a message from outside of any handler. What is too large for its queue travels as a blob, if there can be any.
 
         Args:
             destination: logical name.
@@ -104,13 +143,16 @@ class ExactlyOnce:
 
         Raises:
             UnknownDestination, OutputTooLarge: as `context.send` does.
-            TryAgainLater: whether the queue took it is not known; send it again under the same id.
+            TryAgainLater: whether the queue, or the container for blobs, took it is not known; send it again under the same id.
         """
         name, data = encode(message)
         envelope = Envelope(source, message_id, name, data, self._surroundings.clock.now())
-        wire = Envelope.read(envelope.to_json().text).to_json()  # What could not be read there must not leave here.
-        self._routes.check(destination, wire.size)
         self._require_one_loop()
+        wire = envelope.to_json()
+        if self._routes.blobs is not None and self._routes.is_too_large(destination, wire.size):
+            wire = (await self._claims.left(envelope)).to_json()
+        wire = Envelope.read(wire.text).to_json()  # What could not be read there must not leave here.
+        self._routes.check(destination, wire.size)
         output = Output(key_of(envelope), destination, wire)
         if await self._publisher.publish(Publish((output,))) is not PUBLISHED:
             raise TryAgainLater(

@@ -18,6 +18,7 @@ _DEVELOPMENT_STORAGE: Final = (
     # The key of the storage emulator, the same for everybody and published by Microsoft: not a secret.
     "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
     "QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;"
+    "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;"
 )
 
 
@@ -33,6 +34,8 @@ class Settings(BaseSettings):
         connection: `EXACTLYONCE__connection`, the name of the storage connection that outputs are sent over.
         destinations: `EXACTLYONCE__destinations`, a JSON object from destination to queue name; a destination that is not
             in it is a queue of that name.
+        blob_container: `EXACTLYONCE__blobContainer`, the container for blobs and for the data of messages that are too large
+            for their queue; without one there are none.
         delivery_limit: `EXACTLYONCE__deliveryLimit`, how long a message may wait in its queue (ISO 8601 duration or seconds).
         mark_after: `EXACTLYONCE__markAfter`, seconds a quiet entity is left alone before what was published is marked.
     """
@@ -46,6 +49,13 @@ class Settings(BaseSettings):
     library_container: str = Field("exactlyonce", validation_alias="EXACTLYONCE__container")
     connection: str = Field("AzureWebJobsStorage", validation_alias="EXACTLYONCE__connection")
     destinations: dict[str, str] = Field(default_factory=dict, validation_alias="EXACTLYONCE__destinations")
+    blob_container: str | None = Field(
+        None,
+        validation_alias="EXACTLYONCE__blobContainer",
+        pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$",
+        min_length=3,
+        max_length=63,
+    )
     delivery_limit: timedelta = Field(timedelta(days=7), validation_alias="EXACTLYONCE__deliveryLimit", gt=timedelta(0))
     mark_after: float = Field(10.0, validation_alias="EXACTLYONCE__markAfter", gt=0)
 
@@ -89,10 +99,18 @@ class StorageConnection:
     Attributes:
         account: a connection string, for local use; or the address of the queue service, reached with an identity.
         client_id: of a user-assigned managed identity.
+        blob_service: the address of the blob service, reached with the same identity; None if it is not known. A connection
+            string serves for both.
     """
 
     account: str = field(repr=False)
     client_id: str | None = None
+    blob_service: str | None = None
+
+    @property
+    def blobs(self) -> str | None:
+        """How to reach the account's blobs; None if that is not known."""
+        return self.account if "=" in self.account else self.blob_service
 
     @classmethod
     def load(cls, name: str, environment: Mapping[str, str] = os.environ) -> StorageConnection:
@@ -105,9 +123,11 @@ class StorageConnection:
             if text := environment.get(candidate):
                 return cls(_DEVELOPMENT_STORAGE if text.strip() == "UseDevelopmentStorage=true" else text)
             if uri := environment.get(f"{candidate}__queueServiceUri"):
-                return cls(uri, environment.get(f"{candidate}__clientId"))
+                blobs = environment.get(f"{candidate}__blobServiceUri")
+                return cls(uri, environment.get(f"{candidate}__clientId"), blobs)
             if account := environment.get(f"{candidate}__accountName"):
-                return cls(f"https://{account}.queue.core.windows.net", environment.get(f"{candidate}__clientId"))
+                queues, blobs = (f"https://{account}.{service}.core.windows.net" for service in ("queue", "blob"))
+                return cls(queues, environment.get(f"{candidate}__clientId"), blobs)
         raise ConfigurationError(
             f"There is no storage connection {name!r}. Set {name}__queueServiceUri to use an identity, or {name} to a "
             "connection string on a developer's machine."

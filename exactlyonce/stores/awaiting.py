@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from exactlyonce.beside import (
+    DeleteBeside,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    FoundBeside,
+    FoundNumbered,
+    HasCompanions,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
 from exactlyonce.effects import (
     Conflict,
     DeleteParked,
@@ -10,11 +22,13 @@ from exactlyonce.effects import (
     FindProcessed,
     Found,
     FoundParked,
+    FoundRecords,
     FoundStaged,
     HasRecords,
     Loaded,
     LoadEntity,
     LoadParked,
+    LoadProcessed,
     LoadStaged,
     NoAnswer,
     Park,
@@ -42,6 +56,9 @@ class Awaited:
     async def find_processed(self, effect: FindProcessed) -> Found | NoAnswer | Busy:
         return self._store.find_processed(effect)
 
+    async def load_processed(self, effect: LoadProcessed) -> FoundRecords | NoAnswer | Busy:
+        return self._store.load_processed(effect)
+
     async def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
         return self._store.has_records(effect)
 
@@ -68,3 +85,27 @@ class Awaited:
 
     async def delete_parked(self, effect: DeleteParked) -> None:
         self._store.delete_parked(effect)
+
+    async def save_together(self, effect: SaveTogether) -> Saved | Conflict | Unknown | Busy:
+        return self._store.save_together(effect)
+
+    async def load_beside(self, effect: LoadBeside) -> FoundBeside | NoAnswer | Busy:
+        return self._store.load_beside(effect)
+
+    async def find_entries(self, effect: FindEntries) -> FoundBeside | NoAnswer | Busy:
+        return self._store.find_entries(effect)
+
+    async def find_numbered(self, effect: FindNumbered) -> FoundNumbered | NoAnswer | Busy:
+        return self._store.find_numbered(effect)
+
+    async def find_owing(self, effect: FindOwing) -> FoundBeside | NoAnswer | Busy:
+        return self._store.find_owing(effect)
+
+    async def has_companions(self, effect: HasCompanions) -> bool | NoAnswer | Busy:
+        return self._store.has_companions(effect)
+
+    async def replace_beside(self, effect: ReplaceBeside) -> None:
+        self._store.replace_beside(effect)
+
+    async def delete_beside(self, effect: DeleteBeside) -> None:
+        self._store.delete_beside(effect)

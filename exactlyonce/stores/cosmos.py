@@ -9,6 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from exactlyonce.beside import (
+    DeleteBeside,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    FoundBeside,
+    FoundNumbered,
+    HasCompanions,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
 from exactlyonce.effects import (
     UNKNOWN,
     Conflict,
@@ -18,11 +30,13 @@ from exactlyonce.effects import (
     FindProcessed,
     Found,
     FoundParked,
+    FoundRecords,
     FoundStaged,
     HasRecords,
     Loaded,
     LoadEntity,
     LoadParked,
+    LoadProcessed,
     LoadStaged,
     NoAnswer,
     Park,
@@ -35,7 +49,8 @@ from exactlyonce.effects import (
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef, PartitionValue
-from exactlyonce.records import read_parked, read_staged
+from exactlyonce.records import read_parked, read_processed, read_staged
+from exactlyonce.stores.cosmos_beside import CosmosBeside
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import (
     EntityContainer,
@@ -50,6 +65,7 @@ from exactlyonce.stores.cosmos_layout import (
 from exactlyonce.stores.cosmos_partition import Applied, CosmosPartition, Document, Documents
 from exactlyonce.stores.cosmos_replies import Absent, Operation
 from exactlyonce.stores.port import Busy, Unknown
+from exactlyonce.stores.refusals import require_entity_document
 
 LIBRARY_CONTAINER: Final = "exactlyonce"
 TIME_LIMIT: Final = 10.0
@@ -60,7 +76,8 @@ class CosmosStore:
 
     Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
     and `InvalidMessage` for an entity whose id Cosmos DB cannot hold; `OutputTooLarge`, `EntityTooLarge` and, for a message to
-    be parked, `MalformedMessage` say that the service found a document too large.
+    be parked, `MalformedMessage` say that the service found a document too large. Those that read documents of the library
+    raise `DamagedDocument` or `NewerSchema` for what they cannot trust.
 
     Args:
         connection: the account and database; closing it is its owner's.
@@ -78,7 +95,7 @@ class CosmosStore:
         time_limit: float = TIME_LIMIT,
     ) -> None:
         self._connection = connection
-        self._containers = {entity.type: entity.container for entity in entities}
+        self._containers = {entity.type: entity for entity in entities}
         self._library_container = library
         self._time_limit = time_limit
 
@@ -89,6 +106,7 @@ class CosmosStore:
         if not isinstance(reply, Document):
             return reply
         found = reply.properties
+        require_entity_document(effect.entity, found)
         return Loaded(Json.of(without_system(found)), found["_etag"], found["_ts"], reply.token)
 
     async def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
@@ -109,6 +127,16 @@ class CosmosStore:
         for record in reply.properties:
             _require_same(effect.entity, record["id"], record.get("message"), wanted[record["id"]])
         return Found(frozenset(wanted[record["id"]] for record in reply.properties), reply.token)
+
+    async def load_processed(self, effect: LoadProcessed) -> FoundRecords | NoAnswer | Busy:
+        wanted = {processed_id(message): message for message in effect.messages}
+        reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
+        if not isinstance(reply, Documents):
+            return reply
+        found = {one["id"]: read_processed(from_library(one)) for one in reply.properties}
+        for id, record in found.items():
+            _require_same(effect.entity, id, record.message, wanted[id])
+        return FoundRecords(tuple(found[id] for id in wanted if id in found))
 
     async def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
         query = "SELECT TOP 1 c.id FROM c WHERE c.kind = @kind"
@@ -166,8 +194,35 @@ class CosmosStore:
     async def delete_parked(self, effect: DeleteParked) -> None:
         await self._library(effect.entity).delete_all({parked_id(effect.message): effect.etag})
 
+    async def save_together(self, effect: SaveTogether) -> Saved | Conflict | Unknown | Busy:
+        return await self._beside(effect.entity).save_together(effect)
+
+    async def load_beside(self, effect: LoadBeside) -> FoundBeside | NoAnswer | Busy:
+        return await self._beside(effect.entity).load(effect)
+
+    async def find_entries(self, effect: FindEntries) -> FoundBeside | NoAnswer | Busy:
+        return await self._beside(effect.entity).find_entries(effect)
+
+    async def find_numbered(self, effect: FindNumbered) -> FoundNumbered | NoAnswer | Busy:
+        return await self._beside(effect.entity).find_numbered(effect)
+
+    async def find_owing(self, effect: FindOwing) -> FoundBeside | NoAnswer | Busy:
+        return await self._beside(effect.entity).find_owing()
+
+    async def has_companions(self, effect: HasCompanions) -> bool | NoAnswer | Busy:
+        return await self._beside(effect.entity).any()
+
+    async def replace_beside(self, effect: ReplaceBeside) -> None:
+        await self._beside(effect.entity).replace(effect)
+
+    async def delete_beside(self, effect: DeleteBeside) -> None:
+        await self._beside(effect.entity).delete(effect)
+
     def _entity(self, entity: EntityRef) -> CosmosPartition:
-        return self._partition(entity, self._containers[entity.type], entity.partition)
+        return self._partition(entity, self._containers[entity.type].container, entity.partition)
+
+    def _beside(self, entity: EntityRef) -> CosmosBeside:
+        return CosmosBeside(entity, self._containers[entity.type], self._entity(entity))
 
     def _library(self, entity: EntityRef) -> CosmosPartition:
         return self._partition(entity, self._library_container, (entity.key,))

@@ -38,11 +38,13 @@ class EntityContainer:
         type: name of the entity type.
         container: name of the container.
         paths: of its partition key, from the top.
+        companions: whether the entities' protocol keeps documents beside them.
     """
 
     type: str
     container: str
     paths: tuple[str, ...]
+    companions: bool = False
 
 
 def library_id(kind: str, value: str) -> str:

@@ -27,6 +27,7 @@ from exactlyonce.stores.cosmos_replies import (
 from exactlyonce.stores.port import Busy, Unknown
 
 Reply = TypeVar("Reply")
+BatchWrite = tuple[str, tuple[Any, ...]] | tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A write was applied; `token` includes it. A batch has no ETag."""
+    """A write was applied; `token` includes it, and `etag` is of the one document, or of the first of several."""
 
     token: str | None
     etag: str | None = None
@@ -106,7 +107,9 @@ class CosmosPartition:
         query = f"SELECT {select} FROM c WHERE c.id IN ({', '.join(names)})"  # noqa: S608  # Values are parameters.
         return await self.query(query, dict(zip(names, ids, strict=True)), token)
 
-    async def query(self, query: str, parameters: Mapping[str, str], token: str | None) -> Documents | NoAnswer | Busy:
+    async def query(
+        self, query: str, parameters: Mapping[str, str | int], token: str | None
+    ) -> Documents | NoAnswer | Busy:
         """Everything that a query finds in this partition, each page in a view at or after the token."""
         given: list[dict[str, object]] = [{"name": name, "value": value} for name, value in parameters.items()]
 
@@ -133,13 +136,41 @@ class CosmosPartition:
         """Create one document, which must not exist."""
         return await self._write(lambda container: container.create_item(document, no_response=True), Operation.CREATE)
 
-    async def replace(self, id: str, document: dict[str, Any], etag: str) -> Applied | Conflict | Unknown:
-        """Replace one document, if it still has this ETag."""
+    async def replace(
+        self, id: str, document: dict[str, Any], etag: str | None, operation: Operation = Operation.REPLACE
+    ) -> Applied | Conflict | Unknown:
+        """Replace one document, if it still has this ETag; whatever it is, if there is none given."""
+        condition = None if etag is None else MatchConditions.IfNotModified
         return await self._write(
             lambda container: container.replace_item(
-                id, document, etag=etag, match_condition=MatchConditions.IfNotModified, no_response=True
+                id, document, etag=etag, match_condition=condition, no_response=True
             ),
-            Operation.REPLACE,
+            operation,
+        )
+
+    async def write_together(self, writes: Sequence[BatchWrite], operation: Operation) -> Applied | Conflict | Unknown:
+        """Write documents in one batch, all or none; each as `creating` or `replacing` says."""
+        try:
+            written = await self._ask(lambda container: container.execute_item_batch(writes, self._key))
+        except FAILURES as error:
+            return after_write(error, operation)
+        # The ETags of a batch are in its results; a header would not say whose it is.
+        return Applied(_token(written.get_response_headers()), written[0].get("eTag"))
+
+    async def replace_all(self, documents: Sequence[tuple[dict[str, Any], str | None]]) -> None:
+        """Replace documents, as far as they exist and still have the ETag given, if there is one; best effort."""
+        etags = {document["id"]: etag for document, etag in documents}
+        for batch in batches(document for document, _ in documents):
+            await self._replace_some([(document, etags[document["id"]]) for document in batch])
+
+    async def _replace_some(self, documents: Sequence[tuple[dict[str, Any], str | None]]) -> None:
+        if len(documents) > 1:
+            reply = await self.write_together([replacing(*one) for one in documents], Operation.AMEND)
+            if not isinstance(reply, Conflict):
+                return
+        # There is one, or one of them is missing or has changed, which fails a batch for all.
+        await asyncio.gather(
+            *(self.replace(document["id"], document, etag, Operation.AMEND) for document, etag in documents)
         )
 
     async def write_all(
@@ -202,6 +233,16 @@ class CosmosPartition:
             return await request(await self._connection.container(self._container))
 
         return await asyncio.wait_for(ask(), self._time_limit)
+
+
+def creating(document: dict[str, Any]) -> BatchWrite:
+    """Part of a batch: create a document, which must not exist."""
+    return "create", (document,)
+
+
+def replacing(document: dict[str, Any], etag: str | None) -> BatchWrite:
+    """Part of a batch: replace a document, if it still has this ETag; whatever it is, if there is none given."""
+    return "replace", (document["id"], document), {} if etag is None else {"if_match_etag": etag}
 
 
 def _writing(

@@ -48,6 +48,8 @@ class Operation(Enum):
     RECORD = "upsert processed records"
     STAGE = "create staged documents"
     PARK = "park a message"
+    COMMIT = "save an entity document and the library's documents beside it"
+    AMEND = "write over the library's documents beside an entity"
     DELETE = "delete documents of the library"
 
 
@@ -82,6 +84,7 @@ class Row:
 _ALL: Final = frozenset(Operation)
 _READS: Final = frozenset({Operation.READ, Operation.QUERY})
 _SAVES: Final = frozenset({Operation.CREATE, Operation.REPLACE})
+_BESIDE: Final = frozenset({Operation.COMMIT, Operation.AMEND})
 
 TABLE: Final = (
     # A replica that is behind says nothing about the document. After it, 404/0 on a read is a statement of a replica.
@@ -89,10 +92,10 @@ TABLE: Final = (
     Row(frozenset({Operation.READ}), 404, 0, Meaning.ABSENT),
     # Conditional writes are judged by the primary, and the condition fails as well if an earlier send of the same request
     # was applied: 409 for a create, 412 for a replace. A document to replace or delete may be gone already. A 409 of
-    # a replace is a unique key of the user's container.
-    Row(_SAVES | {Operation.STAGE}, 409, None, Meaning.CONFLICT),
-    Row(_SAVES | {Operation.DELETE}, 412, None, Meaning.CONFLICT),
-    Row(frozenset({Operation.REPLACE, Operation.DELETE}), 404, 0, Meaning.CONFLICT),
+    # a replace is a unique key of the user's container. A batch has the status of the operation that failed.
+    Row(_SAVES | {Operation.COMMIT, Operation.STAGE}, 409, None, Meaning.CONFLICT),
+    Row(_SAVES | _BESIDE | {Operation.DELETE}, 412, None, Meaning.CONFLICT),
+    Row(_BESIDE | {Operation.REPLACE, Operation.DELETE}, 404, 0, Meaning.CONFLICT),
     # Not now: throttled, in the way of another request for the same document, the partition moving. A read applies nothing
     # however often it was sent. For a write the same codes are UNKNOWN, by the rule above.
     Row(_READS, 429, None, Meaning.BUSY),
@@ -142,6 +145,14 @@ TABLE: Final = (
     # Too large is so at every send, so nothing was applied. The library's own limits leave room below 2 MB, but properties of
     # many small outputs, and characters that JSON has to escape, add to what they count.
     Row(_SAVES, 413, None, EntityTooLarge, "Keep less in the entity: the service takes documents up to 2 MB."),
+    Row(
+        frozenset({Operation.COMMIT}),
+        413,
+        None,
+        EntityTooLarge,
+        "Keep less in the entity, or send less from one handler: the service takes documents up to 2 MB, and as much in all "
+        "that is saved together.",
+    ),
     Row(
         frozenset({Operation.STAGE, Operation.RECORD}),
         413,

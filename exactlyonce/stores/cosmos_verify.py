@@ -10,6 +10,7 @@ from azure.cosmos.documents import DatabaseAccount
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
 from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.stores.cosmos_beside import unfit_for_companions
 from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
 from exactlyonce.stores.cosmos_replies import FAILURES, Operation, meaning_of
 
@@ -107,6 +108,14 @@ def _of_entity_container(entity: EntityContainer, properties: dict[str, Any] | N
             f"The {name} lets documents expire after {lifetime} s (defaultTtl): set it to -1 or remove it. With an entity goes "
             "the knowledge of what it has processed."
         )
+    if entity.companions:
+        yield from unfit_for_companions(entity)
+        if properties.get("uniqueKeyPolicy", {}).get("uniqueKeys"):
+            yield (
+                f"The {name} has unique keys: create it anew without them, or choose a protocol that keeps its records apart, "
+                "such as Outbox(). The library's documents beside an entity have none of these properties, and the service "
+                "would take only one such document in a partition."
+            )
 
 
 def _of_library_container(container: str, properties: dict[str, Any] | None) -> Iterator[str]:

@@ -1,19 +1,9 @@
-"""A store in memory with the full semantics of the fault model: for tests, simulations and trying things out.
-
-Every logical partition is a log of writes. A read sees the log up to the position of the replica that answers; a session
-token is a position in one log. Writes are judged at the end of the log.
-"""
+"""A store in memory with the full semantics of the fault model: for tests, simulations and trying things out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Final, TypeVar
-
 from exactlyonce.effects import (
     BEHIND,
-    UNKNOWN,
     Conflict,
     DeleteParked,
     DeleteProcessed,
@@ -21,11 +11,13 @@ from exactlyonce.effects import (
     FindProcessed,
     Found,
     FoundParked,
+    FoundRecords,
     FoundStaged,
     HasRecords,
     Loaded,
     LoadEntity,
     LoadParked,
+    LoadProcessed,
     LoadStaged,
     NoAnswer,
     Park,
@@ -36,67 +28,20 @@ from exactlyonce.effects import (
     Written,
 )
 from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import library_document, read_parked, read_staged
+from exactlyonce.records import library_document, read_parked, read_processed, read_staged
+from exactlyonce.stores.memory_beside import MemoryBeside
+from exactlyonce.stores.memory_partitions import token_at
 from exactlyonce.stores.port import Busy, Unknown
-from exactlyonce.stores.trouble import Fate, NoTrouble, Trouble
-
-Reply = TypeVar("Reply")
-_TOKEN: Final = "0:-1#"  # noqa: S105
+from exactlyonce.stores.refusals import require_entity_document
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One accepted write; `document` is None if it was a delete."""
-
-    id: str
-    document: Json | None
-    etag: str
-    timestamp: int
-
-
-@dataclass(slots=True)
-class Partition:
-    """The accepted writes of one logical partition, in order."""
-
-    log: list[Version] = field(default_factory=list)
-
-    @property
-    def token(self) -> str:
-        return f"{_TOKEN}{len(self.log)}"
-
-    def newest(self, id: str, position: int | None = None) -> Version | None:
-        """The newest version of a document at or before a position; None if absent or deleted."""
-        written = self.log if position is None else self.log[:position]
-        found = next((version for version in reversed(written) if version.id == id), None)
-        return found if found is not None and found.document is not None else None
-
-    def ids(self, position: int) -> list[str]:
-        return list(dict.fromkeys(version.id for version in self.log[:position]))
-
-
-class MemoryStore:
+class MemoryStore(MemoryBeside):
     """The store. Blocking; `Awaited` in `stores.awaiting` makes it an `AsyncStore`.
 
     Args:
         now: the server's clock.
         trouble: what the world does to it.
     """
-
-    def __init__(self, now: Callable[[], datetime], trouble: Trouble | None = None) -> None:
-        self._now = now
-        self._trouble = trouble or NoTrouble()
-        self.entities: dict[tuple[object, ...], Partition] = {}
-        self.library: dict[str, Partition] = {}
-        self._delayed: list[Callable[[], object]] = []
-        self._writes = 0
-
-    def land_delayed(self) -> int:
-        """Let every delayed write take effect now, as far as its condition still holds; return how many there were."""
-        delayed, self._delayed = self._delayed, []
-        for write in delayed:
-            write()
-        return len(delayed)
 
     def load_entity(self, effect: LoadEntity) -> Loaded | NoAnswer | Busy:
         partition = self._entity(effect.entity)
@@ -105,8 +50,9 @@ class MemoryStore:
             return BEHIND
         version = partition.newest(effect.entity.id, position)
         if version is None:
-            return Loaded(None, None, 0, f"{_TOKEN}{position}")
-        return Loaded(version.document, version.etag, version.timestamp, f"{_TOKEN}{position}")
+            return Loaded(None, None, 0, token_at(position))
+        require_entity_document(effect.entity, version.companion or ())
+        return Loaded(version.document, version.etag, version.timestamp, token_at(position))
 
     def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
         partition = self._entity(effect.entity)
@@ -126,11 +72,22 @@ class MemoryStore:
         if position is None:
             return BEHIND
         found = (message for message in effect.messages if partition.newest(f"processed:{message}", position))
-        return Found(frozenset(found), f"{_TOKEN}{position}")
+        return Found(frozenset(found), token_at(position))
+
+    def load_processed(self, effect: LoadProcessed) -> FoundRecords | NoAnswer | Busy:
+        partition = self._library(effect.entity)
+        position = self._view(partition, effect.token)
+        if position is None:
+            return BEHIND
+        versions = (partition.newest(f"processed:{message}", position) for message in effect.messages)
+        documents = (
+            version.document.value for version in versions if version is not None and version.document is not None
+        )
+        return FoundRecords(tuple(read_processed(document) for document in documents))
 
     def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
         partition = self._library(effect.entity)
-        position = self._trouble.replica(len(partition.log))
+        position = self._replica(partition)
         return any(
             id.startswith("processed:") and partition.newest(id, position) is not None for id in partition.ids(position)
         )
@@ -214,39 +171,3 @@ class MemoryStore:
     def delete_parked(self, effect: DeleteParked) -> None:
         partition = self._library(effect.entity)
         self._write("delete_parked", lambda: self._delete_unchanged(partition, f"parked:{effect.message}", effect.etag))
-
-    def _entity(self, entity: EntityRef) -> Partition:
-        return self.entities.setdefault((entity.type, *entity.partition), Partition())
-
-    def _library(self, entity: EntityRef) -> Partition:
-        return self.library.setdefault(entity.key, Partition())
-
-    def _append(self, partition: Partition, id: str, document: Json | None) -> None:
-        self._writes += 1
-        partition.log.append(Version(id, document, f'"{self._writes}"', int(self._now().timestamp())))
-
-    def _delete_unchanged(self, partition: Partition, id: str, etag: str) -> None:
-        current = partition.newest(id)
-        if current is not None and current.etag == etag:
-            self._append(partition, id, None)
-
-    def _view(self, partition: Partition, token: str | None) -> int | None:
-        """The position of the replica that answers; None if it is behind the token."""
-        position = self._trouble.replica(len(partition.log))
-        needed = int(token.removeprefix(_TOKEN)) if token else 0
-        return position if position >= needed else None
-
-    def _write(self, operation: str, apply: Callable[[], Reply]) -> Reply | Unknown | Busy:
-        fate = self._trouble.fate(operation)
-        if fate is Fate.BUSY:
-            return Busy()
-        if fate is Fate.ANSWERED:
-            return apply()
-        if fate is Fate.REPEATED:
-            apply()
-            return apply()
-        if fate is Fate.DELAYED:
-            self._delayed.append(apply)
-        elif fate is Fate.LOST_AFTER:
-            apply()
-        return UNKNOWN

@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from exactlyonce.blobs import Blob
 from exactlyonce.effects import Begun
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Handled, Memory, Remembered, Work
+from exactlyonce.handling.attempts import Before, Handled, Memory, Remembered, Work
 from exactlyonce.identity import EntityRef
+from exactlyonce.numbering import Sequences
 from exactlyonce.records import (
     MAX_DOCUMENT_BYTES,
     Entry,
     Ledger,
     Output,
-    OutputRef,
     StagedOutputs,
     digest,
     entity_document,
@@ -72,6 +73,8 @@ class Draft:
         entries, outputs, staged: of all messages that can be committed.
         failed: key and error of those that cannot.
         flush: all entries of before leave with this commit: the window, or the document, has no room for them.
+        sequences: the numbers given out so far.
+        blobs: of all messages that can be committed.
     """
 
     handled: Handled | None
@@ -81,6 +84,8 @@ class Draft:
     staged: tuple[StagedOutputs, ...] = ()
     failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
     flush: bool = False
+    sequences: Sequences = ()
+    blobs: tuple[Blob, ...] = ()
 
     def document(self, ledger: Ledger) -> Json:
         """The entity document of the commit."""
@@ -89,10 +94,10 @@ class Draft:
 
 def draft_commit(limits: Limits, work: Work, view: View, fresh: Mapping[str, Envelope], begun: Begun) -> Draft:
     """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along."""
-    draft = Draft(None, view.body)
+    draft = Draft(None, view.body, sequences=view.ledger.sequences)
     for (key, envelope), tx in zip(fresh.items(), begun.transactions, strict=True):
         try:
-            handled = work.handle(draft.body, envelope, begun.at)
+            handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences), envelope)
             version = view.ledger.version + len(draft.entries) + 1
             added = _adding(draft, work.entity, handled, _entry(limits, handled, key, (tx, version, begun.at)))
             draft = _fitting(limits, view, added, key, work.entity)
@@ -114,6 +119,7 @@ def next_ledger(limits: Limits, view: View, draft: Draft, token: str | None) -> 
         token=token,
         entries=(*kept, *draft.entries),
         deleted=draft.handled is not None and draft.handled.deleted,
+        sequences=draft.sequences,
     )
 
 
@@ -133,7 +139,7 @@ def _entry(limits: Limits, handled: Handled, message: str, commit: tuple[str, in
         tx=tx,
         version=version,
         at=at,
-        outputs=tuple(OutputRef(output.id, output.destination) for output in handled.outputs),
+        outputs=tuple(output.ref for output in handled.outputs),
         digest=digest(handled.outputs),
         staged=staged,
         owed=("staged" if staged else handled.outputs) if handled.outputs else None,
@@ -150,6 +156,8 @@ def _adding(draft: Draft, entity: EntityRef, handled: Handled, entry: Entry) -> 
         staged=(*draft.staged, *staged),
         failed=draft.failed,
         flush=draft.flush,
+        sequences=handled.sequences,
+        blobs=(*draft.blobs, *handled.blobs),
     )
 
 

@@ -13,27 +13,30 @@ from exactlyonce.effects import LoadEntity, NoAnswer, Saved, SaveEntity, Step
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Memory
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import Ledger, entity_document, read_entity
+from exactlyonce.records import Ledger, Protocol, entity_document, read_entity
 from exactlyonce.strategies.drafting import View
 from exactlyonce.strategies.outbox import never_had_a_ledger, start_over
+from exactlyonce.strategies.ownership import require_own
 
 
-def look(entity: EntityRef, memory: Memory) -> Step[View | Again]:
-    """Load the entity. At most 3 effects; the third only where a ledger seems to have been removed.
+def look(entity: EntityRef, memory: Memory, protocol: Protocol = "outbox") -> Step[View | Again]:
+    """Load an entity of this protocol. At most 3 effects; the third only where a ledger seems to have been removed.
 
     Raises:
         StoredDataError: the document cannot be trusted.
+        ConfigurationError: it belongs to another protocol.
     """
     loaded = yield from LoadEntity(entity, memory.entity_token)
     if isinstance(loaded, NoAnswer):
         return Again(memory, "the entity could not be read")
     memory = replace(memory, entity_token=loaded.token)
     stored = read_entity(entity, loaded.document)
+    require_own(entity, stored.ledger, protocol)
     if stored.ledger is None:
-        adoptable = yield from never_had_a_ledger(entity, loaded)
+        adoptable = yield from never_had_a_ledger(entity, loaded, protocol)
         if not adoptable:
             return Again(memory, "whether the entity ever had a ledger is not certain")
-    ledger = replace(stored.ledger or Ledger(), type=entity.type)
+    ledger = replace(stored.ledger or Ledger(), type=entity.type, protocol=protocol)
     return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, frozenset(), memory)
 
 

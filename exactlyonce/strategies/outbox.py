@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
+from exactlyonce.beside import HasCompanions
+from exactlyonce.blobs import KEPT, Blob, WriteOnce
 from exactlyonce.effects import (
     PUBLISHED,
     Begin,
@@ -39,7 +41,7 @@ from exactlyonce.errors import ConfigurationError, LedgerRemoved
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Finished, Memory, Remembered, Work, key_of
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import LEDGER, Entry, Ledger, Output, entity_document, processed_record, read_entity
+from exactlyonce.records import LEDGER, Entry, Ledger, Output, Protocol, entity_document, processed_record, read_entity
 from exactlyonce.session_tokens import at_or_after
 from exactlyonce.strategies.drafting import (
     Draft,
@@ -49,6 +51,7 @@ from exactlyonce.strategies.drafting import (
     next_ledger,
     remembering,
 )
+from exactlyonce.strategies.ownership import require_own
 
 GROUP_LIMIT: Final = 100
 """Most messages in one commit where the window sets no lower limit."""
@@ -98,10 +101,11 @@ class Outbox:
         return Limits(self.window, self.inline_limit, self.retention)
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 13 effects.
+        """Process messages for one entity; copies of one message count once. At most 14 effects.
 
         Raises:
             StoredDataError: the document cannot be trusted.
+            ConfigurationError: it belongs to another protocol.
         """
         messages = {key_of(envelope): envelope for envelope in work.messages}
         view = yield from self._look(work.entity, tuple(messages), memory)
@@ -136,8 +140,9 @@ class Outbox:
             return Again(memory, "a read was not answered")
         memory = replace(memory, entity_token=loaded.token, library_token=found.token or memory.library_token)
         stored = read_entity(entity, loaded.document)
+        require_own(entity, stored.ledger, "outbox")
         if stored.ledger is None:
-            adoptable = yield from never_had_a_ledger(entity, loaded)
+            adoptable = yield from never_had_a_ledger(entity, loaded, "outbox")
             if not adoptable:
                 return Again(memory, "whether the entity ever had a ledger is not certain")
         ledger = replace(stored.ledger or Ledger(), type=entity.type)
@@ -219,7 +224,7 @@ def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> S
 
 
 def _write_apart(entity: EntityRef, leaving: tuple[Entry, ...], view: View, draft: Draft) -> Step[str | Again | None]:
-    """Write what lies in the library's partition before the commit that relies on it; return the token to rely on."""
+    """Write what lies elsewhere before the commit that relies on it; return the token of the library's partition for it."""
     token = view.ledger.token
     if leaving:
         recorded = yield from WriteProcessed(entity, tuple(processed_record(entity, entry) for entry in leaving))
@@ -232,19 +237,33 @@ def _write_apart(entity: EntityRef, leaving: tuple[Entry, ...], view: View, draf
         if isinstance(staged, NoAnswer) or staged.token is None:
             return Again(view.memory, "whether the outputs were staged is not known")
         token = staged.token
-    return token
+    kept = yield from write_blobs(draft.blobs, view.memory)
+    return kept or token
 
 
-def never_had_a_ledger(entity: EntityRef, loaded: Loaded) -> Step[bool]:
+def write_blobs(blobs: tuple[Blob, ...], memory: Memory) -> Step[Again | None]:
+    """Write blobs before the commit that relies on them; None if they are there. At most one effect."""
+    if blobs:
+        kept = yield from WriteOnce(blobs)
+        if kept is not KEPT:
+            return Again(memory, "whether the blobs were written is not known")
+    return None
+
+
+def never_had_a_ledger(entity: EntityRef, loaded: Loaded, protocol: Protocol) -> Step[bool]:
     """Whether a document without a ledger may be adopted. If records exist, somebody removed it, or this view is stale."""
-    recorded = yield from HasRecords(entity)
+    recorded: bool | NoAnswer
+    if protocol == "outbox":
+        recorded = yield from HasRecords(entity)
+    else:
+        recorded = yield from HasCompanions(entity)
     if recorded is True and loaded.document is not None:
         fence = yield from SaveEntity(entity, loaded.document, loaded.etag)
         if isinstance(fence, Saved):
             raise LedgerRemoved(
                 f"Entity {entity} was processed before, but its property {LEDGER!r} is gone. Late duplicates would be applied "
                 "again, so nothing was changed. Restore the property from a backup; or, if no copy of an old message can "
-                "still arrive, delete the entity's partition in the library container."
+                "still arrive, delete the library's documents of this entity."
             )
     return recorded is False
 

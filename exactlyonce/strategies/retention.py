@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
-from exactlyonce.effects import DeleteProcessed, DeleteStaged, Step
+from exactlyonce.beside import LoadBeside
+from exactlyonce.blobs import Author, DeleteBlobs, ListedBlob
+from exactlyonce.companions import ColocatedRecord, StreamEntry, entry_id, record_id
+from exactlyonce.effects import DeleteProcessed, DeleteStaged, LoadProcessed, NoAnswer, Step
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Memory
 from exactlyonce.identity import EntityRef
+from exactlyonce.records import Protocol
+from exactlyonce.strategies.drafting import View
 from exactlyonce.strategies.fencing import fence, look
+
+_IDS: Final[Mapping[Protocol, Callable[[EntityRef, str], str]]] = {"colocated": record_id, "stream": entry_id}
+"""By protocol the id of what lies beside an entity and tells of the commit of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,114 @@ def clean_processed(entity: EntityRef, records: tuple[tuple[str, str], ...]) -> 
     """
     if records:
         yield from DeleteProcessed(entity, records)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedBlobs:
+    """The candidates were judged.
+
+    Attributes:
+        names: of the blobs that were to be deleted. Deleting is best effort; what remains is a candidate again.
+        memory: for whatever this process does next on the entity.
+    """
+
+    names: tuple[str, ...]
+    memory: Memory
+
+
+def blob_candidates(
+    listed: Iterable[ListedBlob], *, horizon: timedelta, retention: timedelta
+) -> dict[str, tuple[ListedBlob, ...]]:
+    """Those of the blobs that `clean_blobs` may judge, by the key of the entity that they are about.
+
+    Args:
+        listed: blobs.
+        horizon: age below which attempts may be alive, which clean-up had better not disturb.
+        retention: shortest age at which anything that tells of a commit may be gone: processed records, co-located records,
+            stream entries, entries of `Outbox.embedded()`. A blob is written before its commit, and so is older than what
+            tells of it; when it is half as old as the retention, that is still there. Blobs that are older are never judged:
+            nobody knows any more whether they were committed.
+    """
+    found: dict[str, tuple[ListedBlob, ...]] = {}
+    for blob in listed:
+        if blob.author is not None and horizon < blob.age < retention / 2:
+            key = blob.author.entity.key
+            found[key] = (*found.get(key, ()), blob)
+    return found
+
+
+def clean_blobs(
+    entity: EntityRef,
+    candidates: tuple[ListedBlob, ...],
+    absent: Json,
+    memory: Memory,
+    protocol: Protocol = "outbox",
+) -> Step[CleanedBlobs | Again]:
+    """Delete blobs of attempts that were not committed, nor ever will be. At most 5 effects.
+
+    An attempt that was committed is told of by its transaction id: in an entry of the ledger, or, once that has left, in the
+    processed record, which was written before; in the other protocols in what lies beside the entity, which is committed with
+    it. All of these are read in a view at least as new as the ledger. If the fence holds, the ledger was the newest; every
+    attempt that had written a blob had loaded the entity before the fence, and so can commit no more. A record of the same
+    message with another transaction id proves nothing more, nor less: it is of another attempt.
+
+    A resequencer's read model keeps no transaction ids once its outputs are published, so its blobs are not judged.
+
+    Args:
+        entity: whose attempts wrote them.
+        candidates: blobs as `blob_candidates` picks them, at most 100; those of other entities are left alone. What told of
+            older ones may be gone, and then they would look like garbage; so they would where somebody has deleted the
+            library's documents of the entity, or the entity, by hand.
+        absent: the document's id and partition key properties, for the tombstone of an entity that does not exist.
+        memory: what this process knows of the entity.
+        protocol: of the entity.
+
+    Raises:
+        StoredDataError: a document cannot be trusted; nothing was deleted.
+        ConfigurationError: the entity belongs to another protocol.
+    """
+    view = yield from look(entity, memory, protocol)
+    if isinstance(view, Again):
+        return view
+    named = {entry.tx for entry in view.ledger.entries}
+    unnamed = tuple(
+        (blob.name, blob.author)
+        for blob in candidates
+        if blob.author is not None and blob.author.entity.key == entity.key and blob.author.tx not in named
+    )
+    committed = yield from _committed(entity, tuple(author for _, author in unnamed), view, protocol)
+    if isinstance(committed, Again):
+        return committed
+    garbage = tuple(name for name, author in unnamed if author not in committed)
+    if not garbage:
+        return CleanedBlobs((), view.memory)
+    fenced = yield from fence(entity, view, absent)
+    if isinstance(fenced, Again):
+        return fenced
+    yield from DeleteBlobs(garbage)
+    return CleanedBlobs(garbage, fenced)
+
+
+def _committed(
+    entity: EntityRef, authors: tuple[Author, ...], view: View, protocol: Protocol
+) -> Step[frozenset[Author] | Again]:
+    """Those of the authors that are told of, or could have been, elsewhere than in the ledger. At most one effect."""
+    id_of = _IDS.get(protocol)
+    if not authors or (id_of is None and protocol != "outbox"):
+        return frozenset(authors)
+    messages = tuple(dict.fromkeys(author.message for author in authors))
+    if id_of is None:
+        records = yield from LoadProcessed(entity, messages, view.ledger.token)
+        if isinstance(records, NoAnswer):
+            return Again(view.memory, "the records of the messages could not be read")
+        told = {record.tx for record in records.records}
+    else:
+        ids = tuple(id_of(entity, message) for message in messages)
+        beside = yield from LoadBeside(entity, ids, view.memory.entity_token)
+        if isinstance(beside, NoAnswer):
+            return Again(view.memory, "the records beside the entity could not be read")
+        told = {one.tx for one, _ in beside.companions if isinstance(one, ColocatedRecord | StreamEntry)}
+    return frozenset(author for author in authors if author.tx in told)
 
 
 def require_retention(

@@ -106,6 +106,13 @@ def settle(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, mem
     outcome = yield from _known(entity, message, view)
     if outcome is not None:
         return outcome
+    parked = yield from park(entity, envelope, reason, absent, view)
+    return parked
+
+
+def park(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, view: View) -> Step[Settled | Again]:
+    """Park a message that was not processed in this view, if a fence shows that the view is current. At most 3 effects."""
+    message = key_of(envelope)
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced

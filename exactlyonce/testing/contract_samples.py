@@ -9,6 +9,8 @@ from datetime import datetime, timezone
 from typing import Any, Final
 from uuid import uuid4
 
+from exactlyonce.beside import FindEntries, FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
 from exactlyonce.effects import (
     FindProcessed,
     Found,
@@ -26,12 +28,18 @@ from exactlyonce.effects import (
 )
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef, PartitionValue
+from exactlyonce.numbering import LARGEST_NUMBER, Order
 from exactlyonce.records import Output, OutputRef, ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.stores.port import AsyncStore
 
 PLAIN: Final = "contract-plain"
+OWNED: Final = "contract-owned"
 LEVELS: Final = "contract-levels"
-ENTITY_TYPES: Final[Mapping[str, tuple[str, ...]]] = {PLAIN: ("/id",), LEVELS: ("/tenant", "/place/region", "/number")}
+ENTITY_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    PLAIN: ("/id",),
+    OWNED: ("/owner",),
+    LEVELS: ("/tenant", "/place/region", "/number"),
+}
 """The entity types of the suite, each with the partition key paths of its container."""
 
 AWKWARD: Final = (
@@ -64,7 +72,13 @@ def plain_entity() -> EntityRef:
     return EntityRef(PLAIN, (id,), id)
 
 
-def entity_document(entity: EntityRef, **properties: Any) -> Json:
+def owned_entity(owner: str | None = None, type: str = OWNED) -> EntityRef:
+    """An entity whose partition other documents can share; in that of an owner, or in one of its own."""
+    owner = owner or unique()
+    return EntityRef(type, (owner,) if type == OWNED else (owner, "north", 7), unique())
+
+
+def entity_document(entity: EntityRef, /, **properties: Any) -> Json:
     """A document with the id and the partition key where the container wants them."""
     document: dict[str, Any] = {"id": entity.id}
     for path, value in zip(ENTITY_TYPES[entity.type], entity.partition, strict=True):
@@ -159,3 +173,85 @@ def a_staged(
     envelope = Json.of({"id": "o-1", "data": {"padding": "x" * size, "text": "ÄÖÜ 🎯", "none": None}})
     one = Output("o-1", "receipts", envelope, 1.5)
     return StagedOutputs(entity.key, "web/m-1", tx or unique(), AT, (one,) if outputs is None else outputs)
+
+
+def a_colocated(entity: EntityRef, message: str, version: int = 1, *, owes: bool = False) -> ColocatedRecord:
+    """A record of a message that lies beside its entity; always the same."""
+    output = Output("o-1", "receipts", Json.of({"id": "o-1", "text": "ÄÖÜ 🎯"}), 1.5, Order("board/1", LARGEST_NUMBER))
+    return ColocatedRecord(
+        entity=entity.key,
+        message=message,
+        tx="5f",
+        version=version,
+        at=AT,
+        outputs=(output.ref,),
+        digest="digest",
+        owed=(output,) if owes else None,
+        owing_since=AT if owes else None,
+    )
+
+
+def an_entry(entity: EntityRef, version: int, message: str | None = None, *, padding: str = "") -> StreamEntry:
+    """An entry of the version stream."""
+    return StreamEntry(
+        entity=entity.key,
+        message=message or f"web/{unique()}",
+        tx="5f",
+        version=version,
+        at=AT,
+        envelope=Json.of({"id": "m-1", "data": {"text": "ÄÖÜ 🎯", "large": 2**53 + 1, "whole": 1.0}}),
+        before=Json.of({"padding": padding}),
+        whole=True,
+        outputs=(OutputRef("o-1", "receipts"),),
+        digest="digest",
+    )
+
+
+def a_numbered(entity: EntityRef, number: int = LARGEST_NUMBER) -> NumberedMessage:
+    """A message that waits for those before it."""
+    return NumberedMessage(
+        entity.key,
+        "/game/ÄÖÜ",
+        Order("board/1", number),
+        "game/m-1",
+        AT,
+        Json.of({"id": "m-1", "data": {"whole": 1.0}}),
+    )
+
+
+async def together(
+    store: AsyncStore, entity: EntityRef, *create: Companion, etag: str | None = None, **properties: Any
+) -> Saved:
+    """Save an entity and create companions, which succeeds."""
+    reply = await store.save_together(SaveTogether(entity, entity_document(entity, **properties), etag, create))
+    assert isinstance(reply, Saved)
+    return reply
+
+
+async def beside(
+    store: AsyncStore, entity: EntityRef, *ids: str, token: str | None = None
+) -> tuple[tuple[Companion, str], ...]:
+    """Companions of these ids, each with its ETag."""
+    reply = await store.load_beside(LoadBeside(entity, ids, token))
+    assert isinstance(reply, FoundBeside)
+    return reply.companions
+
+
+async def beside_now(store: AsyncStore, entity: EntityRef, *ids: str) -> tuple[Companion, ...]:
+    """Replacing and deleting give no token; that of any later write to the partition covers them."""
+    later = await save(store, EntityRef(entity.type, entity.partition, unique()))
+    return tuple(companion for companion, _ in await beside(store, entity, *ids, token=later.token))
+
+
+async def entries(store: AsyncStore, entity: EntityRef, *ranges: tuple[int, int], token: str | None) -> list[int]:
+    """The versions of the entries that are found."""
+    reply = await store.find_entries(FindEntries(entity, ranges, token))
+    assert isinstance(reply, FoundBeside)
+    return [companion_document(entity, companion)["version"] for companion, _ in reply.companions]
+
+
+async def put(store: AsyncStore, entity: EntityRef, companion: Companion, **properties: Any) -> None:
+    """Put a companion with other properties in its place, as no store would write it."""
+    document = companion_document(entity, companion)
+    place = EntityRef(entity.type, entity.partition, document["id"])
+    await store.save_entity(SaveEntity(place, entity_document(place, **{**document, **properties}), None))

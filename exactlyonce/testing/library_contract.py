@@ -17,8 +17,10 @@ from exactlyonce.effects import (
     FindProcessed,
     Found,
     FoundParked,
+    FoundRecords,
     FoundStaged,
     HasRecords,
+    LoadProcessed,
     LoadStaged,
     Stage,
     WriteProcessed,
@@ -71,6 +73,17 @@ class LibraryContract:
         token = await write(store, entity, *AWKWARD)
         missing = tuple(message + "-" for message in AWKWARD)
         assert await find(store, entity, *AWKWARD, *missing, token=token) == set(AWKWARD)
+
+    async def test_records_are_read_as_they_were_written_and_missing_ones_left_out(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        records = tuple(a_record(entity, message) for message in AWKWARD)
+        written = await store.write_processed(WriteProcessed(entity, records))
+        assert isinstance(written, Written)
+        for some in (records[:1], records, records[::-1]):
+            messages = tuple(record.message for record in some)
+            read = await store.load_processed(LoadProcessed(entity, (*messages, "web/other"), written.token))
+            assert read == FoundRecords(some)
+        assert await store.load_processed(LoadProcessed(entity, ("web/other",), written.token)) == FoundRecords(())
 
     async def test_a_view_with_a_token_is_at_that_token(self, store: AsyncStore) -> None:
         entity = plain_entity()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from exactlyonce.errors import NoStateReturned
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.routes import Routes
 from exactlyonce.identity import EntityRef, Origin, message_key
 
+NOW: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 State = TypeVar("State")
 Message = TypeVar("Message")
 
@@ -23,6 +24,17 @@ class Sent:
     destination: str | None
     message: Any
     delay: timedelta | None = None
+    order_by: str | None = None
+
+
+@dataclass(frozen=True)
+class WrittenOnce:
+    """A blob a handler wrote."""
+
+    name: str
+    content: bytes
+    content_type: str
+    address: str
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,7 @@ class Ran(Generic[State]):
     state: State
     sent: tuple[Sent, ...]
     deleted: bool
+    blobs: tuple[WrittenOnce, ...] = ()
 
     @property
     def messages(self) -> tuple[Any, ...]:
@@ -47,7 +60,7 @@ def run(
     message_id: str = "m-1",
     source: str = "test",
     entity: EntityRef | None = None,
-    now: datetime = datetime(2026, 1, 1, tzinfo=timezone.utc),
+    now: datetime = NOW,
 ) -> Ran[State]:
     """Run a handler on a state and a message. The same arguments give the same result, ids and random numbers included.
 
@@ -65,19 +78,27 @@ def run(
     result = handler(state, message, context)
     if result is None and not context.deleted:
         raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")
-    return Ran(result, tuple(context.sent), context.deleted)
+    return Ran(result, tuple(context.sent), context.deleted, tuple(context.written))
 
 
 class _Recorder(Context):
-    """A context that knows every destination and keeps what is sent as it is."""
+    """A context that knows every destination, and keeps what is sent and written as it is."""
 
     def __init__(self, origin: Origin, now: datetime) -> None:
-        super().__init__(origin, now, _Anywhere())
+        super().__init__(origin, now, _Anywhere(blobs="https://example.blob.core.windows.net/blobs"), tx="t-1")
         self.sent: list[Sent] = []
+        self.written: list[WrittenOnce] = []
 
-    def send(self, destination: str, message: object, *, delay: timedelta | None = None) -> None:
-        super().send(destination, message, delay=delay)
-        self.sent.append(Sent(destination, message, delay))
+    def send(
+        self, destination: str, message: object, *, delay: timedelta | None = None, order_by: str | None = None
+    ) -> None:
+        super().send(destination, message, delay=delay, order_by=order_by)
+        self.sent.append(Sent(destination, message, delay, order_by))
+
+    def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
+        address = super().write_once(name, content, content_type=content_type)
+        self.written.append(WrittenOnce(name, self.blobs[-1].content, content_type, address))
+        return address
 
     def announce(self, event: object) -> None:
         super().announce(event)

@@ -17,14 +17,17 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce.stores.port import AsyncStore
+from exactlyonce.testing.companion_contract import CompanionContract
 from exactlyonce.testing.contract_samples import ENTITY_TYPES
 from exactlyonce.testing.entity_contract import EntityContract
 from exactlyonce.testing.library_contract import LibraryContract
+from exactlyonce.testing.stream_contract import StreamContract
+from exactlyonce.testing.together_contract import TogetherContract
 
 __all__ = ["ENTITY_TYPES", "StoreContract"]
 
 
-class StoreContract(EntityContract, LibraryContract):
+class StoreContract(EntityContract, LibraryContract, TogetherContract, CompanionContract, StreamContract):
     """Inherit from it, give it a fixture `store`, and tell it how to read the ETag of a record."""
 
     @pytest.fixture

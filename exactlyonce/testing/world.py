@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.combining import Assignment, Combiner
 from exactlyonce.drivers.publishing import Address, Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Clock, Surroundings
+from exactlyonce.effects import Step
 from exactlyonce.envelope import Envelope
-from exactlyonce.handling.attempts import Strategy, key_of
+from exactlyonce.handling.attempts import Again, Memory, Strategy, key_of
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.running import Runner
 from exactlyonce.identity import EntityRef
-from exactlyonce.invariants import Commit, Facts
-from exactlyonce.records import Output, read_entity, read_processed
+from exactlyonce.invariants import Facts
+from exactlyonce.records import Output
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory import MemoryStore
 from exactlyonce.stores.trouble import Trouble
+from exactlyonce.strategies.gaps import REPLAY
 from exactlyonce.testing.chance import InstantClock
+from exactlyonce.testing.telling import Telling
 from exactlyonce.transports.memory import MemoryTransport
+
+Result = TypeVar("Result")
 
 
 class World:
@@ -63,7 +68,7 @@ class World:
         surroundings = Surroundings(self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}")
         driver = AsyncDriver(Awaited(self.store), self._publisher, surroundings)
         retrying = Retrying(backoff or Backoff(), self.random)
-        return Process(self, Combiner(driver, retrying, self.clock, mark_after))
+        return Process(self, driver, retrying, Combiner(driver, retrying, self.clock, mark_after))
 
     @property
     def published(self) -> tuple[Output, ...]:
@@ -72,35 +77,49 @@ class World:
 
     def facts(self) -> Facts:
         """Everything observable, from the first write on."""
-        commits: list[Commit] = []
-        owing: dict[str, frozenset[str]] = {}
-        for (type, *partition), log in self.store.entities.items():
-            for version in log.log:
-                ref = EntityRef(str(type), tuple(partition), version.id)  # type: ignore[arg-type]
-                ledger = read_entity(ref, version.document).ledger
-                entries = ledger.entries if ledger else ()
-                commits.extend(Commit.of(ref.key, entry) for entry in entries)
-                owing[ref.key] = frozenset(entry.message for entry in entries if entry.owed is not None)
-        for key, log in self.store.library.items():
-            records = (version.document.value for version in log.log if version.document is not None)
-            commits.extend(Commit.of(key, read_processed(one)) for one in records if one["kind"] == "processed")
-        still_owing = frozenset((key, message) for key, messages in owing.items() for message in messages)
-        return Facts(tuple(commits), self.published, frozenset(self.acknowledged), still_owing)
+        telling = Telling(self.store)
+        sent = (output for output in self.published if output.envelope.value["type"] != REPLAY)
+        return Facts(
+            tuple(telling.commits),
+            tuple(sent),
+            frozenset(self.acknowledged),
+            telling.owing,
+            frozenset(telling.skipped),
+            frozenset(telling.late),
+        )
 
 
 class Process:
     """What does not survive a crash."""
 
-    def __init__(self, world: World, combiner: Combiner) -> None:
+    def __init__(self, world: World, driver: AsyncDriver, retrying: Retrying, combiner: Combiner) -> None:
         self._world = world
+        self._driver = driver
+        self._retrying = retrying
         self._combiner = combiner
+        self._jobs: set[asyncio.Future[Any]] = set()
 
     async def deliver(self, type: Entity[Any], envelope: Envelope, strategy: Strategy | None = None) -> None:
         """Deliver a message once; returning acknowledges it. Raises what the message would be given back for."""
         ref = type.ref_of(envelope)
         runner = Runner(type, ref, self._world.routes)
-        await self._combiner.process(Assignment(ref, strategy or type.strategy, runner), envelope)
+        await self._combiner.process(
+            Assignment(ref, strategy or type.strategy, runner, runner.absent, runner.evolve), envelope
+        )
         self._world.acknowledged.add((ref.key, key_of(envelope)))
+
+    async def run(
+        self, entity: EntityRef, attempt: Callable[[Memory], Step[Result | Again]], memory: Memory | None = None
+    ) -> Result:
+        """Look after an entity: sweep it, settle a message, replay its stream. Raises what `Retrying.process` raises."""
+        return await self.end_with_me(self._driver.run(self._retrying.process(entity, attempt, memory or Memory())))
+
+    async def end_with_me(self, job: Coroutine[Any, Any, Result]) -> Result:
+        """Do something that is cancelled if the process crashes."""
+        task = asyncio.ensure_future(job)
+        self._jobs.add(task)
+        task.add_done_callback(self._jobs.discard)
+        return await task
 
     async def close(self) -> None:
         """Finish what is under way."""
@@ -109,4 +128,6 @@ class Process:
     async def crash(self) -> None:
         """End in the middle of whatever is under way."""
         self._combiner.abandon()
+        for job in self._jobs:
+            job.cancel()
         await asyncio.sleep(0)

@@ -19,12 +19,27 @@ from azure.storage.queue.aio import QueueClient
 from devtools.azurite import Azurite, azurite
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.function_host import HostJson, HostOptions, Point, function_host
-from exactlyonce import Destination
+from exactlyonce import Colocated, Destination, Outbox, VersionStream
+from exactlyonce.companions import KIND
+from exactlyonce.handling.attempts import Strategy
 from exactlyonce.hosting import ExactlyOnce, PlainJson, Settings, StorageConnection
 from tests.samples import Account, Deposit, Deposited, accounts
 
 DEQUEUES = 2
 SECONDS = 30
+STRATEGIES: dict[str, Strategy] = {
+    "outbox": Outbox(),
+    "transaction_id": Outbox.transaction_id(),
+    "embedded": Outbox.embedded(),
+    "colocated": Colocated(),
+    "stream": VersionStream(),
+}
+"""Of entities whose messages come as they come."""
+
+
+def every_strategy() -> list[Any]:
+    """Values for the parameter `strategy`."""
+    return [pytest.param(strategy, id=name) for name, strategy in STRATEGIES.items()]
 
 
 @pytest.fixture(scope="session")
@@ -42,22 +57,10 @@ def cosmos() -> Iterator[RunningEmulator]:
 class Bank:
     """An app with one queue of envelopes and one of plain JSON, and everything there is to look at."""
 
-    def __init__(self, storage: Azurite, cosmos: RunningEmulator, name: str) -> None:
+    def __init__(self, storage: Azurite, cosmos: RunningEmulator, name: str, strategy: Strategy) -> None:
         self.storage, self.cosmos, self.name = storage, cosmos, name
-        self.entity = accounts()
-        self.once = ExactlyOnce(
-            [self.entity],
-            destinations=[Destination("receipts", receives=(Deposited,))],
-            settings=Settings.model_validate(
-                {
-                    "COSMOS__accountEndpoint": cosmos.endpoint,
-                    "COSMOS__accountKey": cosmos.key,
-                    "COSMOS__database": name,
-                    "EXACTLYONCE__destinations": {"receipts": f"{name}-receipts"},
-                }
-            ),
-            storage=StorageConnection(storage.connection_string),
-        )
+        self.entity = accounts(strategy)
+        self.once = self._composed()
         self.points: Counter[Point] = Counter()
         self.passed = asyncio.Event()
         self.app = func.FunctionApp()
@@ -70,6 +73,27 @@ class Bank:
         async def plain(message: func.QueueMessage) -> None:
             adapter = PlainJson(Deposit, source="shop", id=lambda body: str(body["order"]))
             await self.once.process(message, self.entity, adapter=adapter)
+
+    def _composed(self) -> ExactlyOnce:
+        return ExactlyOnce(
+            [self.entity],
+            destinations=[Destination("receipts", receives=(Deposited,))],
+            settings=Settings.model_validate(
+                {
+                    "COSMOS__accountEndpoint": self.cosmos.endpoint,
+                    "COSMOS__accountKey": self.cosmos.key,
+                    "COSMOS__database": self.name,
+                    "EXACTLYONCE__destinations": {"receipts": f"{self.name}-receipts"},
+                }
+            ),
+            storage=StorageConnection(self.storage.connection_string),
+        )
+
+    async def redeploy(self, strategy: Strategy) -> None:
+        """Go on with another strategy, as the next version of the app would."""
+        await self.once.close()
+        self.entity = self.entity.using(strategy)
+        self.once = self._composed()
 
     def pass_point(self, point: Point) -> None:
         """The checkpoint of the host: tells when a message was handled or put aside."""
@@ -107,8 +131,9 @@ class Bank:
         return await self.once.read(self.entity, account)
 
     def documents(self) -> list[dict[str, Any]]:
-        """Every document ever accepted for an account, oldest first."""
-        return [write.document for write in self.cosmos.history(self.name, "accounts") if write.document]
+        """Every document ever accepted for an account, oldest first; none of the library's beside it."""
+        written = [write.document for write in self.cosmos.history(self.name, "accounts") if write.document]
+        return [document for document in written if KIND not in document]
 
 
 @dataclass
@@ -119,9 +144,15 @@ class Plumbing:
 
 
 @pytest.fixture
-async def bank(storage: Azurite, cosmos: RunningEmulator) -> AsyncIterator[Bank]:
+def strategy() -> Strategy:
+    """Of the accounts; a test that is to see others names them as a parameter of this name."""
+    return Outbox()
+
+
+@pytest.fixture
+async def bank(storage: Azurite, cosmos: RunningEmulator, strategy: Strategy) -> AsyncIterator[Bank]:
     """The app, running, with empty queues and containers."""
-    bank = Bank(storage, cosmos, f"bank-{uuid4().hex[:12]}")
+    bank = Bank(storage, cosmos, f"bank-{uuid4().hex[:12]}", strategy)
     async with CosmosClient(cosmos.endpoint, cosmos.key) as client:
         database = await client.create_database(bank.name)
         await database.create_container("accounts", PartitionKey("/owner"))

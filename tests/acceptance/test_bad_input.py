@@ -21,7 +21,7 @@ from exactlyonce import (
     UnknownMessageType,
 )
 from exactlyonce.frozen_json import Json
-from tests.acceptance.conftest import Bank, Plumbing
+from tests.acceptance.conftest import STRATEGIES, Bank, Plumbing, every_strategy
 from tests.samples import breaking, deposit
 
 pytestmark = pytest.mark.acceptance
@@ -63,7 +63,18 @@ BAD_MESSAGES: dict[str, tuple[bytes, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_MESSAGES)
+HANDLED = ("a handler that raises", "an output over its queue's limit", "outputs over 2 MB together")
+"""Those that come as far as a handler, so that it may matter who called it."""
+
+
+@pytest.mark.parametrize(
+    ("case", "strategy"),
+    [
+        pytest.param(case, strategy, id=f"{case}, {name}")
+        for name, strategy in STRATEGIES.items()
+        for case in (BAD_MESSAGES if name == "outbox" else HANDLED)
+    ],
+)
 async def test_a_message_that_cannot_be_processed_is_put_aside_and_the_next_one_processed(
     case: str, bank: Bank, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -93,6 +104,7 @@ DAMAGE: dict[str, tuple[dict[str, Any], type[Exception]]] = {
 }
 
 
+@pytest.mark.parametrize("strategy", every_strategy())
 @pytest.mark.parametrize("case", DAMAGE)
 async def test_a_damaged_entity_is_left_alone_and_the_others_are_processed(
     case: str, bank: Bank, plumbing: Plumbing, caplog: pytest.LogCaptureFixture
@@ -109,10 +121,11 @@ async def test_a_damaged_entity_is_left_alone_and_the_others_are_processed(
     assert_told(caplog, error, "account/a")
 
 
+@pytest.mark.parametrize("strategy", [one for one in every_strategy() if one.id != "embedded"])  # That has no records.
 async def test_an_entity_whose_ledger_was_removed_is_left_alone(
     bank: Bank, plumbing: Plumbing, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for number in range(17):  # One more than the window, so that records exist.
+    for number in range(17):  # One more than the window of the outbox, so that records exist.
         await bank.put(wire(deposit(f"m-{number}")))
         await bank.until(Point.HANDLED, number + 1)
     document = await plumbing.accounts.read_item("a", "a")
@@ -123,6 +136,7 @@ async def test_an_entity_whose_ledger_was_removed_is_left_alone(
     assert (await plumbing.accounts.read_item("a", "a"))["total"] == 17
 
 
+@pytest.mark.parametrize("strategy", every_strategy())
 async def test_an_entity_that_was_there_before_the_library_is_adopted(bank: Bank, plumbing: Plumbing) -> None:
     await plumbing.accounts.create_item({"id": "a", "owner": "a", "total": 40, "colour": "blue"})
     await bank.put(wire(deposit("m-1", amount=2)))
@@ -131,6 +145,7 @@ async def test_an_entity_that_was_there_before_the_library_is_adopted(bank: Bank
     assert (document["total"], document["colour"], document["_ledger"]["version"]) == (42, "blue", 1)
 
 
+@pytest.mark.parametrize("strategy", every_strategy())
 async def test_foreign_bodies_become_envelopes_by_an_adapter(bank: Bank) -> None:
     order = json.dumps({"order": 7, "account": "a", "amount": 3}).encode()
     await bank.put(order, order, queue="-plain")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from types import ModuleType
+from uuid import uuid4
 
 import aiohttp
 import pytest
 
 from devtools.azurite import Azurite
 from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.demo.stack import create_containers
+from devtools.demo.stack import ROOT, create_containers
 from devtools.function_host import HostOptions, Point, function_host
 from exactlyonce import ConfigurationError
+from handlers.strategies import STRATEGIES
 from tests.acceptance.conftest import SECONDS
 
 pytestmark = pytest.mark.acceptance
@@ -45,12 +48,14 @@ def function_app(
     storage: Azurite, cosmos: RunningEmulator, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> ModuleType:
     """The module, imported as the worker does."""
-    database = f"sample-{request.node.name[:40]}"
+    database = f"sample-{uuid4().hex}"
     create_containers(cosmos, database)
     monkeypatch.setenv("AzureWebJobsStorage", storage.connection_string)
     monkeypatch.setenv("COSMOS__accountEndpoint", cosmos.endpoint)
     monkeypatch.setenv("COSMOS__accountKey", cosmos.key)
     monkeypatch.setenv("COSMOS__database", database)
+    if "strategy" in request.fixturenames:
+        monkeypatch.setenv("STRATEGY", request.getfixturevalue("strategy"))
     monkeypatch.delitem(sys.modules, "function_app", raising=False)
     return importlib.import_module("function_app")
 
@@ -68,14 +73,17 @@ async def api(function_app: ModuleType, storage: Azurite) -> AsyncIterator[tuple
     await function_app.once.close()
 
 
-async def test_a_shot_is_counted_once_however_often_it_is_fired(api: tuple[aiohttp.ClientSession, Passed]) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_shot_is_counted_once_however_often_it_is_fired(
+    api: tuple[aiohttp.ClientSession, Passed], strategy: str
+) -> None:
     session, passed = api
     for _ in range(2):
         reply = await session.post("/api/games/g-1/shots", json={"position": 0}, headers={"Idempotency-Key": "k-1"})
         assert reply.status == 202
     await passed.until(3)  # The shot, its copy, and one outcome; a copy would have no second outcome to count.
     score = await session.get("/api/games/g-1")
-    assert await score.json() == {"hits": 1, "misses": 0}
+    assert await score.json() == {"hits": 1, "misses": 0, "streak": 1, "best": 1}
 
 
 async def test_requests_that_make_no_sense_are_told_so(api: tuple[aiohttp.ClientSession, Passed]) -> None:
@@ -94,3 +102,15 @@ def test_without_its_settings_the_app_refuses_to_start(monkeypatch: pytest.Monke
     monkeypatch.delitem(sys.modules, "function_app", raising=False)
     with pytest.raises(ConfigurationError, match="COSMOS__accountEndpoint"):
         importlib.import_module("function_app")
+
+
+def test_with_a_strategy_that_there_is_not_the_app_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRATEGY", "nonsense")
+    monkeypatch.delitem(sys.modules, "function_app", raising=False)
+    with pytest.raises(ConfigurationError, match=r"STRATEGY is 'nonsense'; it has to be one of outbox, .*stream"):
+        importlib.import_module("function_app")
+    command = [sys.executable, "-m", "devtools.function_host", "--app", str(ROOT)]
+    started = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert started.returncode == 1
+    assert "STRATEGY is 'nonsense'" in started.stderr
+    assert not started.stdout

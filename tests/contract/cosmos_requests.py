@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from exactlyonce.beside import (
+    DeleteBeside,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    HasCompanions,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
+from exactlyonce.companions import entry_id
 from exactlyonce.effects import (
     DeleteParked,
     DeleteProcessed,
@@ -14,6 +25,7 @@ from exactlyonce.effects import (
     Loaded,
     LoadEntity,
     LoadParked,
+    LoadProcessed,
     LoadStaged,
     Park,
     SaveEntity,
@@ -23,7 +35,7 @@ from exactlyonce.effects import (
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.testing.contract_samples import a_parked, a_record, a_staged
+from exactlyonce.testing.contract_samples import OWNED, a_parked, a_record, a_staged, an_entry, entity_document
 
 Request = Callable[[CosmosStore, EntityRef], Awaitable[Any]]
 
@@ -42,11 +54,29 @@ async def total(store: CosmosStore, entity: EntityRef) -> int | None:
     return None if loaded.document is None else int(loaded.document.value["total"])
 
 
+def owned(entity: EntityRef) -> EntityRef:
+    """An entity of the same name in a container where companions can lie beside it."""
+    return EntityRef(OWNED, entity.partition, entity.id)
+
+
+async def save_together(store: CosmosStore, entity: EntityRef, companions: int = 1) -> Any:
+    entity = owned(entity)
+    create = tuple(an_entry(entity, number, f"web/{number}") for number in range(1, companions + 1))
+    return await store.save_together(SaveTogether(entity, entity_document(entity), None, create))
+
+
+async def load_beside(store: CosmosStore, entity: EntityRef, *numbers: int) -> Any:
+    ids = (entry_id(owned(entity), f"web/{number}") for number in numbers)
+    return await store.load_beside(LoadBeside(owned(entity), tuple(ids)))
+
+
 REQUESTS: dict[str, Request] = {
     "load_entity": lambda store, entity: store.load_entity(LoadEntity(entity)),
     "save_entity": create,
     "find_processed of one": lambda store, entity: store.find_processed(FindProcessed(entity, ("web/1",), None)),
     "find_processed of two": lambda store, entity: store.find_processed(FindProcessed(entity, ("a/1", "a/2"), None)),
+    "load_processed of one": lambda store, entity: store.load_processed(LoadProcessed(entity, ("web/1",), None)),
+    "load_processed of two": lambda store, entity: store.load_processed(LoadProcessed(entity, ("a/1", "a/2"), None)),
     "has_records": lambda store, entity: store.has_records(HasRecords(entity)),
     "write_processed of one": lambda store, entity: store.write_processed(
         WriteProcessed(entity, (a_record(entity, "web/1"),))
@@ -63,9 +93,23 @@ REQUESTS: dict[str, Request] = {
     "delete_processed": lambda store, entity: store.delete_processed(DeleteProcessed(entity, (("web/1", "etag"),))),
     "park": lambda store, entity: store.park(Park(entity, a_parked(entity, "web/1"))),
     "load_parked": lambda store, entity: store.load_parked(LoadParked(entity, "web/1")),
+    "load_beside of one": lambda store, entity: load_beside(store, entity, 1),
+    "load_beside of two": lambda store, entity: load_beside(store, entity, 1, 2),
+    "find_entries": lambda store, entity: store.find_entries(FindEntries(owned(entity), ((1, 2), (4, 9)), None)),
+    "find_numbered": lambda store, entity: store.find_numbered(FindNumbered(owned(entity), "boards", "b-1", (1, 9))),
+    "find_owing": lambda store, entity: store.find_owing(FindOwing(owned(entity))),
+    "has_companions": lambda store, entity: store.has_companions(HasCompanions(owned(entity))),
+    "save_together of one": lambda store, entity: save_together(store, entity, 0),
+    "save_together of two": save_together,
+    "replace_beside": lambda store, entity: store.replace_beside(
+        ReplaceBeside(owned(entity), ((an_entry(owned(entity), 1, "web/1"), "etag"),))
+    ),
+    "delete_beside": lambda store, entity: store.delete_beside(
+        DeleteBeside(owned(entity), ((entry_id(owned(entity), "web/1"), "etag"),))
+    ),
     "delete_parked": lambda store, entity: store.delete_parked(DeleteParked(entity, "web/1", "etag")),
 }
 READS = [name for name in REQUESTS if name.startswith(("load", "find", "has"))]
 WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage", "park"))]
-DELETES = [name for name in REQUESTS if name.startswith("delete")]
-BATCHES = [name for name in WRITES if name.endswith("two")]
+BEST_EFFORTS = [name for name in REQUESTS if name.startswith(("delete", "replace"))]
+BATCHES = [name for name in WRITES if name.endswith("two") or name.startswith("save_together")]

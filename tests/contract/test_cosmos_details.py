@@ -21,6 +21,7 @@ from exactlyonce.effects import (
     Loaded,
     LoadEntity,
     LoadParked,
+    LoadProcessed,
     LoadStaged,
     Park,
     Stage,
@@ -57,6 +58,7 @@ class TestReplicasThatAreBehind:
         assert await store.load_entity(LoadEntity(entity, saved.token)) is BEHIND
         for messages in (("web/1",), ("web/1", "web/2")):
             assert await store.find_processed(FindProcessed(entity, messages, written.token)) is BEHIND
+            assert await store.load_processed(LoadProcessed(entity, messages, written.token)) is BEHIND
         for transactions in (("5f",), ("5f", "9a")):
             assert await store.load_staged(LoadStaged(entity, transactions, staged.token)) is BEHIND
         token = await park(store, entity, a_parked(entity, "web/1"))
@@ -164,6 +166,17 @@ class TestWhatTheStoreDoesNotTrust:
         await container.create_item({"id": processed_id("web/1"), "pk": entity.key, "message": "web/7"})
         with pytest.raises(DamagedDocument, match="something else"):
             await store.find_processed(FindProcessed(entity, messages, None))
+
+    @pytest.mark.parametrize("messages", [("web/1",), ("web/1", "web/2")])
+    async def test_a_whole_record_about_another_message_than_its_id_says(
+        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef, messages: tuple[str, ...]
+    ) -> None:
+        await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/7"),)))
+        container = await connection.container(LIBRARY_CONTAINER)
+        document = await container.read_item(processed_id("web/7"), entity.key)
+        await container.create_item({**document, "id": processed_id("web/1")})
+        with pytest.raises(DamagedDocument, match="something else"):
+            await store.load_processed(LoadProcessed(entity, messages, None))
 
     @pytest.mark.parametrize("transactions", [("5f",), ("5f", "9a")])
     async def test_staged_outputs_of_another_transaction_than_their_id_says(

@@ -26,9 +26,19 @@ from exactlyonce.identity import EntityRef
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.port import Busy
-from exactlyonce.testing.contract_samples import PLAIN, a_record, a_staged
+from exactlyonce.testing.contract_samples import OWNED, PLAIN, a_record, a_staged
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
-from tests.contract.cosmos_requests import BATCHES, DELETES, READS, REQUESTS, WRITES, create, replace, total
+from tests.contract.cosmos_requests import (
+    BATCHES,
+    BEST_EFFORTS,
+    READS,
+    REQUESTS,
+    WRITES,
+    create,
+    replace,
+    save_together,
+    total,
+)
 
 
 class TestALostReply:
@@ -108,6 +118,7 @@ class TestNoReply:
     ) -> None:
         store = CosmosStore(connection, ENTITY_CONTAINERS, time_limit=0.05)
         await connection.container(PLAIN)
+        await connection.container(OWNED)
         await connection.container(LIBRARY_CONTAINER)
         fault(action="hang")
         assert await REQUESTS[name](store, entity) is UNKNOWN
@@ -121,6 +132,8 @@ class TestNoReply:
         await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
         await store.stage(Stage(entity, (a_staged(entity, tx="5f"),)))
         await REQUESTS["park"](store, entity)
+        if not name.startswith("save_together"):
+            await save_together(store, entity)
         fault(action="truncate")
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
@@ -136,8 +149,8 @@ class TestNoReply:
             await request
         assert await total(store, entity) == 1
 
-    @pytest.mark.parametrize("name", DELETES)
-    async def test_deleting_is_best_effort(
+    @pytest.mark.parametrize("name", BEST_EFFORTS)
+    async def test_what_is_best_effort_fails_silently(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
     ) -> None:
         fault(action="close")
@@ -182,7 +195,7 @@ class TestARefusal:
         fault(action="status", when="after", status=503, times=1)
         assert isinstance(await create(store, entity), Conflict)
 
-    @pytest.mark.parametrize("name", [*READS, *WRITES, *DELETES])
+    @pytest.mark.parametrize("name", [*READS, *WRITES, *BEST_EFFORTS])
     @pytest.mark.parametrize("code", [(401, 0), (403, 0), (403, 1014), (400, 0), (404, 1003)])
     async def test_what_only_an_operator_can_change_is_raised(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]

@@ -2,7 +2,8 @@
 
 It runs on the local Cosmos DB, or, with EXACTLYONCE_TEST_AZURE=1, on the account COSMOS__accountEndpoint: in its database
 COSMOS__database (default `exactlyonce-contract`), which has to hold the containers already, since data-plane roles cannot
-create any: `contract-plain` (/id), `contract-levels` (/tenant, /place/region, /number) and `exactlyonce` (/pk, defaultTtl -1).
+create any: `contract-plain` (/id), `contract-owned` (/owner), `contract-levels` (/tenant, /place/region, /number) and
+`exactlyonce` (/pk, defaultTtl -1).
 """
 
 from __future__ import annotations

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from azure.cosmos.aio import CosmosClient, DatabaseProxy
+from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.cosmos_emulator.semantics.account import AccountSettings
@@ -86,6 +88,46 @@ async def test_entities_must_not_expire_by_themselves(emulator: RunningEmulator,
     await database.create_container("passing", partition_key=partition_key(("/gameId",)), default_ttl=3600)
     text = await problems(emulator, database.id, EntityContainer("game", "passing", ("/gameId",)))
     assert "'passing' of entity 'game' lets documents expire after 3600 s" in text
+
+
+@pytest.mark.parametrize("path", ["/id", "/message", "/outputs/first"])
+async def test_companions_need_a_partition_key_that_they_can_share(
+    emulator: RunningEmulator, database: DatabaseProxy, path: str
+) -> None:
+    await database.create_container("alone", partition_key=partition_key((path,)))
+    text = await problems(emulator, database.id, EntityContainer("game", "alone", (path,), companions=True))
+    assert f"'alone' of entity 'game' has the partition key path '{path}'" in text
+    assert "Use a container with another path" in text
+    async with opened(emulator) as client:  # Without companions any path will do.
+        await verify(client, database.id, [EntityContainer("game", "alone", (path,))], "exactlyonce")
+
+
+@pytest.mark.parametrize("unique", [{}, {"uniqueKeyPolicy": {}}, {"uniqueKeyPolicy": {"uniqueKeys": []}}])
+async def test_companions_and_entities_share_a_container_without_unique_keys(
+    emulator: RunningEmulator, database: DatabaseProxy, monkeypatch: pytest.MonkeyPatch, unique: dict[str, Any]
+) -> None:
+    _give_containers(monkeypatch, unique)
+    async with opened(emulator) as client:
+        await verify(client, database.id, [replace(GAMES, companions=True)], "exactlyonce")
+
+
+async def test_unique_keys_leave_no_room_for_companions(
+    emulator: RunningEmulator, database: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _give_containers(monkeypatch, {"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/name"]}]}})
+    text = await problems(emulator, database.id, replace(GAMES, companions=True), BOARDS)
+    assert "'games' of entity 'game' has unique keys: create it anew without them" in text
+    assert "boards" not in text
+
+
+def _give_containers(monkeypatch: pytest.MonkeyPatch, properties: dict[str, Any]) -> None:
+    """The local Cosmos DB has no unique keys."""
+    read = ContainerProxy.read
+
+    async def with_properties(self: ContainerProxy, *args: Any, **options: Any) -> Any:
+        return {**await read(self, *args, **options), **properties}
+
+    monkeypatch.setattr(ContainerProxy, "read", with_properties)
 
 
 @pytest.mark.parametrize("lifetime", [None, 3600])

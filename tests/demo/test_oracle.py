@@ -30,7 +30,8 @@ def perfect() -> Evidence:
         states.append(state)
         outcomes.append(as_envelope(outcome))
         hits, misses = score.hits + isinstance(outcome, Hit), score.misses + (not isinstance(outcome, Hit))
-        score = Score(hits=hits, misses=misses)
+        streak = score.streak + 1 if isinstance(outcome, Hit) else 0
+        score = Score(hits=hits, misses=misses, streak=streak, best=max(score.best, streak))
     return Evidence(tuple(outcomes), {"g": tuple(states)}, {"g": score}, 0)
 
 

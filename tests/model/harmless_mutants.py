@@ -13,7 +13,7 @@ Only the type checker asks: a parked document and its ETag are absent together.
     settling.requeue: 'found.message is None or found.etag is None' without 'found.message is None'
     settling.requeue: 'found.message is None or found.etag is None' without 'found.etag is None'
 The settler begins for the present only: an id that nobody uses costs nothing.
-    settling.settle: 'Begin(0)' with 1 for '0'
+    settling.park: 'Begin(0)' with 1 for '0'
 Only the type checker asks: whatever has no ledger is a document, since an absent one is read as an empty ledger.
     outbox.never_had_a_ledger: 'recorded is True and loaded.document is not None' without 'loaded.document is not None'
 No window, no search for records and so no token of one: what is kept here is not used before the preset is exchanged.
@@ -33,6 +33,8 @@ Only the type checker asks: what owes something was loaded or saved, and so has 
     drafting.remembering: 'unmarked and document is not None and (etag is not None)' without 'etag is not None'
 Only the type checker asks: every entry has been dated one line above.
     drafting._trimmed: 'entry.seen or now' without 'now'
+Only the type checker asks: what is looked up by the id of a co-located record or of a stream entry is one.
+    retention._committed: condition 'isinstance(one, ColocatedRecord | StreamEntry)' forced True
 Both limits are round numbers below the service's own; one byte or one kilobyte more is as good.
     drafting._fitting: 'body + sum((entry_size(entry) for entry in draft.entries)) + _LEDGER_FR…' without '_LEDGER_FRAME_BYTES'
     drafting._fitting: 'before + added > MAX_DOCUMENT_BYTES' turned into 'before + added >= MAX_DOCUMENT_BYTES'

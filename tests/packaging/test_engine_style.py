@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import effects
+from exactlyonce import beside, blobs, effects
 from exactlyonce.handling import attempts
 from tests.packaging.sources import files, name_of
 
@@ -102,7 +102,10 @@ def classes(module: Any) -> list[type]:
     return [one for one in own if not issubclass(one, Enum) and not getattr(one, "_is_protocol", False)]
 
 
-@pytest.mark.parametrize("kind", [*classes(effects), *classes(attempts)], ids=lambda kind: kind.__name__)
+KINDS = [kind for module in (effects, beside, blobs, attempts) for kind in classes(module)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_effects_and_replies_are_frozen_slotted_and_hashable(kind: type) -> None:
     assert dataclasses.is_dataclass(kind)
     parameters: Any = kind.__dataclass_params__  # type: ignore[attr-defined]

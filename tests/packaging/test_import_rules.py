@@ -17,12 +17,14 @@ from tests.packaging.sources import LIBRARY, ROOT, files, imports, module_of
 
 SDKS = {
     "azure.cosmos": ("exactlyonce.stores.cosmos*",),
-    "azure.storage": ("exactlyonce.transports.storage_queue*",),
+    "azure.storage.blob": ("exactlyonce.transports.azure_blobs*",),
+    "azure.storage.queue": ("exactlyonce.transports.storage_queue*",),
     "azure.servicebus": ("exactlyonce.transports.service_bus*",),
     "azure.functions": ("exactlyonce.hosting", "exactlyonce.hosting.*", "function_app"),
 }
 AZURE = (
     "exactlyonce.stores.cosmos*",
+    "exactlyonce.transports.azure_blobs*",
     "exactlyonce.transports.storage_queue*",
     "exactlyonce.transports.service_bus*",
     "exactlyonce.hosting",
@@ -61,6 +63,9 @@ def test_each_sdk_is_imported_in_its_place_only() -> None:
         ("exactlyonce.hosting.composition", "from azure import cosmos"),
         ("exactlyonce.stores.cosmos", "import azure.storage.queue"),
         ("exactlyonce.stores.memory", "import azure.core"),
+        ("exactlyonce.hosting.claim_checks", "from azure.storage.blob.aio import BlobClient"),
+        ("exactlyonce.transports.storage_queue", "from azure.storage import blob"),
+        ("exactlyonce.transports.azure_blobs", "import azure.storage.queue"),
         ("exactlyonce.transports.storage_queue", "import azure.functions as func"),
         ("handlers.messages", "import azure.identity"),
     ],

@@ -42,12 +42,13 @@ def test_it_carries_its_license(wheel: zipfile.ZipFile) -> None:
     assert wheel.read(license_) == (ROOT / "LICENSE").read_bytes()
 
 
-def test_it_needs_two_libraries_and_azure_only_on_request(wheel: zipfile.ZipFile) -> None:
+def test_it_needs_three_libraries_and_azure_only_on_request(wheel: zipfile.ZipFile) -> None:
     (name,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
     metadata = Parser().parsestr(wheel.read(name).decode())
     requirements = metadata.get_all("Requires-Dist") or []
     assert sorted(one.split("<")[0].split(">")[0] for one in requirements if "extra ==" not in one) == [
         "cloudevents",
+        "jsonpatch",
         "pydantic",
     ]
     assert all("extra == 'azure'" in one for one in requirements if "extra ==" in one)

@@ -80,8 +80,52 @@ class Played:
         return self.result
 
 
-class Script:
-    """Answers as a store and queues without trouble would, unless a play says otherwise; keeps the document saved last."""
+class Player:
+    """Plays a strategy to its end; what is not said in a play is answered by `usual`.
+
+    Attributes:
+        asked: what the last play asked for, also where it raised.
+    """
+
+    asked: list[Effect[Any]]
+
+    def play(self, step: Step[Any], replies: Replies | None = None) -> Played:
+        """Play to the end.
+
+        Args:
+            step: what to play.
+            replies: in place of the usual ones, by kinds of effects. A list holds one for each time, after which the usual
+                ones come again; a function is given the effect.
+        """
+        scripted = {
+            kind: list(reply) if isinstance(reply, list) else [reply] for kind, reply in (replies or {}).items()
+        }
+        effects: list[Effect[Any]] = []
+        self.asked = effects
+        reply: Any = None
+        while True:
+            try:
+                effect = step.send(reply)
+            except StopIteration as finished:
+                return Played(tuple(effects), finished.value)
+            effects.append(effect)
+            reply = self._answer(effect, scripted)
+
+    def _answer(self, effect: Effect[Any], scripted: dict[type[Effect[Any]], list[Any]]) -> Any:
+        if isinstance(effect, Together):
+            return self._answer(effect.first, scripted), self._answer(effect.second, scripted)
+        if waiting := scripted.get(type(effect)):
+            reply = waiting.pop(0)
+            return reply(effect) if callable(reply) else reply
+        return self.usual(effect)
+
+    def usual(self, effect: Effect[Any]) -> Any:
+        """What an effect is answered."""
+        raise NotImplementedError
+
+
+class Script(Player):
+    """Answers as a store and queues without trouble would; keeps the document saved last."""
 
     def __init__(self, document: Json | None = None, *, timestamp: int = 1_000) -> None:
         self.document = document
@@ -102,29 +146,8 @@ class Script:
     def entries(self) -> tuple[Entry, ...]:
         return self.ledger.entries
 
-    def play(self, step: Step[Any], replies: Replies | None = None) -> Played:
-        """Play to the end. A list among `replies` holds one reply for each time; then the script's own come again."""
-        scripted = {
-            kind: list(reply) if isinstance(reply, list) else [reply] for kind, reply in (replies or {}).items()
-        }
-        effects: list[Effect[Any]] = []
-        reply: Any = None
-        while True:
-            try:
-                effect = step.send(reply)
-            except StopIteration as finished:
-                return Played(tuple(effects), finished.value)
-            effects.append(effect)
-            reply = self._answer(effect, scripted)
-
-    def _answer(self, effect: Effect[Any], scripted: dict[type[Effect[Any]], list[Any]]) -> Any:
-        if isinstance(effect, Together):
-            return self._answer(effect.first, scripted), self._answer(effect.second, scripted)
-        if waiting := scripted.get(type(effect)):
-            return waiting.pop(0)
-        return self._usual(effect)
-
-    def _usual(self, effect: Effect[Any]) -> Any:  # noqa: C901, PLR0911
+    def usual(self, effect: Effect[Any]) -> Any:  # noqa: C901, PLR0911
+        """What a world without trouble answers."""
         match effect:
             case Begin(count=wanted):
                 return Begun(AT, tuple(f"tx-{next(self._transactions)}" for _ in range(wanted)))
@@ -167,4 +190,4 @@ def attempt(
 ) -> Step[Finished | Again]:
     """An attempt on the sample entity."""
     handle = handle or Runner(accounts(strategy), ENTITY, ROUTES)
-    return strategy.attempt(Work(ENTITY, messages, handle), memory or Memory())
+    return strategy.attempt(Work(ENTITY, messages, handle, Json('{"id":"a","owner":"a"}')), memory or Memory())

@@ -15,6 +15,7 @@ from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.retrying import Backoff, Pause, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import Begin, Step
+from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Finished, Memory, Work, key_of
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.awaiting import Awaited
@@ -37,6 +38,7 @@ class OneSecond:
         self.memories: list[Memory] = []
         self.marked: list[frozenset[str]] = []
         self.failing: dict[str, ExactlyOnceError] = {}
+        self.stopping: dict[str, ExactlyOnceError] = {}
         self.error: BaseException | None = None
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
@@ -48,7 +50,8 @@ class OneSecond:
             raise error
         keys = [key_of(envelope) for envelope in work.messages]
         failed = tuple((key, self.failing[key]) for key in keys if key in self.failing)
-        return Finished(Memory(published=frozenset(keys)), tuple(keys), failed)
+        stopped = tuple((key, self.stopping[key]) for key in keys if key in self.stopping)
+        return Finished(Memory(published=frozenset(keys)), tuple(keys), failed, stopped)
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
         yield from Begin(0)
@@ -65,7 +68,7 @@ class Setting:
         self.combiner = Combiner(driver, Retrying(Backoff(), surroundings.random), self.clock, mark_after=10)
 
     def deliver(self, id: str, entity: EntityRef = ENTITY) -> asyncio.Task[None]:
-        assignment = Assignment(entity, self.strategy, lambda *_: pytest.fail("the strategy handles"))
+        assignment = Assignment(entity, self.strategy, lambda *_: pytest.fail("the strategy handles"), Json("{}"))
         return asyncio.create_task(self.combiner.process(assignment, deposit(id)))
 
     async def after(self, seconds: float) -> None:
@@ -127,6 +130,24 @@ async def test_a_failing_message_fails_alone(setting: Setting) -> None:
     await setting.after(1)
     assert setting.strategy.groups == [["m-1", "m-2", "m-3"]]
     assert [task.exception() for task in tasks] == [None, error, None]
+
+
+async def test_a_message_that_is_held_since_its_handler_raised_is_logged_without_what_it_holds(
+    setting: Setting, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain, told = HandlerFailed("secret"), HandlerFailed("secret")
+    told.__cause__ = KeyError("secret")
+    setting.strategy.stopping = {"web/m-2": plain, "web/m-3": told}
+    tasks = [setting.deliver(f"m-{number}") for number in (1, 2, 3)]
+    await setting.after(1)
+    assert [task.exception() for task in tasks] == [None, None, None]
+    levels_and_texts = [(record.levelname, record.getMessage()) for record in caplog.records]
+    rest = "it is held, with all that follow it in its sequence"
+    assert levels_and_texts == [
+        ("WARNING", f"entity account/a: the handler of message web/m-2 raised (HandlerFailed); {rest}"),
+        ("WARNING", f"entity account/a: the handler of message web/m-3 raised (KeyError); {rest}"),
+    ]
+    assert "secret" not in caplog.text
 
 
 async def test_an_error_of_the_group_reaches_everybody_and_names_his_message(setting: Setting) -> None:

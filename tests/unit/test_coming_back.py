@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from exactlyonce import ConfigurationError, Entity, EntityKey, HandlerFailed, InvalidMessage, Outbox, message
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Before
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.running import Runner
@@ -48,7 +49,7 @@ def run(state: type, result: Any) -> Any:
     entity: Entity[Any] = Entity("counter", state=state, container="counters", strategy=Outbox())
     entity.handles(Up, key=lambda up: "c")(lambda before, up, context: result)
     envelope = Envelope("web", "m-1", "count.up", Json.of({}))
-    return Runner(entity, entity.ref("c"), Routes())(None, envelope, AT).body.value
+    return Runner(entity, entity.ref("c"), Routes())(Before(None, AT, "tx"), envelope).body.value
 
 
 @pytest.mark.parametrize(

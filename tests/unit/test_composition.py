@@ -14,18 +14,29 @@ from exactlyonce import (
     ConfigurationError,
     Destination,
     Entity,
+    Envelope,
+    MalformedMessage,
     Outbox,
     OutputTooLarge,
     TryAgainLater,
     UnknownDestination,
     message,
 )
+from exactlyonce.frozen_json import Json
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from tests.samples import Deposit, accounts
 
+STORAGE = StorageConnection(
+    "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;QueueEndpoint=http://127.0.0.1:9/a;"
+)
+
 
 def application(
-    *entities: Entity[Any], destinations: tuple[Destination, ...] = (), mapping: dict[str, str] | None = None
+    *entities: Entity[Any],
+    destinations: tuple[Destination, ...] = (),
+    mapping: dict[str, str] | None = None,
+    blobs: str | None = None,
+    storage: StorageConnection = STORAGE,
 ) -> ExactlyOnce:
     """An application that is not connected to anything."""
     given = Settings.model_validate(
@@ -34,10 +45,8 @@ def application(
             "COSMOS__accountKey": "c2VjcmV0",
             "COSMOS__database": "shop",
             "EXACTLYONCE__destinations": mapping or {},
+            "EXACTLYONCE__blobContainer": blobs,
         }
-    )
-    storage = StorageConnection(
-        "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;QueueEndpoint=http://127.0.0.1:9/a;"
     )
     return ExactlyOnce(entities, destinations=destinations, settings=given, storage=storage)
 
@@ -82,6 +91,28 @@ async def test_sending_more_than_a_queue_takes_is_refused() -> None:
     once = application(accounts(), destinations=(Destination("board"),))
     with pytest.raises(OutputTooLarge, match="its queue takes 49152"):
         await once.send("board", Deposit("a", padding="x" * 50_000), message_id="m-1")
+    await once.close()
+
+
+def test_a_container_for_blobs_whose_account_is_not_known_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="set AzureWebJobsStorage__blobServiceUri"):
+        application(accounts(), blobs="blobs", storage=StorageConnection("https://a.queue.core.windows.net"))
+
+
+async def test_with_a_container_handlers_have_addresses_for_blobs() -> None:
+    identity = StorageConnection("https://a.queue.core.windows.net", "c-1", "https://a.blob.core.windows.net")
+    for storage in (STORAGE, identity):
+        once = application(accounts(), blobs="blobs", storage=storage)
+        assert once._routes.blobs in ("http://a.blob.core.windows.net/blobs", "https://a.blob.core.windows.net/blobs")
+        await once.close()
+    assert application(accounts())._routes.blobs is None
+
+
+async def test_a_message_whose_data_is_elsewhere_is_not_for_an_application_without_a_container() -> None:
+    once = application(accounts())
+    body = Envelope("web", "m-1", "account.deposit", Json.of({})).by_reference("https://evil.example/a").to_json()
+    with pytest.raises(MalformedMessage, match=r"web/m-1.*EXACTLYONCE__blobContainer"):
+        await once.process(func.QueueMessage(id="1", body=body.text.encode()), once._entities[0])
     await once.close()
 
 

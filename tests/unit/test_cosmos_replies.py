@@ -49,7 +49,8 @@ HEADERS = {"x-ms-session-token": TOKEN, "x-ms-retry-after-ms": "1500"}
 READS = (Operation.READ, Operation.QUERY)
 SAVES = (Operation.CREATE, Operation.REPLACE)
 LIBRARY_WRITES = (Operation.STAGE, Operation.RECORD)
-WRITES = (*SAVES, *LIBRARY_WRITES, Operation.PARK, Operation.DELETE)
+BESIDE = (Operation.COMMIT, Operation.AMEND)
+WRITES = (*SAVES, *LIBRARY_WRITES, Operation.PARK, *BESIDE, Operation.DELETE)
 EVERYTHING = tuple(Operation)
 
 _CLASSES: dict[int, type[CosmosHttpResponseError]] = {
@@ -93,11 +94,11 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("a replica behind the token is never an absence", READS, 404, 1002, BEHIND),
     ("a document that is not there is absent", (Operation.READ,), 404, None, Absent(TOKEN)),
     ("an absence may carry a substatus of zero", (Operation.READ,), 404, 0, Absent(TOKEN)),
-    ("an id that is taken is a conflict", (*SAVES, Operation.STAGE), 409, None, Conflict(TOKEN)),
-    ("an etag that is outdated is a conflict", (*SAVES, Operation.DELETE), 412, None, Conflict(TOKEN)),
+    ("an id that is taken is a conflict", (*SAVES, Operation.COMMIT, Operation.STAGE), 409, None, Conflict(TOKEN)),
+    ("an etag that is outdated is a conflict", (*SAVES, *BESIDE, Operation.DELETE), 412, None, Conflict(TOKEN)),
     (
         "a document to replace that is gone is a conflict",
-        (Operation.REPLACE, Operation.DELETE),
+        (Operation.REPLACE, *BESIDE, Operation.DELETE),
         404,
         0,
         Conflict(TOKEN),
@@ -118,6 +119,8 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("a write cannot be behind", WRITES, 404, 1002, UNKNOWN),
     ("a create has nothing to miss", (Operation.CREATE, Operation.PARK, *LIBRARY_WRITES), 404, 0, UNKNOWN),
     ("an upsert has nothing to conflict with", (Operation.RECORD, Operation.PARK), 409, None, UNKNOWN),
+    ("a companion that is written over keeps its id", (Operation.AMEND,), 409, None, UNKNOWN),
+    ("a companion that is too large to be written over stays as it is", (Operation.AMEND,), 413, None, UNKNOWN),
     ("a status nobody has heard of", (*READS, *WRITES), 418, None, UNKNOWN),
 ]
 
@@ -129,6 +132,7 @@ REFUSALS: list[tuple[str, tuple[Operation, ...], int, int | None, type[Exception
     ("a database that is missing", (Operation.OPEN,), 404, 0, ConfigurationError, "database"),
     ("a request that makes no sense", EVERYTHING, 400, 1001, ConfigurationError, "partition key"),
     ("an entity that is too large", SAVES, 413, None, EntityTooLarge, "2 MB"),
+    ("what is too large to be saved together", (Operation.COMMIT,), 413, None, EntityTooLarge, "saved together"),
     ("outputs that are too large", LIBRARY_WRITES, 413, None, OutputTooLarge, "2 MB"),
     ("a message that is too large to be parked", (Operation.PARK,), 413, None, MalformedMessage, "by hand"),
 ]
@@ -224,6 +228,12 @@ def test_a_cancelled_request_has_no_outcome() -> None:
         (Operation.RECORD, 409, UNKNOWN),
         (Operation.DELETE, 404, Conflict(TOKEN)),
         (Operation.DELETE, 412, Conflict(TOKEN)),
+        (Operation.COMMIT, 404, Conflict(TOKEN)),
+        (Operation.COMMIT, 409, Conflict(TOKEN)),
+        (Operation.COMMIT, 412, Conflict(TOKEN)),
+        (Operation.COMMIT, 449, UNKNOWN),
+        (Operation.AMEND, 404, Conflict(TOKEN)),
+        (Operation.AMEND, 412, Conflict(TOKEN)),
         (Operation.STAGE, 429, UNKNOWN),
         (Operation.RECORD, 449, UNKNOWN),
     ],
@@ -238,6 +248,8 @@ def test_a_batch_that_is_too_large_as_a_whole_is_refused_by_the_service_itself()
         after_write(refusal(413), Operation.STAGE)
     with pytest.raises(OutputTooLarge):
         after_write(batch_refusal(413), Operation.STAGE)
+    with pytest.raises(EntityTooLarge):
+        after_write(refusal(413), Operation.COMMIT)
 
 
 def test_replies_without_headers_have_no_token_and_no_time_to_wait() -> None:

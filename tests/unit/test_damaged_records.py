@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from exactlyonce.errors import DamagedDocument, NewerSchema
 from exactlyonce.frozen_json import Json
+from exactlyonce.numbering import Reception
 from exactlyonce.records import (
     LEDGER,
     ParkedMessage,
@@ -27,10 +29,12 @@ from exactlyonce.records import (
 from tests.unit.test_records import AT, GAME, LEDGER_43, OUTPUT, OWING
 
 SECRET = "sEcReT-4711"
+RECEPTION = Reception("range/game-7", 3, ((5, 6), (8, 8)), gap_since=AT, failing="HandlerFailed")
+RECEIVING = replace(LEDGER_43, snapshot_every=20, receptions=(RECEPTION,))
 DOCUMENTS: dict[str, tuple[Callable[[Any], object], dict[str, Any]]] = {
     "ledger": (
         lambda raw: read_entity(GAME, Json.of({"id": "game-7", LEDGER: raw})),
-        entity_document(Json.of({"id": "game-7"}), LEDGER_43).value[LEDGER],
+        entity_document(Json.of({"id": "game-7"}), RECEIVING).value[LEDGER],
     ),
     "processed": (read_processed, library_document(processed_record(GAME, OWING))),
     "staged": (read_staged, library_document(StagedOutputs(GAME.key, "web/m-43", "9a", AT, (OUTPUT,)))),

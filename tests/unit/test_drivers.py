@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import Outbox
+from exactlyonce import ConfigurationError, Outbox
+from exactlyonce.blobs import KEPT, Blob, DeleteBlobs, WriteOnce
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.blocking_driver import BlockingDriver
 from exactlyonce.drivers.publishing import Address, Publisher
@@ -25,6 +26,7 @@ from exactlyonce.stores.memory import MemoryStore
 from exactlyonce.stores.trouble import Fate
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
 from exactlyonce.transports.port import SendReply
 from tests.samples import deposit
 from tests.unit.playing import AT, ENTITY, attempt
@@ -170,6 +172,32 @@ def test_side_by_side_is_one_after_the_other_where_nothing_else_can_be() -> None
     setting = Setting(3)
     begun, loaded = BlockingDriver(setting.store, setting.publish, setting.surroundings).run(both())
     assert (begun.at, loaded.document) == (AT, None)
+
+
+WRITING = WriteOnce((Blob("a/b", b"x", "t/x"),))
+
+
+async def test_both_drivers_write_blobs_and_delete_them() -> None:
+    def writing() -> Step[Any]:
+        kept = yield from WRITING
+        yield from DeleteBlobs(("other",))
+        return kept
+
+    one, other = MemoryBlobs(), MemoryBlobs()
+    setting = Setting()
+    driver = AsyncDriver(Awaited(setting.store), setting.publisher, setting.surroundings, AwaitedBlobs(one))
+    assert await driver.run(writing()) is KEPT
+    assert BlockingDriver(setting.store, setting.publish, setting.surroundings, other).run(writing()) is KEPT
+    assert list(one.written) == list(other.written) == ["a/b"]
+
+
+@pytest.mark.parametrize("effect", [WRITING, DeleteBlobs(("a",))], ids=lambda effect: type(effect).__name__)
+async def test_without_a_container_whoever_asks_for_blobs_is_told(effect: Effect[Any]) -> None:
+    setting = Setting()
+    with pytest.raises(ConfigurationError, match="EXACTLYONCE__blobContainer"):
+        await AsyncDriver(Awaited(setting.store), setting.publisher, setting.surroundings).run(iter(effect))
+    with pytest.raises(ConfigurationError, match="EXACTLYONCE__blobContainer"):
+        BlockingDriver(setting.store, setting.publish, setting.surroundings).run(iter(effect))
 
 
 def output(id: str, destination: str) -> Output:

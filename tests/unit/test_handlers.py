@@ -30,5 +30,13 @@ def test_the_target_moves_after_a_round() -> None:
 
 def test_the_board_counts_hits_and_misses() -> None:
     outcome = {"id": "1", "game_id": "g", "round": 0, "attempt": 0}
-    assert run(count_hit, Score(hits=1), Hit(**outcome)).state == Score(hits=2)
+    assert run(count_hit, Score(hits=1), Hit(**outcome)).state == Score(hits=2, streak=1, best=1)
     assert run(count_miss, Score(hits=1), Missed(**outcome)).state == Score(hits=1, misses=1)
+
+
+def test_a_miss_ends_a_streak_and_the_best_one_stays() -> None:
+    score = Score()
+    for number, hit in enumerate((True, True, False, True)):
+        outcome = {"id": str(number), "game_id": "g", "round": 0, "attempt": number}
+        score = run(count_hit, score, Hit(**outcome)).state if hit else run(count_miss, score, Missed(**outcome)).state
+    assert score == Score(hits=3, misses=1, streak=1, best=2)

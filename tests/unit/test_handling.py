@@ -27,7 +27,7 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Handled
+from exactlyonce.handling.attempts import Before, Handled
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.running import Runner
 
@@ -58,7 +58,7 @@ def handle(
     entity.handles(Told, key=lambda told: EntityKey("t-1", "me"))(handler)
     runner = Runner(entity, entity.ref(EntityKey("t-1", "me")), Routes({"there": 1_000}))
     envelope = Envelope("web", "m-1", "things.told", Json.of({} if data is None else data))
-    return runner(None if body is None else Json.of(body), envelope, AT)
+    return runner(Before(None if body is None else Json.of(body), AT, "tx"), envelope)
 
 
 def test_a_handler_gets_state_message_and_context_and_its_result_is_the_new_body() -> None:
@@ -177,4 +177,4 @@ def test_a_result_that_could_not_be_read_again_is_refused() -> None:
 
     envelope = Envelope("web", "m-1", "things.told", Json.of({}))
     with pytest.raises(HandlerFailed, match="web/m-1 on entity counter/c: What the handler returned"):
-        Runner(entity, entity.ref("c"), Routes())(None, envelope, AT)
+        Runner(entity, entity.ref("c"), Routes())(Before(None, AT, "tx"), envelope)

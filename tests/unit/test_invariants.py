@@ -8,9 +8,11 @@ from datetime import datetime, timezone
 
 import pytest
 
+from exactlyonce.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.invariants import Commit, Facts, violations
+from exactlyonce.numbering import Order
 from exactlyonce.records import Entry, Output, OutputRef, digest, processed_record
 
 ONE, TWO = Output("o-1", "board", Json.of({"n": 1})), Output("o-2", "board", Json.of({"n": 2}), 5)
@@ -88,11 +90,82 @@ def test_what_must_happen_eventually_is_convicted_once_the_queue_is_drained(name
     assert found(facts, drained=True) == crime
 
 
-def test_entry_and_record_tell_the_same_commit() -> None:
+READ = Facts(
+    tuple(Commit("r", f"s/{number}", f"tx-{number}", number, place=("s", number)) for number in (1, 2, 4)),
+    acknowledged=frozenset({("r", "s/1"), ("r", "s/2"), ("r", "s/3"), ("r", "s/4")}),
+    skipped=frozenset({("r", ("s", 3))}),
+    late=frozenset({("r", "s/3")}),
+)
+"""A read model that has taken three messages and skipped one, which came late."""
+TAKEN = READ.commits[1]
+
+
+def test_a_read_model_that_tells_what_it_skipped_and_what_came_late_is_acquitted() -> None:
+    assert violations(READ, drained=True) == ()
+    other_source = tuple(replace(one, message=f"t{one.version}", version=9, place=("t", 1)) for one in READ.commits[:1])
+    assert violations(replace(READ, commits=(*READ.commits, *other_source)), drained=True) == ()
+
+
+def test_what_tells_no_transaction_and_no_version_confirms_what_does() -> None:
+    told = tuple(replace(one, tx=None, version=None) for one in READ.commits)
+    assert violations(replace(READ, commits=(*READ.commits, *told)), drained=True) == ()
+
+
+OUT_OF_SEQUENCE: dict[str, tuple[Callable[[Facts], Facts], set[tuple[str, str]]]] = {
+    "passed over untold": (
+        lambda facts: replace(facts, skipped=frozenset()),
+        {("in_sequence", "")},
+    ),
+    "one number for two messages": (
+        lambda facts: replace(facts, commits=(*facts.commits, replace(TAKEN, message="s/9", tx="tx-9", version=None))),
+        {("in_sequence", "s/2")},
+    ),
+    "one message at two numbers": (
+        lambda facts: replace(facts, commits=(*facts.commits, replace(TAKEN, version=5, place=("s", 5)))),
+        {("at_most_one_state_change", "s/2")},
+    ),
+    "taken though skipped": (
+        lambda facts: replace(facts, skipped=facts.skipped | {("r", ("s", 2))}),
+        {("in_sequence", "s/2")},
+    ),
+    "taken though late": (
+        lambda facts: replace(facts, late=facts.late | {("r", "s/2")}),
+        {("in_sequence", "s/2")},
+    ),
+    "a later number first": (
+        lambda facts: replace(facts, commits=(facts.commits[0], facts.commits[2], replace(TAKEN, version=6))),
+        {("in_sequence", "s/2")},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_SEQUENCE)
+def test_a_read_model_that_is_not_the_fold_of_its_sources_is_convicted(name: str) -> None:
+    break_, crime = OUT_OF_SEQUENCE[name]
+    assert found(break_(READ), drained=False) == crime
+
+
+def test_what_only_one_of_several_documents_says_was_sent_has_to_be_published() -> None:
+    silent = replace(FIRST, tx=None, version=None, outputs=(), digest=None)
+    facts = replace(GOOD, commits=(*GOOD.commits, silent), published=(TWO,))
+    assert found(facts, drained=True) == {("nothing_lost", "web/m-1")}
+
+
+def test_entry_and_records_tell_the_same_commit() -> None:
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    entry = Entry("web/m-1", "tx-1", 1, at, (OutputRef("o-1", "board"), OutputRef("o-2", "board")), FIRST.digest)
+    refs = (OutputRef("o-1", "board"), OutputRef("o-2", "board"))
+    entry = Entry("web/m-1", "tx-1", 1, at, refs, FIRST.digest or "")
     ref = EntityRef("e", ("e",), "e")
-    assert Commit.of("e", entry) == Commit.of("e", processed_record(ref, entry)) == FIRST
+    beside = ColocatedRecord("e", "web/m-1", "tx-1", 1, at, refs, entry.digest, None, None)
+    streamed = StreamEntry("e", "web/m-1", "tx-1", 1, at, Json("{}"), Json("{}"), True, refs, entry.digest)
+    for told in (entry, processed_record(ref, entry), beside, streamed):
+        assert Commit.of("e", told) == FIRST
+
+
+def test_the_document_of_a_number_tells_its_place_only() -> None:
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    released = NumberedMessage("r", "s", Order("r", 2), "s/2", at, None)
+    assert Commit.of("r", released) == Commit("r", "s/2", None, None, place=("s", 2))
 
 
 def test_a_violation_says_where_and_how_it_shows() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from exactlyonce.beside import SaveTogether
 from exactlyonce.effects import (
     BEHIND,
     UNKNOWN,
@@ -50,6 +51,7 @@ WRITES: dict[str, Callable[[MemoryStore], Any]] = {
     "write_processed": lambda store: store.write_processed(WriteProcessed(ENTITY, (RECORD,))),
     "stage": lambda store: store.stage(Stage(ENTITY, (STAGED,))),
     "park": lambda store: store.park(Park(ENTITY, PARKED)),
+    "save_together": lambda store: store.save_together(SaveTogether(ENTITY, BODY, None)),
 }
 
 
@@ -100,6 +102,7 @@ def test_a_refused_write_is_busy_and_not_applied(operation: str) -> None:
     ("operation", "reply"),
     [
         ("save_entity", Conflict("0:-1#1")),
+        ("save_together", Conflict("0:-1#1")),
         ("stage", Conflict("0:-1#1")),
         ("write_processed", Written("0:-1#2")),
         ("park", Written("0:-1#2")),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from exactlyonce import Outbox
 from exactlyonce.effects import SaveEntity
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Finished, Handled, Memory
+from exactlyonce.handling.attempts import Before, Finished, Handled, Memory
 from exactlyonce.records import LEDGER
 from tests.samples import deposit
 from tests.unit.playing import ENTITY, Script, attempt
@@ -19,8 +19,8 @@ EMBEDDED = Outbox.embedded(retention=timedelta(seconds=100))
 def test_a_message_that_follows_the_deletion_in_its_group_sees_no_entity() -> None:
     seen: list[Json | None] = []
 
-    def handle(body: Json | None, envelope: Envelope, at: datetime) -> Handled:
-        seen.append(body)
+    def handle(before: Before, envelope: Envelope) -> Handled:
+        seen.append(before.body)
         return Handled(Json('{"id":"a","owner":"a"}'), deleted=envelope.id == "m-1")
 
     script = Script()

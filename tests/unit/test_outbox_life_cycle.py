@@ -23,7 +23,7 @@ from exactlyonce.effects import (
 )
 from exactlyonce.errors import DamagedDocument, EntityTooLarge, LedgerRemoved, NewerSchema, OutputTooLarge
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Handled, Memory
+from exactlyonce.handling.attempts import Before, Handled, Memory
 from exactlyonce.records import LEDGER, MAX_DOCUMENT_BYTES
 from tests.samples import close, deposit
 from tests.unit.playing import ENTITY, Script, attempt
@@ -129,8 +129,8 @@ def test_a_message_refused_for_its_size_takes_nothing_of_the_group_along() -> No
     small = Handled(Json.of({"id": "a", "owner": "a", "note": "small"}))
     bodies: list[Json | None] = []
 
-    def handle(body: Json | None, envelope: Any, at: object) -> Handled:
-        bodies.append(body)
+    def handle(before: Before, envelope: Any) -> Handled:
+        bodies.append(before.body)
         return large if envelope.id == "m-2" else small
 
     script = Script()

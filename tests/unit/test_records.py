@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
+from exactlyonce.numbering import Order, Reception, Sequence
 from exactlyonce.records import (
     LEDGER,
     Entry,
@@ -34,10 +35,12 @@ from exactlyonce.records import (
 
 AT = datetime(2026, 11, 21, 10, 0, 2, tzinfo=timezone.utc)
 GAME = EntityRef("range", ("game-7",), "game-7")
-OUTPUT = Output("o-1", "leader-board", Json.of({"specversion": "1.0", "id": "o-1"}), 1.5)
-OWING = Entry("web/m-43", "9a", 43, AT, (OutputRef("o-1", "leader-board"),), "d1", owed=(OUTPUT,))
+ORDER = Order("game-7", 12)
+OUTPUT = Output("o-1", "leader-board", Json.of({"specversion": "1.0", "id": "o-1"}), 1.5, ORDER)
+OWING = Entry("web/m-43", "9a", 43, AT, (OUTPUT.ref,), "d1", owed=(OUTPUT,))
 SETTLED = Entry("web/m-42", "5f", 42, AT - timedelta(seconds=2), (), "d2", staged=True, seen=1_700_000_000)
-LEDGER_43 = Ledger(43, "0:-1#913", (SETTLED, OWING), type="range")
+SEQUENCES = (Sequence("leader-board", "game-7", 12),)
+LEDGER_43 = Ledger(43, "0:-1#913", (SETTLED, OWING), type="range", sequences=SEQUENCES)
 
 TEXT = st.text(max_size=8)
 MOMENTS = st.datetimes(min_value=datetime(1970, 1, 2), timezones=st.just(timezone.utc))  # noqa: DTZ001
@@ -47,8 +50,9 @@ JSONS = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
     max_leaves=4,
 ).map(Json.of)
-OUTPUTS = st.lists(st.builds(Output, TEXT, TEXT, JSONS, st.floats(0, 1e6)), max_size=2).map(tuple)
-REFERENCES = st.lists(st.builds(OutputRef, TEXT, TEXT), max_size=2).map(tuple)
+ORDERS = st.none() | st.builds(Order, TEXT, COUNTS)
+OUTPUTS = st.lists(st.builds(Output, TEXT, TEXT, JSONS, st.floats(0, 1e6), ORDERS), max_size=2).map(tuple)
+REFERENCES = st.lists(st.builds(OutputRef, TEXT, TEXT, ORDERS), max_size=2).map(tuple)
 ENTRIES = st.builds(
     Entry,
     message=TEXT,
@@ -61,12 +65,19 @@ ENTRIES = st.builds(
     owed=st.none() | st.just("staged") | OUTPUTS,
     seen=st.none() | COUNTS,
 )
+RANGES = st.lists(st.tuples(COUNTS, COUNTS), max_size=2).map(tuple)
+RECEPTIONS = st.builds(Reception, TEXT, COUNTS, RANGES, st.none() | MOMENTS, st.none() | TEXT, st.none() | MOMENTS)
 LEDGERS = st.builds(
     Ledger,
     version=COUNTS,
     token=st.none() | TEXT,
     entries=st.lists(ENTRIES, max_size=3).map(tuple),
     deleted=st.just(False),
+    protocol=st.sampled_from(["outbox", "colocated", "stream", "resequencer"]),
+    sequences=st.lists(st.builds(Sequence, TEXT, TEXT, COUNTS), max_size=2).map(tuple),
+    snapshot_every=st.none() | COUNTS,
+    event_sourced=st.booleans(),
+    receptions=st.lists(RECEPTIONS, max_size=2).map(tuple),
 )
 
 
@@ -79,6 +90,11 @@ def test_the_entity_document_is_pinned() -> None:
         "_ledger": {
             "schema": 1,
             "type": "range",
+            "protocol": "outbox",
+            "snapshot_every": None,
+            "event_sourced": False,
+            "receptions": [],
+            "sequences": [{"destination": "leader-board", "key": "game-7", "last": 12}],
             "version": 43,
             "token": "0:-1#913",
             "owing_since": "2026-11-21T10:00:02Z",
@@ -100,7 +116,7 @@ def test_the_entity_document_is_pinned() -> None:
                     "tx": "9a",
                     "version": 43,
                     "at": "2026-11-21T10:00:02Z",
-                    "outputs": [{"id": "o-1", "destination": "leader-board"}],
+                    "outputs": [{"id": "o-1", "destination": "leader-board", "order": {"key": "game-7", "number": 12}}],
                     "digest": "d1",
                     "staged": False,
                     "owed": [
@@ -109,6 +125,7 @@ def test_the_entity_document_is_pinned() -> None:
                             "destination": "leader-board",
                             "envelope": '{"specversion":"1.0","id":"o-1"}',
                             "delay": 1.5,
+                            "order": {"key": "game-7", "number": 12},
                         }
                     ],
                     "seen": None,
@@ -117,6 +134,22 @@ def test_the_entity_document_is_pinned() -> None:
         },
     }
     assert list(document.value)[-1] == LEDGER
+
+
+def test_what_a_read_model_has_received_is_pinned() -> None:
+    reception = Reception("range/game-7", 3, ((5, 6), (8, 8)), gap_since=AT, failing="HandlerFailed", passed=AT)
+    ledger = Ledger(2, type="board", protocol="resequencer", receptions=(reception, Reception("range/game-8")))
+    assert entity_document(Json.of({"id": "b"}), ledger).value[LEDGER]["receptions"] == [
+        {
+            "source": "range/game-7",
+            "next": 3,
+            "held": [[5, 6], [8, 8]],
+            "gap_since": "2026-11-21T10:00:02Z",
+            "failing": "HandlerFailed",
+            "passed": "2026-11-21T10:00:02Z",
+        },
+        {"source": "range/game-8", "next": 1, "held": [], "gap_since": None, "failing": None, "passed": None},
+    ]
 
 
 def test_the_processed_record_is_pinned() -> None:
@@ -128,7 +161,7 @@ def test_the_processed_record_is_pinned() -> None:
         "tx": "9a",
         "version": 43,
         "at": "2026-11-21T10:00:02Z",
-        "outputs": [{"id": "o-1", "destination": "leader-board"}],
+        "outputs": [{"id": "o-1", "destination": "leader-board", "order": {"key": "game-7", "number": 12}}],
         "digest": "d1",
     }
 
@@ -142,7 +175,15 @@ def test_the_staged_document_is_pinned() -> None:
         "message": "web/m-43",
         "tx": "9a",
         "at": "2026-11-21T10:00:02Z",
-        "outputs": [{"id": "o-1", "destination": "leader-board", "envelope": envelope, "delay": 1.5}],
+        "outputs": [
+            {
+                "id": "o-1",
+                "destination": "leader-board",
+                "envelope": envelope,
+                "delay": 1.5,
+                "order": {"key": "game-7", "number": 12},
+            }
+        ],
     }
 
 

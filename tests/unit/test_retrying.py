@@ -146,6 +146,39 @@ def test_when_no_attempt_finishes_the_error_names_entity_and_reason() -> None:
         drive(retrying(tries=3).process(ENTITY, attempts, Memory()), ["x"] * 3)
 
 
+def test_an_attempt_that_got_something_done_is_followed_by_the_next_one_at_once() -> None:
+    onward = Again(Memory(entity_token="1"), "more can be released", progressed=True)
+    attempts = Attempts(onward, onward, Finished(Memory()))
+    asked, _ = drive(retrying(tries=1).process(ENTITY, attempts, Memory()), ["x"] * 3)
+    assert [type(effect) for effect in asked] == [LoadEntity] * 3
+    assert attempts.memories == [Memory(), onward.memory, onward.memory]
+
+
+def test_it_does_not_count_as_a_try() -> None:
+    onward, failed = Again(Memory(), "more can be released", progressed=True), Again(Memory(), "of this")
+    attempts = Attempts(*[onward] * 20, Finished(Memory()))
+    assert drive(retrying(tries=3).process(ENTITY, attempts, Memory()), ["x"] * 21)[1] == Finished(Memory())
+    attempts = Attempts(failed, failed, onward, failed, failed, Finished(Memory()))
+    assert drive(retrying(tries=3).process(ENTITY, attempts, Memory()), ["x"] * 6)[1] == Finished(Memory())
+
+
+def test_patience_ends_where_attempts_get_nothing_done_any_more() -> None:
+    onward, failed = Again(Memory(), "more can be released", progressed=True), Again(Memory(), "of this")
+    attempts = Attempts(failed, onward, failed, failed, failed)
+    with pytest.raises(TryAgainLater, match=r"3 attempts.*because of this"):
+        drive(retrying(tries=3).process(ENTITY, attempts, Memory()), ["x"] * 5)
+    assert attempts.outcomes == []
+
+
+def test_delays_begin_anew_after_something_was_done() -> None:
+    onward, failed = Again(Memory(), "more can be released", progressed=True), Again(Memory(), "of this")
+    attempts = Attempts(*[failed] * 6, onward, failed, Finished(Memory()))
+    asked, _ = drive(retrying(tries=8, base=0.02, cap=100.0).process(ENTITY, attempts, Memory()), ["x"] * 9)
+    delays = [effect.seconds for effect in asked if isinstance(effect, Pause)]
+    assert len(delays) == 7
+    assert delays[-1] <= 3 * 0.02
+
+
 def test_starting_over_is_logged_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "exactlyonce")
     drive(retrying().process(ENTITY, Attempts(Again(Memory(), "of this"), Finished(Memory())), Memory()), ["x"] * 2)

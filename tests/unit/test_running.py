@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Context, NoStateReturned
-from exactlyonce.testing import Sent, run
+from exactlyonce.testing import Sent, WrittenOnce, run
 from handlers.leader_board import Score, count_hit, count_miss
 from handlers.messages import FireAt, Hit, Missed
 from handlers.shooting_range import Range, fire_at
@@ -37,6 +37,29 @@ def test_the_same_arguments_give_the_same_result() -> None:
     assert first == again
     for other in ({"message_id": "m-2"}, {"source": "app"}, {"now": datetime(2027, 1, 1, tzinfo=timezone.utc)}):
         assert run(chancy, Account(), Deposit("a"), **other) != first
+
+
+def test_what_is_written_once_is_kept_with_the_address_it_got() -> None:
+    def writing(state: Account, given: Deposit, context: Context) -> Account:
+        address = context.write_once("letters/a.txt", "ÄÖÜ", content_type="text/plain")
+        context.write_once("b", b"\x00")
+        return Account(note=address)
+
+    ran = run(writing, Account(), Deposit("a"))
+    first, second = ran.blobs
+    assert first == WrittenOnce("letters/a.txt", "ÄÖÜ".encode(), "text/plain", ran.state.note)
+    assert (second.name, second.content, second.content_type) == ("b", b"\x00", "application/octet-stream")
+    assert first.address.endswith("/letters/a.txt")
+    assert run(writing, Account(), Deposit("a")) == ran
+
+
+def test_a_name_that_no_blob_can_have_is_refused_as_it_would_be_later() -> None:
+    def writing(state: Account, given: Deposit, context: Context) -> Account:
+        context.write_once("../a", b"")
+        return state
+
+    with pytest.raises(ValueError, match="name of a blob"):
+        run(writing, Account(), Deposit("a"))
 
 
 def test_no_result_is_an_error_unless_the_entity_was_deleted() -> None:

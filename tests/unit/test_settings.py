@@ -56,8 +56,37 @@ def test_a_connection_by_identity_names_the_queue_service() -> None:
 
 
 def test_a_connection_by_account_name_is_known() -> None:
-    connection = StorageConnection.load("Orders", {"Orders__accountName": "a"})
-    assert connection == StorageConnection("https://a.queue.core.windows.net")
+    connection = StorageConnection.load("Orders", {"Orders__accountName": "a", "Orders__clientId": "c-1"})
+    queues, blobs = "https://a.queue.core.windows.net", "https://a.blob.core.windows.net"
+    assert connection == StorageConnection(queues, "c-1", blobs)
+    assert connection.blobs == blobs
+
+
+def test_a_connection_by_identity_may_name_the_blob_service_too() -> None:
+    environment = {"Orders__queueServiceUri": "https://a.queue.core.windows.net"}
+    assert StorageConnection.load("Orders", environment).blobs is None
+    environment["Orders__blobServiceUri"] = "https://a.blob.core.windows.net"
+    assert StorageConnection.load("Orders", environment).blobs == "https://a.blob.core.windows.net"
+
+
+def test_a_connection_string_serves_for_blobs_too() -> None:
+    assert StorageConnection("AccountName=a;AccountKey=k").blobs == "AccountName=a;AccountKey=k"
+    emulator = StorageConnection.load("Orders", {"Orders": "UseDevelopmentStorage=true"})
+    assert "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1" in (emulator.blobs or "")
+
+
+@pytest.mark.parametrize("name", ["blobs", "b-1", "0" * 63])
+def test_a_container_for_blobs_may_be_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    assert Settings.load().blob_container is None
+    monkeypatch.setenv("EXACTLYONCE__blobContainer", name)
+    assert Settings.load().blob_container == name
+
+
+@pytest.mark.parametrize("name", ["", "ab", "x" * 64, "Blobs", "a_b", "a--b", "-ab", "ab-", "$web", "a/b", "blobs\n"])
+def test_a_name_that_no_container_can_have_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("EXACTLYONCE__blobContainer", name)
+    with pytest.raises(ConfigurationError, match="EXACTLYONCE__blobContainer"):
+        Settings.load()
 
 
 def test_a_setting_that_has_to_be_json_is_told_when_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

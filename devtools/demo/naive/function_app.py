@@ -12,6 +12,7 @@ from azure.storage.queue.aio import QueueClient
 
 from exactlyonce import Entity, Envelope
 from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Before
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.running import Runner
 from handlers.leader_board import boards
@@ -45,7 +46,7 @@ async def process(message: func.QueueMessage, entity: Entity) -> None:  # type: 
         document = Json.of(dict(await container.read_item(ref.id, partition_key=ref.id)))
     except CosmosResourceNotFoundError:
         document = None
-    handled = Runner(entity, ref, ROUTES)(document, envelope, datetime.now(timezone.utc))
+    handled = Runner(entity, ref, ROUTES)(Before(document, datetime.now(timezone.utc), "naive"), envelope)
     await container.upsert_item(handled.body.value)
     for output in handled.outputs:
         await _queue(output.destination).send_message(output.envelope.text.encode())

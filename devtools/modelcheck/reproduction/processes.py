@@ -69,7 +69,7 @@ class Task:
             case "attempt":
                 deletes = key_of_number(len(scenario.copies) - 1) if scenario.deletes else None
                 handler = partial(handle, deletes=deletes, entity=entity.id)
-                work = Work(entity, tuple(envelope_of(number) for number in self.messages), handler)
+                work = Work(entity, tuple(envelope_of(number) for number in self.messages), handler, absent)
                 return scenario.strategy.attempt(work, memory)
             case "mark":
                 return scenario.strategy.mark(entity, memory)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Final
 
 from devtools.modelcheck.specification.replies import usual
@@ -14,7 +13,7 @@ from exactlyonce.effects import Step
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Finished, Handled, Memory, Work, key_of
+from exactlyonce.handling.attempts import Before, Finished, Handled, Memory, Work, key_of
 from exactlyonce.records import Output
 
 PRESETS: Final = {
@@ -39,13 +38,12 @@ def output_id(key: str) -> str:
     return f"out:{key}"
 
 
-def handle(body: Json | None, envelope: Envelope, at: datetime) -> Handled:
+def handle(before: Before, envelope: Envelope) -> Handled:
     """The business code of all occasions."""
-    del at
     kinds = envelope.data.value
     if "fails" in kinds:
         raise HandlerFailed(f"Message {key_of(envelope)}: the handler raised")
-    handled = body.value["handled"] if body is not None else 0
+    handled = before.body.value["handled"] if before.body is not None else 0
     padding = LARGE if "large" in kinds else ""
     output = Output(output_id(key_of(envelope)), "out", Json.of({"on": handled, "padding": padding}))
     return Handled(Json.of({"id": "a", "handled": handled + 1}), () if "quiet" in kinds else (output,))
@@ -86,7 +84,7 @@ class Occasion:
 
 def attempt(strategy: Outbox, memory: Memory, *messages: Envelope) -> Start:
     """An attempt at these messages."""
-    return Start(Outbox.attempt, (strategy, Work(ENTITY, messages, handle), memory))
+    return Start(Outbox.attempt, (strategy, Work(ENTITY, messages, handle, Json('{"id":"a"}')), memory))
 
 
 def marking(strategy: Outbox, memory: Memory) -> Start:

@@ -149,14 +149,16 @@ STEPS: Final = {
         "when the message is not in the ledger",
         "A view at that token has every record that the ledger relies on.",
     ),
-    "settle/fence: SaveEntity": Words(
+    "settle/park/fence: SaveEntity": Words(
         "Fence: save the entity unchanged, or a tombstone if it is absent",
         "when there is neither an entry nor a record",
         "An old view, or a commit that has yet to land, looks just the same. If it is saved, the view was current, and "
         "every commit still under way will fail.",
     ),
-    "settle: Begin": Words("Ask for the time", "when the fence holds", "The parked document tells when it was parked."),
-    "settle: Park": Words(
+    "settle/park: Begin": Words(
+        "Ask for the time", "when the fence holds", "The parked document tells when it was parked."
+    ),
+    "settle/park: Park": Words(
         "Park the message",
         "when the fence holds",
         "It was never processed, and no copy delivered so far can be any more. It is kept, body and all, until its cause is "

@@ -1,0 +1,57 @@
+"""Which entities owe something, and since when: what a query for `owing_since` would find."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Final
+
+from exactlyonce.beside import ReplaceBeside, SaveTogether
+from exactlyonce.companions import ColocatedRecord
+from exactlyonce.effects import SaveEntity
+from exactlyonce.identity import EntityRef
+
+_NOTHING: Final = '"owing_since":null'
+_LEDGER: Final = ""  # In place of a message, where the ledger keeps what is owed.
+
+
+class Owing:
+    """Kept up to date by whoever sees the writes that take effect.
+
+    Args:
+        now: virtual seconds since the start.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._owing: dict[EntityRef, dict[str, float]] = defaultdict(dict)
+
+    def saved(self, effect: SaveEntity) -> None:
+        """An entity document was written; its ledger may owe."""
+        self._note(effect.entity, _LEDGER, owes=_NOTHING not in effect.document.text)
+
+    def together(self, effect: SaveTogether) -> None:
+        """A batch was written; records beside the entity may owe."""
+        for one in effect.create:
+            if isinstance(one, ColocatedRecord):
+                self._note(effect.entity, one.message, owes=one.owed is not None)
+
+    def replaced(self, effect: ReplaceBeside) -> None:
+        """Records were written over, or already had been."""
+        for one, _ in effect.companions:
+            if isinstance(one, ColocatedRecord):
+                self._note(effect.entity, one.message, owes=one.owed is not None)
+
+    def since(self, latest: float) -> list[EntityRef]:
+        """Entities that have owed something since then, or longer."""
+        return [entity for entity, owing in self._owing.items() if owing and min(owing.values()) <= latest]
+
+    def __bool__(self) -> bool:
+        """Whether any entity owes anything."""
+        return any(self._owing.values())
+
+    def _note(self, entity: EntityRef, what: str, *, owes: bool) -> None:
+        if owes:
+            self._owing[entity].setdefault(what, self._now())
+        else:
+            self._owing[entity].pop(what, None)

@@ -1,0 +1,105 @@
+"""Looking after read models and streams: what a timer, an operator or another entity asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.retrying import Retrying
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import ConfigurationError, InvalidMessage
+from exactlyonce.handling.attempts import Finished, Memory, Work, key_of
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.running import Runner
+from exactlyonce.identity import EntityRef
+from exactlyonce.strategies.gaps import read_request, tend
+from exactlyonce.strategies.replaying import Missing, Replayed, replay, versions_of
+from exactlyonce.strategies.resequencer import Resequencer
+from exactlyonce.strategies.version_stream import VersionStream
+
+
+@dataclass(frozen=True)
+class Mending:
+    """Runs the generators that look after entities.
+
+    Attributes:
+        driver: performs what they ask for.
+        retrying: what to do when one does not finish.
+        routes: where handlers may send to.
+    """
+
+    driver: AsyncDriver
+    retrying: Retrying
+    routes: Routes
+
+    async def tend(self, entity: Entity[Any], ref: EntityRef) -> Finished:
+        """Do what is to be done about the gaps of a read model, and release what can be.
+
+        Raises:
+            ConfigurationError: it is no resequenced read model.
+            TryAgainLater: the store or a queue did not answer.
+            StoredDataError: a document cannot be trusted.
+        """
+        strategy = entity.strategy
+        if not isinstance(strategy, Resequencer):
+            raise ConfigurationError(f"{entity} is no resequenced read model, so it has no gaps to look after.")
+        work = self._work(entity, ref)
+        return await self.driver.run(self.retrying.process(ref, lambda memory: tend(strategy, work, memory), Memory()))
+
+    async def answer(self, entity: Entity[Any], request: Envelope) -> int:
+        """Send again what a read model lacks; return how many messages that were.
+
+        Raises:
+            ConfigurationError: the entity keeps no stream.
+            InvalidMessage: the request is none that `tend` sent, for an entity of another type, or for what was never sent.
+            TryAgainLater: the store or a queue did not answer.
+            StoredDataError, NonDeterministicHandler: the stream does not give what it gave before.
+        """
+        source, missing = read_request(request)
+        _require_stream(entity)
+        ref = entity.ref_of_source(source)
+        versions = await self.driver.run(
+            self.retrying.process(ref, lambda memory: versions_of(ref, missing, memory), Memory())
+        )
+        if versions is None:
+            raise InvalidMessage(
+                f"Message {key_of(request)} asks for numbers {missing.first} to {missing.last} that entity {ref} sent to "
+                f"{missing.destination!r} for {missing.key!r}, but its stream has none of them. Has clean-up taken them, or "
+                "was it restored from a backup? Then rebuild the read model."
+            )
+        return await self.replay(entity, ref, versions, missing)
+
+    async def replay(
+        self, entity: Entity[Any], ref: EntityRef, versions: tuple[int, int], missing: Missing | None = None
+    ) -> int:
+        """Send again what an entity sent in a range of its versions, or what of it is missing; return how many messages.
+
+        Raises:
+            As `answer` does.
+        """
+        _require_stream(entity)
+        work, sent = self._work(entity, ref), 0
+        following: int | None = versions[0]
+        memory = Memory()
+        while following is not None:
+            part = await self._part(work, (following, versions[1]), memory, missing)
+            sent, following, memory = sent + part.sent, part.following, part.memory
+        return sent
+
+    async def _part(self, work: Work, versions: tuple[int, int], memory: Memory, missing: Missing | None) -> Replayed:
+        return await self.driver.run(
+            self.retrying.process(work.entity, lambda memory: replay(work, versions, memory, missing), memory)
+        )
+
+    def _work(self, entity: Entity[Any], ref: EntityRef) -> Work:
+        runner = Runner(entity, ref, self.routes)
+        return Work(ref, (), runner, runner.absent, runner.evolve)
+
+
+def _require_stream(entity: Entity[Any]) -> None:
+    if not isinstance(entity.strategy, VersionStream):
+        raise ConfigurationError(
+            f"{entity} keeps no version stream, so it cannot send again what it sent. Give it strategy=VersionStream()."
+        )

@@ -1,0 +1,145 @@
+"""The co-located protocol.
+
+One transactional batch saves the entity, if it is unchanged, and creates a record for each message beside it, which holds the
+outputs. Its id derives from the message, so a message that was processed collides with itself, whatever the reads before
+missed. Then the outputs are published, and then dropped from the record.
+
+It is what the well-known outbox persisters do, for entities whose container may hold the library's documents too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from exactlyonce.beside import FindOwing, FoundBeside, ReplaceBeside, SaveTogether
+from exactlyonce.companions import ColocatedRecord, Companion, record_id
+from exactlyonce.effects import PUBLISHED, Begin, Publish, Saved, Step
+from exactlyonce.handling.attempts import Again, Finished, Memory, Work, key_of
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Output, digest
+from exactlyonce.strategies.batching import GROUP_LIMIT, Batch, Result, draft_batch
+from exactlyonce.strategies.outbox import start_over, write_blobs
+from exactlyonce.strategies.sighting import Sight, look_beside
+
+Found = tuple[tuple[Companion, str | None], ...]
+"""Companions, each with the ETag that is known of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Colocated:
+    """Records beside the entity, written in the entity's own batch. It has no settings."""
+
+    @property
+    def group_limit(self) -> int:
+        """Most messages that one attempt may take."""
+        return GROUP_LIMIT
+
+    @property
+    def retention(self) -> timedelta | None:
+        """It forgets nothing by itself: records are clean-up's."""
+        return None
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Process messages for one entity; copies of one message count once. At most 12 effects.
+
+        Raises:
+            StoredDataError: a document cannot be trusted.
+            ConfigurationError: the entity belongs to another protocol.
+        """
+        entity = work.entity
+        messages = {key_of(envelope): envelope for envelope in work.messages}
+        sight = yield from look_beside(entity, tuple(record_id(entity, key) for key in messages), "colocated", memory)
+        if isinstance(sight, Again):
+            return sight
+        owed = yield from publish_records(entity, sight.companions, sight.memory)
+        if isinstance(owed, Again):
+            return owed
+        known = {record.message for record, _ in sight.companions if isinstance(record, ColocatedRecord)}
+        fresh = {key: envelope for key, envelope in messages.items() if key not in known}
+        if not fresh:
+            return Finished(sight.memory)
+        begun = yield from Begin(len(fresh))
+        batch = draft_batch(work, sight, fresh, begun, lambda result: _record(entity, result))
+        if not batch.processed:
+            return Finished(sight.memory, failed=batch.failed)
+        outcome = yield from self._commit(entity, sight, batch)
+        return outcome
+
+    def _commit(self, entity: EntityRef, sight: Sight, batch: Batch) -> Step[Finished | Again]:
+        """Commit, publish, drop what was published: in this order."""
+        kept = yield from write_blobs(batch.blobs, sight.memory)
+        if kept is not None:
+            return kept
+        document = batch.document(sight.ledger)
+        saved = yield from SaveTogether(entity, document, sight.etag, batch.companions)
+        if not isinstance(saved, Saved):
+            return start_over(sight.memory, saved)
+        memory = replace(sight.memory, entity_token=saved.token)
+        if batch.outputs:
+            published = yield from Publish(batch.outputs)
+            if published is not PUBLISHED:
+                return Again(memory, "the outputs could not be published")
+            # Without a condition: what is published stays so, whoever else has written it down meanwhile.
+            yield from ReplaceBeside(entity, _settled(tuple((record, None) for record in batch.companions)))
+        return Finished(memory, batch.processed, batch.failed)
+
+    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+        """Nothing is left to mark: an attempt drops what it published itself. No effect."""
+        del entity, memory
+        yield from ()
+        return Finished(Memory())
+
+
+def sweep(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+    """Publish what records of the entity owe, and drop it. At most 3 effects, for at most 100 records.
+
+    No fresh view is needed: what a record owes was committed with it.
+
+    Raises:
+        StoredDataError: a record cannot be trusted.
+    """
+    found = yield from FindOwing(entity)
+    if not isinstance(found, FoundBeside):
+        return Again(memory, "the records that owe could not be read")
+    outcome = yield from publish_records(entity, found.companions, memory)
+    return outcome or Finished(memory)
+
+
+def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Again | None]:
+    """Publish what these records owe, and drop it from them; None if that is done. At most 2 effects."""
+    settled = _settled(found)
+    outputs: tuple[Output, ...] = tuple(
+        output for record, _ in found if isinstance(record, ColocatedRecord) for output in record.owed or ()
+    )
+    if outputs:
+        published = yield from Publish(outputs)
+        if published is not PUBLISHED:
+            return Again(memory, "owed outputs could not be published")
+    if settled:
+        yield from ReplaceBeside(entity, settled)
+    return None
+
+
+def _settled(found: Found) -> Found:
+    """Those of the records that owe, owing nothing."""
+    return tuple(
+        (replace(record, owed=None, owing_since=None), etag)
+        for record, etag in found
+        if isinstance(record, ColocatedRecord) and record.owed is not None
+    )
+
+
+def _record(entity: EntityRef, result: Result) -> ColocatedRecord:
+    message, _, before, handled, version = result
+    return ColocatedRecord(
+        entity=entity.key,
+        message=message,
+        tx=before.tx,
+        version=version,
+        at=before.at,
+        outputs=tuple(output.ref for output in handled.outputs),
+        digest=digest(handled.outputs),
+        owed=handled.outputs or None,
+        owing_since=before.at if handled.outputs else None,
+    )

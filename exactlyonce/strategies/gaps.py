@@ -1,0 +1,134 @@
+"""What is done about messages that do not come: a read model is never stopped silently by one that is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from pydantic import ValidationError, with_config
+
+from exactlyonce.beside import SaveTogether
+from exactlyonce.companions import NumberedMessage
+from exactlyonce.effects import PUBLISHED, Begin, Publish, Saved, Step
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import InvalidMessage
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Finished, Memory, Work, key_of
+from exactlyonce.identity import EntityRef
+from exactlyonce.numbering import Order, Reception
+from exactlyonce.records import Output, entity_document
+from exactlyonce.shapes import EXACT, write_shape
+from exactlyonce.strategies.drafting import View
+from exactlyonce.strategies.fencing import look
+from exactlyonce.strategies.outbox import start_over
+from exactlyonce.strategies.replaying import Missing
+from exactlyonce.strategies.resequencer import Rebuild, Resequencer
+from exactlyonce.strategies.resequencing import BATCH_DOCUMENTS
+from exactlyonce.validation import adapter, problems
+
+REPLAY: Final = "exactlyonce.replay"
+"""Type of the message that asks an entity to send again what a read model lacks."""
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a read model asks a source to send again.
+
+    Attributes:
+        source: CloudEvents source of the entity.
+        destination, key: of the sequence.
+        first, last: numbers.
+    """
+
+    source: str
+    destination: str
+    key: str
+    first: int
+    last: int
+
+
+def tend(strategy: Resequencer, work: Work, memory: Memory) -> Step[Finished | Again]:
+    """Do what is to be done about gaps, then release what can be: for a timer, or an operator. At most 14 effects.
+
+    Args:
+        strategy: of the read model.
+        work: the read model and its handler, without messages.
+        memory: what this process knows of it.
+
+    Raises:
+        StoredDataError: a document cannot be trusted.
+        ConfigurationError: the entity is no resequenced read model.
+    """
+    view = yield from look(work.entity, memory, "resequencer")
+    if isinstance(view, Again):
+        return view
+    begun = yield from Begin(0)
+    overdue = tuple(one for one in view.ledger.receptions if _is_overdue(one, begun.at, strategy))
+    outcome: Again | None = None
+    if overdue and strategy.on_gap == "skip":
+        outcome = yield from _skip(work, view, overdue, begun.at)
+    elif overdue and isinstance(strategy.on_gap, Rebuild):
+        outcome = yield from _ask_again(work.entity, strategy.on_gap, view, overdue)
+    if outcome is not None:
+        return outcome
+    released = yield from strategy.attempt(replace(work, messages=()), view.memory)
+    return released
+
+
+def missing_before(reception: Reception) -> tuple[int, int]:
+    """First and last number of the gap before the first held message."""
+    return reception.next, reception.held[0][0] - 1
+
+
+def read_request(envelope: Envelope) -> tuple[str, Missing]:
+    """The source that a request is for, and what it asks for.
+
+    Raises:
+        InvalidMessage: it is not what `tend` sends.
+    """
+    try:
+        request = adapter(Request).validate_json(envelope.data.text, strict=True)
+    except ValidationError as error:
+        raise InvalidMessage(f"Message {key_of(envelope)} is no request to send again: {problems(error)}.") from None
+    return request.source, Missing(request.destination, request.key, request.first, request.last)
+
+
+def _is_overdue(reception: Reception, at: datetime, strategy: Resequencer) -> bool:
+    return reception.gap_since is not None and at - reception.gap_since >= strategy.gap_timeout
+
+
+def _skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) -> Step[Again]:
+    """Give up on missing messages: a document for each number says so, and tells, should the message come after all."""
+    entity = work.entity
+    room = BATCH_DOCUMENTS // len(overdue) or 1
+    receptions = {one.source: one for one in view.ledger.receptions}
+    skipped: list[NumberedMessage] = []
+    for reception in overdue[:BATCH_DOCUMENTS]:
+        first, last = missing_before(reception)
+        following = min(last, first + room - 1) + 1
+        order = (Order(entity.id, number) for number in range(first, following))
+        skipped += (NumberedMessage(entity.key, reception.source, one, None, at, held=None) for one in order)
+        since = None if following > last else reception.gap_since
+        receptions[reception.source] = replace(reception, next=following, gap_since=since)
+    ledger = replace(view.ledger, receptions=tuple(receptions[source] for source in sorted(receptions)))
+    document = entity_document(view.body or work.absent, ledger)
+    saved = yield from SaveTogether(entity, document, view.etag, tuple(skipped))
+    if not isinstance(saved, Saved):
+        return start_over(view.memory, saved)
+    memory = replace(view.memory, entity_token=saved.token)
+    return Again(memory, "what follows the gap can be released", progressed=True)
+
+
+def _ask_again(entity: EntityRef, rebuild: Rebuild, view: View, overdue: tuple[Reception, ...]) -> Step[Again | None]:
+    """Ask the sources to send again what is missing. To ask twice does no harm: what comes again is known by its number."""
+    published = yield from Publish(tuple(_request(entity, rebuild, one) for one in overdue))
+    return None if published is PUBLISHED else Again(view.memory, "the sources could not be asked")
+
+
+def _request(entity: EntityRef, rebuild: Rebuild, reception: Reception) -> Output:
+    first, last = missing_before(reception)
+    asked = Request(reception.source, rebuild.destination, entity.id, first, last)
+    id = f"replay/{reception.source}/{first}-{last}"
+    return Output(id, rebuild.through, Envelope(entity.source, id, REPLAY, Json.of(write_shape(asked))).to_json())

@@ -1,0 +1,51 @@
+"""Places in a sequence that make no sense."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import InvalidMessage
+from exactlyonce.handling.attempts import key_of
+from exactlyonce.identity import EntityRef
+from exactlyonce.numbering import Order, Reception
+
+FARTHEST_AHEAD: Final = 100_000
+"""A number so far above the next one is taken for a mistake of its sender."""
+
+
+def require_sense(entity: EntityRef, envelope: Envelope, order: Order, reception: Reception, *, timed: bool) -> None:
+    """Refuse a place that a message for this read model cannot have.
+
+    Args:
+        entity: the read model.
+        envelope: the message.
+        order: its place.
+        reception: how far its sequence is received.
+        timed: whether it needs a time, to be brought into one order with others.
+
+    Raises:
+        InvalidMessage: it cannot have it.
+    """
+    about = f"Message {key_of(envelope)} for read model {entity}"
+    if order.key != entity.id:
+        raise InvalidMessage(
+            f"{about} is numbered for {order.key!r}, so the numbers of this read model would have gaps. Let order_by= of the "
+            "destination name the read model's id, as key= does."
+        )
+    if timed and envelope.time is None:
+        raise InvalidMessage(f"{about} has no time, by which messages of several sources are brought into one order.")
+    if order.number >= reception.next + FARTHEST_AHEAD:
+        raise InvalidMessage(
+            f"{about} has the number {order.number}, but {reception.next} is next: more than {FARTHEST_AHEAD} ahead. It was "
+            "not held. Correct the sender; or, where that many messages are lost, rebuild the read model."
+        )
+
+
+def two_with_one_number(entity: EntityRef, envelope: Envelope, number: int, other: str | None) -> InvalidMessage:
+    """The error of a message whose number another one has."""
+    return InvalidMessage(
+        f"Message {key_of(envelope)} for read model {entity} has the number {number} in the sequence of {envelope.source}, "
+        f"which message {other} has. It was not handled. Was the source deleted, or restored from a backup, so that its "
+        "numbers began anew? Then give the read model a new key, and rebuild it."
+    )

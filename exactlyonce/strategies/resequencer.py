@@ -1,0 +1,167 @@
+"""The resequencer: a read model that handles the messages of each source in the order in which they were sent.
+
+Every output that has an order is numbered per source, destination and read model. What comes too early is held beside the read
+model; every arrival releases what follows without a gap; what came before is dropped. How far each sequence is received stands
+in the read model's own ledger, so that one condition guards all of it: state, numbers and held messages change in one batch
+("CQRS: Out of Sequence Messages and Read Models", Oliver).
+
+A message is acknowledged when nothing more can be released: else a crash after a part would leave the rest held for ever. A
+handler that raises stops its sequence: its message is held, what precedes it is committed, and every later arrival tries
+again. What a handler sends is owed until it was published, as in the outbox.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Literal
+
+from exactlyonce.beside import FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.companions import NumberedMessage, numbered_id
+from exactlyonce.effects import PUBLISHED, Begin, Publish, Saved, Step
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.handling.attempts import Again, Finished, Memory, Work
+from exactlyonce.handling.entities import Entity
+from exactlyonce.identity import EntityRef
+from exactlyonce.numbering import Order
+from exactlyonce.records import read_entity
+from exactlyonce.strategies.drafting import View, remembering
+from exactlyonce.strategies.fencing import look
+from exactlyonce.strategies.outbox import Outbox, publish_owed, start_over, write_blobs
+from exactlyonce.strategies.resequencing import Known, Release
+from exactlyonce.strategies.version_stream import VersionStream
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Lost messages are asked for anew.
+
+    Attributes:
+        of: the entity type that sends them; its strategy has to be a `VersionStream`, which can send again.
+        through: destination that reaches its handlers.
+        destination: name of the destination that its messages for this read model go to.
+
+    Raises:
+        ConfigurationError: the entity type keeps no stream.
+    """
+
+    of: Entity[Any]
+    through: str
+    destination: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of.strategy, VersionStream):
+            raise ConfigurationError(
+                f"Entity {self.of.name!r} keeps no version stream, so it cannot send again what was lost. Give it "
+                "strategy=VersionStream(), or let the read model wait for, or skip, what is lost."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Resequencer:
+    """Settings of the resequencer.
+
+    Attributes:
+        gap_timeout: how long a message may be missing before `on_gap` is done about it.
+        on_gap: "wait" for it; "skip" it, which the document of its number tells for good; or `Rebuild`. Gaps are looked for by
+            whoever tends the read model.
+        order: "source", so that the messages of each source are handled in its order; or "time", so that all are handled in one
+            order besides, by their time and source. A message then waits until every source known to the read model has sent a
+            later one. One that comes too late all the same is handled, and its document tells.
+        max_wait: how long a message waits, at most, for sources that are silent.
+    """
+
+    gap_timeout: timedelta = timedelta(minutes=10)
+    on_gap: Literal["wait", "skip"] | Rebuild = "wait"
+    order: Literal["source", "time"] = "source"
+    max_wait: timedelta = timedelta(minutes=1)
+
+    @property
+    def group_limit(self) -> int:
+        """Most messages that one attempt may take: half of what a batch holds, so that it can release as many."""
+        return 49
+
+    @property
+    def retention(self) -> timedelta | None:
+        """It forgets nothing by itself: the documents of numbers are clean-up's."""
+        return None
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Take messages for one read model, and release what can be; without messages only that. At most 10 effects.
+
+        Raises:
+            StoredDataError: a document cannot be trusted.
+            ConfigurationError: the entity belongs to another protocol.
+        """
+        entity = work.entity
+        view = yield from look(entity, memory, "resequencer")
+        if isinstance(view, Again):
+            return view
+        remembered = yield from publish_owed(entity, view.ledger.entries, view)
+        if isinstance(remembered, Again):
+            return remembered
+        outcome = yield from _received(
+            work, replace(view, memory=remembered), self.max_wait if self.order == "time" else None
+        )
+        return outcome
+
+    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+        """Drop what this process published from what the read model owes, as the outbox does. At most 2 effects."""
+        outcome = yield from Outbox().mark(entity, memory)
+        return outcome
+
+
+def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finished | Again]:
+    """Take the messages, and release what can be."""
+    release = Release(work, view, max_wait)
+    known = yield from _known(work.entity, release, view)
+    if isinstance(known, Again):
+        return known
+    begun = yield from Begin(len(release.arrived) + len(known))
+    release.release(known, begun)
+    memory = view.unmarked()
+    if release.changes:
+        committed = yield from _commit(work.entity, release, view)
+        if isinstance(committed, Again):
+            return committed
+        memory = committed
+    if release.more:
+        return Again(memory, "more can be released", progressed=release.changes)
+    return Finished(memory, tuple(release.processed), tuple(release.failed.items()), tuple(release.stopped.items()))
+
+
+def _known(entity: EntityRef, release: Release, view: View) -> Step[Known | Again]:
+    """Read the documents of numbers that matter, in a view that is at least as new as the read model. At most one effect."""
+    ids = {numbered_id(entity, place[0], Order(entity.id, place[1])): place for place in release.wanted}
+    if not ids:
+        return {}
+    found = yield from LoadBeside(entity, tuple(ids), view.memory.entity_token)
+    if not isinstance(found, FoundBeside):
+        return Again(view.memory, "held messages could not be read")
+    known = {
+        (one.source, one.order.number): (one, etag)
+        for one, etag in found.companions
+        if isinstance(one, NumberedMessage)
+    }
+    if release.is_behind(known):
+        return Again(view.memory, "the read model was seen in an older view than what it holds")
+    return known
+
+
+def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Again]:
+    """Commit, then publish. At most 3 effects."""
+    kept = yield from write_blobs(tuple(release.blobs), view.memory)
+    if kept is not None:
+        return kept
+    document = release.document
+    saved = yield from SaveTogether(entity, document, view.etag, tuple(release.create), tuple(release.replace))
+    if not isinstance(saved, Saved):
+        return start_over(view.memory, saved)
+    memory = replace(view.memory, entity_token=saved.token)
+    if release.outputs:
+        published = yield from Publish(tuple(release.outputs))
+        if published is not PUBLISHED:
+            return Again(memory, "the outputs could not be published")
+    ledger = read_entity(entity, document).ledger or view.ledger
+    memory = replace(memory, published=memory.published | ledger.owing)
+    return remembering(memory, ledger, document, saved.etag)

@@ -1,0 +1,298 @@
+"""What the resequencer computes without asking the world: from a read model and messages to what is to be committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from exactlyonce.blobs import Blob
+from exactlyonce.companions import Companion, NumberedMessage
+from exactlyonce.effects import Begun
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import DamagedDocument, EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Before, Handled, Work, key_of
+from exactlyonce.numbering import Order, Reception, from_number, holds, order_of, with_number
+from exactlyonce.records import MAX_DOCUMENT_BYTES, Entry, Output, digest, entity_document
+from exactlyonce.strategies.batching import BATCH_BYTES
+from exactlyonce.strategies.drafting import View
+from exactlyonce.strategies.places import require_sense, two_with_one_number
+from exactlyonce.strategies.total_order import Head, earliest, is_late, later
+
+BATCH_DOCUMENTS: Final = 99
+"""Most documents of numbers in one batch: the service takes 100 operations, and one is the read model."""
+
+FRAME_BYTES: Final = 4_000
+"""Most that the document of a number has besides the message that it may hold: two keys and a source."""
+
+Place = tuple[str, int]
+"""A sequence, by the source that sends it, and a number in it."""
+Known = Mapping[Place, tuple[NumberedMessage, str]]
+"""Documents of numbers, each with its ETag."""
+
+
+class Release:
+    """What one attempt is to commit: begun with what was loaded, told what arrived, and then asked.
+
+    Args:
+        work: the read model, its messages and its handler.
+        view: the read model as it was loaded.
+        max_wait: how long a message waits for sources that are silent, where all are brought into one order; else None.
+
+    Attributes:
+        arrived: messages by their places; copies of one message count once.
+        create, replace: documents of numbers to write; those to replace with the ETags they have.
+        outputs, blobs: what released messages sent, and what they wrote.
+        processed: keys of released messages.
+        failed: error of each message that is not taken.
+        stopped: error of each message whose handler raised, so that it stays held, with all that follow.
+        more: whether more could be released, in another batch.
+    """
+
+    def __init__(self, work: Work, view: View, max_wait: timedelta | None = None) -> None:
+        self._work = work
+        self._max_wait = max_wait
+        self._ledger = view.ledger
+        self._body = view.body
+        self._saved = view.body or work.absent
+        self._sequences = view.ledger.sequences
+        self._receptions = {one.source: one for one in view.ledger.receptions}
+        self._entries: list[Entry] = []
+        self._bytes = 0
+        self.arrived: dict[Place, Envelope] = {}
+        self.create: list[Companion] = []
+        self.replace: list[tuple[Companion, str]] = []
+        self.outputs: list[Output] = []
+        self.blobs: list[Blob] = []
+        self.processed: list[str] = []
+        self.failed: dict[str, ExactlyOnceError] = {}
+        self.stopped: dict[str, ExactlyOnceError] = {}
+        self.more = False
+        for envelope in work.messages:
+            self._place(envelope)
+
+    @property
+    def wanted(self) -> tuple[Place, ...]:
+        """The places whose documents have to be read: of arrivals that may be known, and of what can be released."""
+        places = dict.fromkeys(place for place in self.arrived if self._may_be_known(place))
+        # One of each sequence at a time, and those whose handlers raised last: they do not take the room of the others.
+        sources = sorted(self._sources, key=lambda source: self._reception(source).failing is not None)
+        ready = [(source, self._reception(source).next) for source in sources]
+        while ready := [place for place in ready if place in self.arrived or self._is_held(place)]:
+            places.update(dict.fromkeys(place for place in ready if self._is_held(place)))
+            if len(places) >= BATCH_DOCUMENTS - len(self.arrived):
+                break
+            ready = [(source, number + 1) for source, number in ready]
+        return tuple(places)[: BATCH_DOCUMENTS - len(self.arrived)]
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to commit."""
+        changed = any(one.failing != self._before(one.source).failing for one in self._receptions.values())
+        return bool(self.create or self.replace) or changed
+
+    @property
+    def document(self) -> Json:
+        """The document of the read model to commit."""
+        ledger = replace(
+            self._ledger,
+            version=self._ledger.version + len(self.processed),
+            entries=tuple(self._entries),
+            deleted=self._body is None,
+            sequences=self._sequences,
+            receptions=tuple(self._receptions[source] for source in sorted(self._receptions)),
+        )
+        return entity_document(self._saved, ledger)
+
+    def is_behind(self, known: Known) -> bool:
+        """Whether a message that the read model holds was released since it was loaded, so that no commit can succeed."""
+        return any(document.held is None and self._is_held(place) for place, (document, _) in known.items())
+
+    def release(self, known: Known, begun: Begun) -> None:
+        """Handle what follows without a gap, in each sequence as far as handlers and the batch allow; hold the others.
+
+        Raises:
+            DamagedDocument: a held message is gone.
+        """
+        fresh = {
+            place: envelope for place, envelope in self.arrived.items() if self._came_never(place, envelope, known)
+        }
+        transactions = iter(begun.transactions)
+        if self._max_wait is None:
+            for source in self._sources:
+                while self._handled_next(source, fresh, known, begun, transactions):
+                    pass
+        else:
+            heads = partial(self._heads, fresh, known, begun.at)
+            while (first := earliest(heads(), tuple(self._receptions.values()), begun.at, self._max_wait)) is not None:
+                if not self._handled_next(first, fresh, known, begun, transactions):
+                    break
+        for place, envelope in sorted(fresh.items(), key=lambda one: one[0]):
+            if place[1] >= self._reception(place[0]).next:
+                self._hold(place, envelope, begun)
+        for source in self._sources:
+            self._note_gap(source, begun)
+
+    @property
+    def _sources(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self._receptions, *(source for source, _ in self.arrived))))
+
+    def _place(self, envelope: Envelope) -> None:
+        key, entity = key_of(envelope), self._work.entity
+        about = f"Message {key} for read model {entity}"
+        try:
+            order = order_of(envelope, about)
+            require_sense(entity, envelope, order, self._reception(envelope.source), timed=self._max_wait is not None)
+            first = self.arrived.setdefault((envelope.source, order.number), envelope)
+            if key_of(first) != key:
+                raise two_with_one_number(entity, envelope, order.number, key_of(first))
+        except InvalidMessage as error:
+            self.failed[key] = error
+
+    def _came_never(self, place: Place, envelope: Envelope, known: Known) -> bool:
+        """Tell an arrival that never came before from a copy, from one that is too late, and from another with its number."""
+        found = known.get(place)
+        if not self._may_be_known(place):
+            return True
+        if found is None:
+            if self._is_held(place):
+                raise DamagedDocument(
+                    f"Read model {self._work.entity} holds number {place[1]} of {place[0]}, but the document that should hold "
+                    "the message is gone. Nothing was changed. Restore it from a backup, or rebuild the read model."
+                )
+            return False  # Released so long ago that clean-up has taken its document.
+        document, etag = found
+        if document.message is None:
+            # It was skipped, since it seemed lost. What came after it was handled, so it is too late; its document tells.
+            self.replace.append((replace(document, message=key_of(envelope)), etag))
+        elif document.message != key_of(envelope):
+            self.failed[key_of(envelope)] = two_with_one_number(self._work.entity, envelope, place[1], document.message)
+        return False
+
+    def _handled_next(
+        self, source: str, fresh: Mapping[Place, Envelope], known: Known, begun: Begun, transactions: Iterator[str]
+    ) -> bool:
+        """Handle the next message of a sequence, if it is there; return whether there may be another."""
+        reception = self._reception(source)
+        place = (source, reception.next)
+        held = known.get(place) if self._is_held(place) else None
+        if held is None and place not in fresh:
+            # It was not read: no room for it in this batch. One whose handler raised waits for a later arrival.
+            self.more = self.more or (self._is_held(place) and reception.failing is None)
+            return False
+        envelope = fresh[place] if held is None else _envelope(held[0])
+        key, tx = key_of(envelope), next(transactions)
+        try:
+            handled = self._work.handle(Before(self._body, begun.at, tx, self._sequences), envelope)
+            has_room = self._has_room(key, handled.body.size, sum(output.size for output in handled.outputs))
+        except ExactlyOnceError as error:
+            self.stopped[key] = error
+            self._receptions[source] = replace(reception, failing=type(error).__name__)
+            return False
+        if not has_room:
+            self.more = True
+            return False
+        order = Order(self._work.entity.id, reception.next)
+        late = self._max_wait is not None and is_late(envelope, self._receptions.values())
+        document = NumberedMessage(self._work.entity.key, source, order, key, begun.at, held=None, late=late)
+        if held is None:
+            self.create.append(document)
+        else:
+            self.replace.append((document, held[1]))
+        self._take(key, handled, begun.at, tx)
+        following = reception.next + 1
+        passed = None if self._max_wait is None else later(reception.passed, envelope.time)
+        self._receptions[source] = replace(
+            reception, next=following, held=from_number(reception.held, following), failing=None, passed=passed
+        )
+        return True
+
+    def _heads(self, fresh: Mapping[Place, Envelope], known: Known, at: datetime) -> Mapping[str, Head]:
+        """The next message of each sequence that is there, and since when."""
+        heads: dict[str, Head] = {}
+        for source in self._sources:
+            place = (source, self._reception(source).next)
+            if place in fresh:
+                heads[source] = Head(fresh[place], at)
+            elif self._is_held(place) and place in known:
+                heads[source] = Head(_envelope(known[place][0]), known[place][0].at)
+            else:
+                self.more = self.more or self._is_held(place)  # It was not read: no room for it in this batch.
+        return heads
+
+    def _take(self, key: str, handled: Handled, at: datetime, tx: str) -> None:
+        """Make the result of a handler part of the commit."""
+        self._body = None if handled.deleted else handled.body
+        self._saved = handled.body
+        self._sequences = handled.sequences
+        self.processed.append(key)
+        if handled.outputs:
+            refs = tuple(output.ref for output in handled.outputs)
+            version = self._ledger.version + len(self.processed)
+            self._entries.append(Entry(key, tx, version, at, refs, digest(handled.outputs), owed=handled.outputs))
+            self.outputs.extend(handled.outputs)
+        self.blobs.extend(handled.blobs)
+
+    def _hold(self, place: Place, envelope: Envelope, begun: Begun) -> None:
+        """Keep a message until those before it have come."""
+        source, number = place
+        key, wire = key_of(envelope), envelope.to_json()
+        try:
+            if not self._has_room(key, self._saved.size, 0, size := Json.of(wire.text).size):
+                told = f"Message {key} for read model {self._work.entity}:"
+                if self.document.size + size > BATCH_BYTES:
+                    raise EntityTooLarge(f"{told} it has {size} bytes and came too early, and is too large to be held.")
+                raise TryAgainLater(f"{told} there is no room for it beside what is committed now.")
+        except ExactlyOnceError as error:
+            self.failed[key] = error
+            return
+        order = Order(self._work.entity.id, number)
+        self.create.append(NumberedMessage(self._work.entity.key, source, order, key, begun.at, held=wire))
+        reception = self._reception(source)
+        self._receptions[source] = replace(reception, held=with_number(reception.held, number))
+
+    def _has_room(self, key: str, body: int, outputs: int, held: int = 0) -> bool:
+        """Whether the batch has room for one more message. Raises `EntityTooLarge` if the read model never will."""
+        document = self.document.size - self._saved.size + body + outputs
+        if document > MAX_DOCUMENT_BYTES:
+            if self._entries:
+                return False  # What they owe will be published, and gone, when the next batch is made.
+            raise EntityTooLarge(
+                f"Message {key} for read model {self._work.entity}: the read model would have {document} bytes; at most "
+                f"{MAX_DOCUMENT_BYTES} are allowed. Keep less in it."
+            )
+        written = len(self.create) + len(self.replace)
+        if written >= BATCH_DOCUMENTS or self._bytes + held + document + written * FRAME_BYTES > BATCH_BYTES:
+            return False
+        self._bytes += held
+        return True
+
+    def _note_gap(self, source: str, begun: Begun) -> None:
+        """Date the gap before the first held message."""
+        reception, before = self._reception(source), self._before(source)
+        gap = bool(reception.held) and not self._is_held((source, reception.next))
+        same = before.gap_since if before.next == reception.next else None
+        self._receptions[source] = replace(reception, gap_since=(same or begun.at) if gap else None)
+
+    def _reception(self, source: str) -> Reception:
+        """How far a sequence is received; one of which nothing came begins at 1."""
+        return self._receptions.get(source) or Reception(source)
+
+    def _before(self, source: str) -> Reception:
+        """The same, as it was loaded."""
+        return next((one for one in self._ledger.receptions if one.source == source), Reception(source))
+
+    def _is_held(self, place: Place) -> bool:
+        return holds(self._reception(place[0]).held, place[1])
+
+    def _may_be_known(self, place: Place) -> bool:
+        """Whether there may be a document for a number."""
+        return place[1] < self._reception(place[0]).next or self._is_held(place)
+
+
+def _envelope(document: NumberedMessage) -> Envelope:
+    assert document.held is not None  # noqa: S101  # Callers look at what is held only.
+    return Envelope.read(document.held.text, limit=BATCH_BYTES)

@@ -1,0 +1,148 @@
+"""Finding handlers that do not give the same again: what a version stream, and every attempt that is made twice, counts on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from datetime import datetime
+from itertools import zip_longest
+from reprlib import Repr
+from typing import Any, Final, TypeVar
+
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.context import Context
+from exactlyonce.handling.messages import message_type
+from exactlyonce.identity import EntityRef
+from exactlyonce.testing.leaks import Leak, Watch
+from exactlyonce.testing.running import NOW, Ran, Sent, run
+from exactlyonce.validation import written
+
+State = TypeVar("State")
+Message = TypeVar("Message")
+_SHORT: Final = Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+
+
+class NonDeterministic(AssertionError):
+    """Handled again in the same circumstances, a message made something else, or the next time it may.
+
+    Attributes:
+        leaks: calls that give something else every time.
+        differences: what differed.
+    """
+
+    def __init__(self, told: str, leaks: tuple[Leak, ...], differences: tuple[str, ...]) -> None:
+        super().__init__(told)
+        self.leaks = leaks
+        self.differences = differences
+
+
+def assert_deterministic(
+    handler: Callable[[State, Message, Context], Any],
+    state: State,
+    message: Message,
+    *,
+    message_id: str = "m-1",
+    source: str = "test",
+    entity: EntityRef | None = None,
+    now: datetime = NOW,
+) -> Ran[Any]:
+    """Run a handler twice in the same circumstances; fail if the results differ, or if it asked what gives something else.
+
+    Args:
+        handler: a handler, decorated or not.
+        state: the state before; each run gets a copy.
+        message: an instance of a registered message type; each run gets a copy.
+        message_id, source, entity, now: as for `run`.
+
+    Returns:
+        What the handler made of it.
+
+    Raises:
+        NonDeterministic: naming what was asked and where, what differed, and what to do.
+        Exception: whatever the handler raises the first time.
+    """
+
+    def once() -> Ran[Any]:
+        given, sent = deepcopy(state), deepcopy(message)
+        with watch:
+            return run(handler, given, sent, message_id=message_id, source=source, entity=entity, now=now)
+
+    watch = Watch(handler)
+    first = once()
+    raised: Exception | None = None
+    try:
+        differences = tuple(_differences(first, once()))
+    except Exception as error:
+        raised = error
+        differences = (f"it raised {type(error).__name__} the second time",)
+    if differences or watch.leaks:
+        name = getattr(handler, "__qualname__", repr(handler))
+        leaks = tuple(watch.leaks)
+        raise NonDeterministic(_told(name, leaks, differences), leaks, differences) from raised
+    return first
+
+
+def _told(name: str, leaks: tuple[Leak, ...], differences: tuple[str, ...]) -> str:
+    lines = [f"The handler {name} is not deterministic. Handled twice in the same circumstances, the message made"]
+    if differences:
+        lines[0] += " something else:"
+        lines += [f"    {one}" for one in differences]
+    else:
+        lines[0] += " the same; but it need not do so the next time, or in another process."
+    if leaks:
+        lines += ["It asked what gives something else every time:", *(f"    {one}" for one in leaks)]
+        lines += dict.fromkeys(one.advice for one in leaks)
+    else:
+        lines.append(
+            "Nothing was seen that it asked. Does it change or read something outside of state and message, or does a model "
+            "have a default_factory that asks the clock or chance?"
+        )
+    lines.append("A duplicate may be handled again on the state of the first time, and has to send what it sent.")
+    return "\n".join(lines)
+
+
+def _differences(first: Ran[Any], second: Ran[Any]) -> Iterator[str]:
+    if first.deleted != second.deleted:
+        yield "the entity is deleted one time, and not the other"
+    yield from _between("state", _json(first.state), _json(second.state))
+    if len(first.sent) != len(second.sent):
+        yield f"{len(first.sent)} messages sent at first, then {len(second.sent)}"
+    for number, (one, other) in enumerate(zip(first.sent, second.sent, strict=False), start=1):
+        yield from _between(f"message {number} ({_type_of(one)})", _parts(one), _parts(other))
+    for number, (blob, again) in enumerate(zip_longest(first.blobs, second.blobs), start=1):
+        if blob != again:
+            yield f"blob {number}"
+
+
+def _parts(sent: Sent) -> dict[str, Any]:
+    delay = None if sent.delay is None else sent.delay.total_seconds()
+    about = {"destination": sent.destination, "delay": delay, "order_by": sent.order_by, "type": _type_of(sent)}
+    return {**about, "data": _json(sent.message)}
+
+
+def _type_of(sent: Sent) -> str:
+    return message_type(type(sent.message)).name
+
+
+def _json(value: Any) -> Any:
+    """A state, or the events in place of it, as JSON: what is kept of them."""
+    if isinstance(value, (list, tuple)):
+        return [[type(one).__name__, _json(one)] for one in value]
+    return None if value is None else written(type(value), value)
+
+
+def _between(name: str, first: Any, second: Any) -> Iterator[str]:
+    """Where two JSON values differ. Numbers that Python takes for equal, and the order of properties, count too."""
+    if Json.of(first) == Json.of(second):
+        return
+    if isinstance(first, dict) and isinstance(second, dict) and first.keys() == second.keys():
+        if list(first) != list(second):
+            yield f"{name}: the order of its properties"
+        for key in first:
+            yield from _between(f"{name}.{key}", first[key], second[key])
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        for index, (one, other) in enumerate(zip(first, second, strict=True)):
+            yield from _between(f"{name}.{index}", one, other)
+    else:
+        yield f"{name}: {_SHORT.repr(first)} at first, then {_SHORT.repr(second)}"

@@ -1,0 +1,276 @@
+"""Companions in Cosmos DB: what the contract of stores leaves open, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+from azure.cosmos.aio import ContainerProxy
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from devtools.cosmos_emulator.semantics.replicas import Lag
+from exactlyonce.beside import (
+    DeleteBeside,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    FoundBeside,
+    FoundNumbered,
+    HasCompanions,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
+from exactlyonce.companions import id_of
+from exactlyonce.effects import BEHIND, UNKNOWN, Conflict, Loaded, LoadEntity, Saved
+from exactlyonce.errors import ConfigurationError, EntityTooLarge
+from exactlyonce.identity import EntityRef, PartitionValue
+from exactlyonce.session_tokens import at_or_after
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.testing.contract_samples import (
+    LEVELS,
+    OWNED,
+    PLAIN,
+    a_colocated,
+    an_entry,
+    beside,
+    beside_now,
+    entity_document,
+    owned_entity,
+    together,
+    unique,
+)
+from tests.contract.conftest import ENTITY_CONTAINERS, Fault, partition_key
+from tests.contract.cosmos_requests import REQUESTS, save_together
+
+LARGE_BODIES = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+
+
+class TestALostReply:
+    @pytest.mark.parametrize("action", ["close", "reset"])
+    @pytest.mark.parametrize("created", [0, 2])
+    async def test_a_save_together_of_a_new_entity_conflicts_with_itself_and_has_happened(
+        self, store: CosmosStore, fault: Fault, action: Literal["close", "reset"], created: int
+    ) -> None:
+        entity = owned_entity()
+        entries = tuple(an_entry(entity, number) for number in range(created))
+        fault(action=action, when="after", times=1)
+        reply = await store.save_together(SaveTogether(entity, entity_document(entity), None, entries))
+        assert isinstance(reply, Conflict)
+        assert await as_saved(store, entity, reply) == (entity_document(entity), entries)
+
+    @pytest.mark.parametrize("action", ["close", "reset"])
+    @pytest.mark.parametrize("created", [0, 2])
+    async def test_a_save_together_of_a_known_entity_conflicts_with_itself_and_has_happened(
+        self, store: CosmosStore, fault: Fault, action: Literal["close", "reset"], created: int
+    ) -> None:
+        entity = owned_entity()
+        etag = (await together(store, entity, total=1)).etag
+        entries = tuple(an_entry(entity, number) for number in range(created))
+        document = entity_document(entity, total=2)
+        fault(action=action, when="after", times=1)
+        reply = await store.save_together(SaveTogether(entity, document, etag, entries))
+        assert isinstance(reply, Conflict)
+        assert await as_saved(store, entity, reply) == (document, entries)
+
+    async def test_after_a_503_it_conflicts_with_itself(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault
+    ) -> None:
+        fault(action="status", when="after", status=503, times=1)
+        assert isinstance(await save_together(store, entity), Conflict)
+
+    async def test_if_every_reply_is_lost_it_is_unknown_and_has_happened_once(
+        self,
+        store: CosmosStore,
+        connection: CosmosConnection,
+        entity: EntityRef,
+        fault: Fault,
+        emulator: RunningEmulator,
+    ) -> None:
+        fault(action="close", when="after")
+        assert await save_together(store, entity, 2) is UNKNOWN
+        assert [write.operation for write in emulator.history(connection.database)] == ["create"] * 3
+
+    async def test_writing_over_companions_again_changes_nothing(
+        self, store: CosmosStore, connection: CosmosConnection, fault: Fault, emulator: RunningEmulator
+    ) -> None:
+        entity = owned_entity()
+        ids, read = await three_entries(store, entity)
+        new = tuple((replace(entry, digest="new"), etag) for entry, etag in read)
+        before = len(emulator.history(connection.database))
+        fault(action="close", when="after", times=1)
+        await store.replace_beside(ReplaceBeside(entity, new))
+        assert len(emulator.history(connection.database)) == before + len(new)
+        assert await beside_now(store, entity, *ids) == tuple(entry for entry, _ in new)
+
+
+class TestReplicasThatAreBehind:
+    @pytest.fixture(autouse=True)
+    def _behind(self, emulator: RunningEmulator, connection: CosmosConnection) -> None:
+        emulator.set_lag(connection.database, lag=Lag(writes=1000))
+
+    @pytest.mark.parametrize("type", [OWNED, LEVELS])
+    async def test_companions_read_with_a_token_are_behind_and_never_absent(
+        self, store: CosmosStore, type: str
+    ) -> None:
+        entity = owned_entity(type=type)
+        entry = an_entry(entity, 1)
+        saved = await together(store, entity, entry)
+        conflict = await store.save_together(SaveTogether(entity, entity_document(entity), None))
+        assert isinstance(conflict, Conflict)
+        for token in (saved.token, conflict.token):
+            for ids in ((id_of(entity, entry),), (id_of(entity, entry), "other")):
+                assert await store.load_beside(LoadBeside(entity, ids, token)) is BEHIND
+            assert await store.find_entries(FindEntries(entity, ((1, 1),), token)) is BEHIND
+            assert await store.find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9), token)) is BEHIND
+            assert await store.load_entity(LoadEntity(entity, token)) is BEHIND
+
+    async def test_another_process_may_see_nothing_yet(
+        self, store: CosmosStore, emulator: RunningEmulator, connection: CosmosConnection
+    ) -> None:
+        """The SDK adds the tokens its own client has seen; a fresh client has seen none."""
+        entity = owned_entity()
+        record, entry = a_colocated(entity, "web/1", owes=True), an_entry(entity, 1)
+        await together(store, entity, record, entry)
+        other = CosmosConnection(emulator.endpoint, connection.database, key=emulator.key)
+        elsewhere = CosmosStore(other, ENTITY_CONTAINERS)
+        assert await beside(elsewhere, entity, id_of(entity, record)) == ()
+        assert await elsewhere.find_entries(FindEntries(entity, ((1, 1),), None)) == FoundBeside(())
+        assert await elsewhere.find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9))) == FoundNumbered(())
+        assert await elsewhere.find_owing(FindOwing(entity)) == FoundBeside(())
+        assert await elsewhere.has_companions(HasCompanions(entity)) is False
+        await other.close()
+
+
+class TestTheReplyToASave:
+    async def test_its_token_covers_it(self, store: CosmosStore) -> None:
+        entity = owned_entity()
+        saved = await together(store, entity, an_entry(entity, 1))
+        loaded = await store.load_entity(LoadEntity(entity))
+        assert isinstance(loaded, Loaded)
+        assert at_or_after(saved.token, loaded.token)
+        assert at_or_after(loaded.token, saved.token)
+
+    async def test_without_the_etag_of_the_entity_it_is_unknown(
+        self, store: CosmosStore, entity: EntityRef, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        execute = ContainerProxy.execute_item_batch
+
+        async def without_etag(*args: Any, **options: Any) -> Any:
+            results = await execute(*args, **options)
+            del results[0]["eTag"]
+            return results
+
+        monkeypatch.setattr(ContainerProxy, "execute_item_batch", without_etag)
+        assert await save_together(store, entity) is UNKNOWN
+
+    @LARGE_BODIES
+    @pytest.mark.parametrize("others", [0, 1])
+    async def test_what_the_service_finds_too_large_is_refused(self, store: CosmosStore, others: int) -> None:
+        entity = owned_entity()
+        entries = tuple(an_entry(entity, number) for number in range(others))
+        with pytest.raises(EntityTooLarge, match="saved together"):
+            await together(store, entity, *entries, text="x" * 2_100_000)
+
+
+class TestCosts:
+    async def test_companions_that_are_unchanged_are_written_over_by_one_request(
+        self, store: CosmosStore, emulator: RunningEmulator
+    ) -> None:
+        entity = owned_entity()
+        _, read = await three_entries(store, entity)
+        before = emulator.requests()[-1].n
+        await store.replace_beside(ReplaceBeside(entity, read))
+        assert [request.operation for request in emulator.requests(before)] == ["batch"]
+
+    async def test_companions_that_are_unchanged_are_deleted_by_one_request(
+        self, store: CosmosStore, emulator: RunningEmulator
+    ) -> None:
+        entity = owned_entity()
+        _, read = await three_entries(store, entity)
+        before = emulator.requests()[-1].n
+        await store.delete_beside(DeleteBeside(entity, tuple((id_of(entity, one), etag) for one, etag in read)))
+        assert [request.operation for request in emulator.requests(before)] == ["batch"]
+
+    @LARGE_BODIES
+    async def test_more_than_a_batch_holds_is_written_over_by_several_requests(
+        self, store: CosmosStore, emulator: RunningEmulator
+    ) -> None:
+        entity = owned_entity()
+        old = [an_entry(entity, number) for number in range(3)]
+        await together(store, entity, *old)
+        new = tuple(an_entry(entity, 1, one.message, padding="x" * 800_000) for one in old)
+        before = emulator.requests()[-1].n
+        await store.replace_beside(ReplaceBeside(entity, tuple((one, None) for one in new)))
+        assert [request.operation for request in emulator.requests(before)] == ["batch", "replace"]
+        assert await beside_now(store, entity, *(id_of(entity, one) for one in new)) == new
+
+
+PLACES: dict[str, tuple[tuple[str, ...], tuple[PartitionValue, ...], dict[str, Any]]] = {
+    "plain": (("/owner",), ("a",), {"owner": "a"}),
+    "nested": (("/owner/team/id",), (7,), {"owner": {"team": {"id": 7}}}),
+    "hierarchical": (("/tenant", "/zone"), ("a", True), {"tenant": "a", "zone": True}),
+    "nested in one": (("/place/x", "/place/y", "/z"), ("a", 2, 3.5), {"place": {"x": "a", "y": 2}, "z": 3.5}),
+    "named as in Python only": (("/kind",), ("a",), {"kind": "a"}),
+}
+
+
+class TestPartitionKeys:
+    @pytest.mark.parametrize("place", PLACES)
+    async def test_companions_lie_in_the_partition_of_their_entity(
+        self, connection: CosmosConnection, place: str
+    ) -> None:
+        paths, values, properties = PLACES[place]
+        database = (await connection.client()).get_database_client(connection.database)
+        await database.create_container("here", partition_key=partition_key(paths))
+        store = CosmosStore(connection, [EntityContainer("any", "here", paths)])
+        entity = EntityRef("any", values, unique())
+        document = entity_document(EntityRef(PLAIN, (entity.id,), entity.id), **properties)
+        record, entry = a_colocated(entity, "web/1", owes=True), an_entry(entity, 1)
+        saved = await store.save_together(SaveTogether(entity, document, None, (record, entry)))
+        assert isinstance(saved, Saved)
+        ((settled, etag),) = await beside(store, entity, id_of(entity, record), token=saved.token)
+        assert settled == record
+        await store.replace_beside(ReplaceBeside(entity, ((record, etag),)))
+        assert len(await beside(store, entity, id_of(entity, record), id_of(entity, entry))) == 2
+        stored = await (await connection.container("here")).read_item(
+            id_of(entity, entry), values[0] if len(values) == 1 else list(values)
+        )
+        assert {name: stored[name] for name in properties} == properties
+
+    @pytest.mark.parametrize("name", [name for name in REQUESTS if name.endswith("beside") or "together" in name])
+    async def test_an_entity_that_is_alone_in_its_partition_cannot_have_any(
+        self, connection: CosmosConnection, entity: EntityRef, name: str
+    ) -> None:
+        """Told at the first request, if nobody has verified it."""
+        store = CosmosStore(connection, [EntityContainer(OWNED, PLAIN, ("/id",))])
+        with pytest.raises(ConfigurationError, match=r"'/id'.*Use a container with another path"):
+            await REQUESTS[name](store, entity)
+
+    @pytest.mark.parametrize("path", ["/entity", "/message/key", "/order", "/_kind"])
+    async def test_a_path_to_a_property_of_companions_is_refused(
+        self, connection: CosmosConnection, entity: EntityRef, path: str
+    ) -> None:
+        store = CosmosStore(connection, [EntityContainer(OWNED, PLAIN, ("/tenant", path))])
+        with pytest.raises(ConfigurationError, match=f"{path!r}.*of their own"):
+            await save_together(store, entity)
+
+
+async def as_saved(store: CosmosStore, entity: EntityRef, reply: Conflict) -> tuple[Any, Any]:
+    """The entity document and the entries, in their order, as a view at the token of a conflict has them."""
+    loaded = await store.load_entity(LoadEntity(entity, reply.token))
+    found = await store.find_entries(FindEntries(entity, ((0, 99),), reply.token))
+    assert isinstance(loaded, Loaded)
+    assert isinstance(found, FoundBeside)
+    return loaded.document, tuple(entry for entry, _ in found.companions)
+
+
+async def three_entries(store: CosmosStore, entity: EntityRef) -> tuple[tuple[str, ...], Any]:
+    """Save an entity together with three entries; their ids, and the entries with their ETags."""
+    entries = tuple(an_entry(entity, number) for number in range(3))
+    saved = await together(store, entity, *entries)
+    ids = tuple(id_of(entity, entry) for entry in entries)
+    return ids, await beside(store, entity, *ids, token=saved.token)

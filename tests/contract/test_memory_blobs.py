@@ -1,0 +1,24 @@
+"""Blobs in memory do what every place for blobs has to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from exactlyonce.blobs import Blob, WriteOnce
+from exactlyonce.effects import UNKNOWN
+from exactlyonce.testing.blob_contract import BlobContract
+from exactlyonce.transports.blobs import AsyncBlobs
+from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
+
+
+class TestMemoryBlobs(BlobContract):
+    @pytest.fixture
+    def blobs(self) -> AsyncBlobs:
+        return AwaitedBlobs(MemoryBlobs())
+
+
+@pytest.mark.parametrize(("outcome", "there"), [((True, False), True), ((False, False), False), ((False, True), False)])
+def test_one_that_may_not_have_arrived_makes_all_of_them_unknown(outcome: tuple[bool, bool], there: bool) -> None:
+    blobs = MemoryBlobs(outcome=lambda blob: outcome if blob.name == "b" else (True, True))
+    assert blobs.write_once(WriteOnce(tuple(Blob(name, b"", "t/x") for name in "abc"))) is UNKNOWN
+    assert sorted(blobs.written) == (["a", "b", "c"] if there else ["a", "c"])

@@ -1,0 +1,141 @@
+"""A small read model for tests: a board that keeps what it was told, in the order in which it was told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from exactlyonce import Context, Destination, Entity, Envelope, HandlerFailed, message
+from exactlyonce.beside import SaveTogether
+from exactlyonce.companions import NumberedMessage, companion_document
+from exactlyonce.effects import Effect
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Before, Finished, Handle, Handled, Memory, Work
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.running import Runner
+from exactlyonce.numbering import Order, Ranges, Reception
+from exactlyonce.records import MAX_DOCUMENT_BYTES
+from exactlyonce.strategies.batching import BATCH_BYTES
+from exactlyonce.strategies.resequencer import Resequencer
+from tests.unit.playing import Played, Replies
+from tests.unit.playing_beside import Beside
+
+
+@message("board.scored")
+@dataclass
+class Scored:
+    board: str
+    number: int
+    answers: int = 0
+    padding: str = ""
+    repeat: int = 1
+    keep: int = 0
+    ends: bool = False
+
+
+@message("board.shown")
+@dataclass
+class Shown:
+    number: int
+    padding: str = ""
+
+
+@dataclass
+class Board:
+    seen: list[str] = field(default_factory=list)
+    kept: str = ""
+
+
+BOARDS: Entity[Board] = Entity("board", state=Board, container="boards", strategy=Resequencer())
+BOARD = BOARDS.ref("b")
+SCREENS = Routes.to((Destination("screens"),), {"screens": 1024 * 1024})
+RESEQUENCER = Resequencer()
+SLACK = 2_000
+"""What is reckoned of a document before it is written may be wrong by this: references of outputs are not counted."""
+
+
+@BOARDS.handles(Scored, key=lambda scored: scored.board)
+def scored_(state: Board, given: Scored, context: Context) -> Board:
+    for _ in range(given.answers):
+        context.send("screens", Shown(given.number, given.padding * given.repeat))
+    if given.ends:
+        context.delete()
+    return Board([*state.seen, str(given.number)], given.padding[:1] * given.keep or state.kept)
+
+
+def scored(number: int, source: str = "s", *, id: str | None = None, key: str = "b", **data: Any) -> Envelope:
+    """The message that has a number in the sequence of a source."""
+    content = Json.of({"board": "b", "number": number, **data})
+    return Envelope(source, id or f"m-{number}", "board.scored", content, extensions=Order(key, number).extensions)
+
+
+def size_of(commit: SaveTogether) -> int:
+    """Bytes that a batch has."""
+    written = [*commit.create, *(one for one, _ in commit.replace)]
+    return commit.document.size + sum(Json.of(companion_document(BOARD, one)).size for one in written)
+
+
+class Readers(Beside):
+    """A read model, and what is delivered to it. The handler raises for numbers that are `broken`.
+
+    It takes no batch that the service would not take.
+    """
+
+    def __init__(
+        self, document: Json | None = None, strategy: Resequencer = RESEQUENCER, routes: Routes = SCREENS
+    ) -> None:
+        super().__init__(document, BOARD)
+        self.strategy = strategy
+        self.broken: set[tuple[str, int]] = set()
+        self.handled: list[str] = []
+        self._runner = Runner(BOARDS, BOARD, routes)
+
+    def usual(self, effect: Effect[Any]) -> Any:
+        if isinstance(effect, SaveTogether):
+            assert effect.document.size <= MAX_DOCUMENT_BYTES + SLACK
+            assert size_of(effect) <= BATCH_BYTES
+        return super().usual(effect)
+
+    def handle(self, before: Before, envelope: Envelope) -> Handled:
+        order = dict(envelope.extensions)["sequence"]
+        self.handled.append(f"{envelope.source}{int(order)}")
+        if (envelope.source, int(order)) in self.broken:
+            raise HandlerFailed(f"Message {envelope.id}: the handler raised.")
+        return self._runner(before, envelope)
+
+    def attempted(self, *messages: Envelope, memory: Memory | None = None, replies: Replies | None = None) -> Played:
+        """Make one attempt."""
+        return self.play(self.strategy.attempt(self.work(*messages), memory or Memory()), replies)
+
+    def work(self, *messages: Envelope, handle: Handle | None = None) -> Work:
+        """Messages for the read model."""
+        return Work(BOARD, messages, handle or self.handle, self._runner.absent)
+
+    def delivered(self, *messages: Envelope) -> Finished:
+        """Make attempts until one finishes; each of the others got something done."""
+        played = self.attempted(*messages)
+        while isinstance(played.result, Again):
+            assert played.again.progressed, played.again.reason
+            played = self.attempted(*messages, memory=played.again.memory)
+        return played.finished
+
+    @property
+    def seen(self) -> list[str] | None:
+        """What the read model was told; None if it is absent."""
+        body = self.body
+        return None if body is None else body["seen"]
+
+    def reception(self, source: str = "s") -> Reception:
+        """How far it has received a sequence."""
+        return next((one for one in self.ledger.receptions if one.source == source), Reception(source))
+
+    @property
+    def held(self) -> dict[str, Ranges]:
+        """What it holds, by source."""
+        return {one.source: one.held for one in self.ledger.receptions if one.held}
+
+    @property
+    def waiting(self) -> list[str]:
+        """The documents that hold a message."""
+        numbered = (one for one in self.companions if isinstance(one, NumberedMessage))
+        return sorted(f"{one.source}{one.order.number}" for one in numbered if one.held is not None)

@@ -1,0 +1,75 @@
+"""An entity whose messages write blobs, by any strategy, and clean-up of what lost attempts wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from exactlyonce import Outbox
+from exactlyonce.blobs import Author, Blob, DeleteBlobs, WriteOnce
+from exactlyonce.effects import Effect, Step
+from exactlyonce.envelope import Envelope
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Before, Finished, Handled, Memory, Strategy, key_of
+from exactlyonce.records import Protocol
+from exactlyonce.strategies.colocated import Colocated
+from exactlyonce.strategies.retention import clean_blobs
+from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.transports.memory_blobs import MemoryBlobs
+from tests.samples import deposit
+from tests.unit.playing import AT, ENTITY, Played
+from tests.unit.playing_beside import ABSENT, Beside, attempt
+
+PROTOCOLS: dict[Protocol, Strategy] = {"outbox": Outbox(window=1), "colocated": Colocated(), "stream": VersionStream()}
+
+
+def painting(before: Before, envelope: Envelope) -> Handled:
+    """A handler that counts, and writes a blob."""
+    state: dict[str, Any] = {"id": "a", "owner": "a", "total": 0} if before.body is None else before.body.value
+    key = key_of(envelope)
+    blob = Blob(f"account/a/{before.tx}/picture", key.encode(), "t/x", Author(ENTITY, key, before.tx, before.at))
+    return Handled(Json.of({**state, "total": state["total"] + 1}), blobs=(blob,))
+
+
+class Gallery(Beside):
+    """An entity whose messages write blobs."""
+
+    def __init__(self, protocol: Protocol = "outbox", strategy: Strategy | None = None) -> None:
+        super().__init__()
+        self.protocol: Protocol = protocol
+        self.strategy = strategy or PROTOCOLS[protocol]
+        self.blobs = MemoryBlobs(lambda: AT)
+
+    def usual(self, effect: Effect[Any]) -> Any:
+        match effect:
+            case WriteOnce():
+                return self.blobs.write_once(effect)
+            case DeleteBlobs():
+                return self.blobs.delete_blobs(effect)
+            case _:
+                return super().usual(effect)
+
+    def attempt(self, *numbers: int) -> Step[Any]:
+        return attempt(self.strategy, *(deposit(f"m-{number}") for number in numbers), handle=painting)
+
+    def paint(self, *numbers: int) -> Finished:
+        """Process messages: tx-1 and so on."""
+        return self.play(self.attempt(*numbers)).finished
+
+    def crash(self, number: int, after: type[Effect[Any]] = WriteOnce) -> Step[Any]:
+        """An attempt that gets no further than this; it may be gone on with."""
+        step = self.attempt(number)
+        reply: Any = None
+        while True:
+            effect = step.send(reply)
+            reply = self._answer(effect, {})
+            if isinstance(effect, after):
+                return step
+
+    def clean(self, *, memory: Memory | None = None, replies: dict[Any, Any] | None = None) -> Played:
+        candidates = tuple(self.blobs.listed())
+        return self.play(clean_blobs(ENTITY, candidates, ABSENT, memory or Memory(), self.protocol), replies)
+
+    @property
+    def left(self) -> list[str]:
+        """Transactions whose blobs are still there."""
+        return [name.split("/")[2] for name in self.blobs.written]

@@ -1,0 +1,226 @@
+"""Blobs in Azure, with a container that behaves as told: what each outcome means."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from azure.core.exceptions import (
+    AzureError,
+    ClientAuthenticationError,
+    HttpResponseError,
+    ResourceExistsError,
+    ResourceNotFoundError,
+    ServiceRequestError,
+    ServiceResponseError,
+)
+
+from exactlyonce import ConfigurationError, TryAgainLater
+from exactlyonce.blobs import KEPT, Blob, DeleteBlobs, WriteOnce
+from exactlyonce.effects import UNKNOWN
+from exactlyonce.transports.azure_blobs import AzureBlobs
+
+SECRET = "what only the receiver may read"
+BLOBS = tuple(Blob(f"a/{number}", SECRET.encode(), "text/plain") for number in range(10))
+
+
+def failure(kind: type[HttpResponseError], status: int, code: str | None) -> HttpResponseError:
+    """What the SDK raises for a reply of the service."""
+    error = kind(SECRET)
+    error.status_code = status
+    vars(error)["error_code"] = code
+    return error
+
+
+class FakeContainer:
+    """Raises what it is told to, request by request; then takes everything."""
+
+    def __init__(self, *errors: BaseException | None) -> None:
+        self.errors = list(errors)
+        self.asked: list[str] = []
+        self.under_way = 0
+        self.most_under_way = 0
+        self.hanging = False
+        self.called = asyncio.Event()
+
+    def get_blob_client(self, name: str) -> Any:
+        async def ask(*_: Any, **__: Any) -> Any:
+            self.asked.append(name)
+            self.called.set()
+            self.under_way += 1
+            self.most_under_way = max(self.most_under_way, self.under_way)
+            try:
+                await (asyncio.Event().wait() if self.hanging else asyncio.sleep(0))
+                error = self.errors.pop(0) if self.errors else None
+                if error is not None:
+                    raise error
+            finally:
+                self.under_way -= 1
+
+        return SimpleNamespace(upload_blob=ask, download_blob=ask, delete_blob=ask)
+
+    async def get_container_properties(self) -> None:
+        await self.get_blob_client("").download_blob()
+
+
+In = Callable[..., AzureBlobs]
+
+
+@pytest.fixture
+def blobs_in(monkeypatch: pytest.MonkeyPatch) -> In:
+    """Makes blobs whose container is the given one."""
+
+    def make(container: FakeContainer, **settings: Any) -> AzureBlobs:
+        blobs = AzureBlobs("AccountName=a;AccountKey=b", "some", **settings)
+        monkeypatch.setattr(blobs, "_container", lambda: container)
+        return blobs
+
+    return make
+
+
+UNKNOWNS = [
+    AzureError("?"),
+    HttpResponseError("?"),
+    ClientAuthenticationError("no token"),
+    ServiceRequestError("?"),
+    ServiceResponseError("?"),
+    asyncio.TimeoutError(),
+    failure(HttpResponseError, 500, "InternalError"),
+    failure(HttpResponseError, 503, "ServerBusy"),
+    failure(HttpResponseError, 400, "InvalidBlockList"),
+    failure(ResourceExistsError, 409, "ContainerBeingDeleted"),
+    failure(ResourceExistsError, 409, "ResourceTypeMismatch"),
+    failure(HttpResponseError, 409, "BlobImmutableDueToPolicy"),
+    failure(HttpResponseError, 412, "LeaseIdMissing"),
+]
+REFUSALS = [
+    failure(HttpResponseError, 403, "AuthorizationFailure"),
+    failure(HttpResponseError, 403, "AuthorizationPermissionMismatch"),
+    failure(ClientAuthenticationError, 403, "AuthenticationFailed"),
+    failure(ClientAuthenticationError, 401, "InvalidAuthenticationInfo"),
+    failure(ResourceNotFoundError, 404, "ContainerNotFound"),
+    failure(ResourceNotFoundError, 404, "ResourceNotFound"),
+]
+ALREADY_THERE = [
+    failure(ResourceExistsError, 409, "BlobAlreadyExists"),
+    failure(HttpResponseError, 412, "ConditionNotMet"),
+]
+
+
+def told(error: Exception) -> str:
+    return f"{type(error).__name__} {getattr(error, 'error_code', '')}"
+
+
+@pytest.mark.parametrize("error", ALREADY_THERE, ids=told)
+async def test_one_that_is_there_is_ones_own_earlier_send(blobs_in: In, error: Exception) -> None:
+    assert await blobs_in(FakeContainer(error)).write_once(WriteOnce(BLOBS[:2])) is KEPT
+
+
+@pytest.mark.parametrize("error", UNKNOWNS, ids=told)
+async def test_every_other_failure_to_write_is_an_unknown_outcome(blobs_in: In, error: Exception) -> None:
+    assert await blobs_in(FakeContainer(error)).write_once(WriteOnce(BLOBS[:1])) is UNKNOWN
+
+
+@pytest.mark.parametrize("error", REFUSALS, ids=told)
+async def test_what_only_an_operator_can_change_is_told(blobs_in: In, error: Exception) -> None:
+    requests: list[Callable[[AzureBlobs], Any]] = [
+        lambda blobs: blobs.write_once(WriteOnce(BLOBS[:1])),
+        lambda blobs: blobs.read("a", 10),
+        lambda blobs: blobs.delete_blobs(DeleteBlobs(("a",))),
+        lambda blobs: blobs.verify(),
+    ]
+    for request in requests:
+        with pytest.raises(ConfigurationError, match=r"container https://a\.blob\.core\.windows\.net/some"):
+            await request(blobs_in(FakeContainer(error)))
+
+
+async def test_one_failure_among_many_is_an_unknown_outcome_and_the_others_are_written(blobs_in: In) -> None:
+    container = FakeContainer(None, AzureError("?"))
+    assert await blobs_in(container).write_once(WriteOnce(BLOBS)) is UNKNOWN
+    assert len(container.asked) == len(BLOBS)
+
+
+@pytest.mark.parametrize("error", UNKNOWNS, ids=told)
+async def test_what_could_not_be_read_may_be_later(blobs_in: In, error: Exception) -> None:
+    requests: list[Callable[[AzureBlobs], Any]] = [lambda blobs: blobs.read("a", 10), lambda blobs: blobs.verify()]
+    for request in requests:
+        with pytest.raises(TryAgainLater, match="did not answer"):
+            await request(blobs_in(FakeContainer(error)))
+
+
+@pytest.mark.parametrize("error", UNKNOWNS, ids=told)
+async def test_deleting_is_best_effort(blobs_in: In, error: Exception) -> None:
+    container = FakeContainer(error, failure(ResourceNotFoundError, 404, "BlobNotFound"))
+    await blobs_in(container).delete_blobs(DeleteBlobs(("a", "b", "c")))
+    assert container.asked == ["a", "b", "c"]
+
+
+async def test_a_failure_is_logged_by_class_and_name_and_never_with_the_content(
+    blobs_in: In, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, logger="exactlyonce"):
+        blobs = blobs_in(FakeContainer(*(failure(HttpResponseError, 500, "InternalError") for _ in range(2))))
+        await blobs.write_once(WriteOnce(BLOBS[:1]))
+        await blobs.delete_blobs(DeleteBlobs(("a/7",)))
+    for words in ("could not write blob a/0", "could not delete blob a/7", "HttpResponseError, InternalError"):
+        assert words in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_a_request_that_takes_too_long_is_an_unknown_outcome(blobs_in: In) -> None:
+    container = FakeContainer()
+    container.hanging = True
+    assert await blobs_in(container, time_limit=0.01).write_once(WriteOnce(BLOBS[:1])) is UNKNOWN
+    with pytest.raises(TryAgainLater):
+        await blobs_in(container, time_limit=0.01).read("a", 10)
+    assert container.under_way == 0
+
+
+async def test_cancelling_is_not_an_outcome(blobs_in: In) -> None:
+    container = FakeContainer()
+    container.hanging = True
+    write = asyncio.ensure_future(blobs_in(container).write_once(WriteOnce(BLOBS)))
+    await container.called.wait()
+    write.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await write
+    assert container.under_way == 0
+
+
+async def test_only_so_many_blobs_are_on_their_way_at_once(blobs_in: In) -> None:
+    container = FakeContainer()
+    blobs = blobs_in(container, concurrency=3)
+    await asyncio.gather(*(blobs.write_once(WriteOnce(BLOBS)) for _ in range(2)))
+    assert container.most_under_way == 3
+
+
+@pytest.mark.parametrize(
+    ("account", "address"),
+    [
+        ("https://a.blob.core.windows.net", "https://a.blob.core.windows.net/some"),
+        ("https://a.blob.core.windows.net/", "https://a.blob.core.windows.net/some"),
+        ("AccountName=a;AccountKey=b", "https://a.blob.core.windows.net/some"),
+        ("BlobEndpoint=http://127.0.0.1:9/a/;AccountName=a;AccountKey=b", "http://127.0.0.1:9/a/some"),
+        ("BlobEndpoint=https://a.example;SharedAccessSignature=sv=1&sig=secret", "https://a.example/some"),
+    ],
+)
+def test_an_address_says_where_and_nothing_else(account: str, address: str) -> None:
+    assert AzureBlobs(account, "some").address == address
+
+
+def test_a_connection_string_without_an_account_is_refused_and_not_shown() -> None:
+    with pytest.raises(ConfigurationError, match="names no account") as refused:
+        AzureBlobs("QueueEndpoint=http://127.0.0.1:9/a;Password=hidden", "some")
+    assert "hidden" not in str(refused.value)
+
+
+async def test_an_address_without_a_credential_gets_one_that_is_closed_with_it() -> None:
+    blobs = AzureBlobs("https://a.blob.core.windows.net", "some")
+    blobs._container()
+    assert blobs._own_credential is not None
+    await blobs.close()
+    assert blobs._own_credential is None

@@ -1,0 +1,223 @@
+"""The co-located protocol: what its records owe, who finishes it, and that it is dropped once it was published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from exactlyonce import DamagedDocument
+from exactlyonce.beside import FindOwing, LoadBeside, ReplaceBeside, SaveTogether
+from exactlyonce.companions import ColocatedRecord, record_id
+from exactlyonce.effects import BEHIND, PUBLISHED, UNKNOWN, Begin, Conflict, NoAnswer, Publish, Together
+from exactlyonce.handling.attempts import Finished, Memory
+from exactlyonce.numbering import Order
+from exactlyonce.records import digest
+from exactlyonce.strategies.colocated import Colocated, sweep
+from tests.samples import breaking, deposit
+from tests.unit.playing import AT, ENTITY, Played
+from tests.unit.playing_beside import Beside, attempt, numbers
+
+COLOCATED = Colocated()
+
+
+def owing(*ids: str) -> Beside:
+    """An entity whose records owe: every process crashed before publishing."""
+    script = Beside()
+    for id in ids:
+        script.play(attempt(COLOCATED, deposit(id)), {Publish: UNKNOWN})
+    return script
+
+
+def swept(script: Beside, replies: dict[Any, Any] | None = None) -> Played:
+    return script.play(sweep(ENTITY, Memory(entity_token="0:-1#1")), replies)
+
+
+def owed(script: Beside) -> list[str | None]:
+    """The messages whose records owe."""
+    return [one.message for one in script.companions if isinstance(one, ColocatedRecord) and one.owed is not None]
+
+
+class TestTheRecord:
+    def test_it_holds_the_outputs_until_they_are_published(self) -> None:
+        script = Beside()
+        played = script.play(attempt(COLOCATED, deposit("m-1", answers=2)))
+        outputs = played.only(Publish).outputs
+        assert played.only(SaveTogether).create == (
+            ColocatedRecord(
+                entity='["account","a","a"]',
+                message="web/m-1",
+                tx="tx-1",
+                version=1,
+                at=AT,
+                outputs=tuple(output.ref for output in outputs),
+                digest=digest(outputs),
+                owed=outputs,
+                owing_since=AT,
+            ),
+        )
+        assert [output.order for output in outputs] == [Order("r-1", 1), Order("r-1", 2)]
+
+    def test_it_keeps_all_else_for_good(self) -> None:
+        script = Beside()
+        (created,) = script.play(attempt(COLOCATED, deposit("m-1"))).only(SaveTogether).create
+        assert isinstance(created, ColocatedRecord)
+        assert script.companions == [replace(created, owed=None, owing_since=None)]
+
+    def test_that_of_a_message_that_sends_nothing_owes_nothing(self) -> None:
+        script = Beside()
+        script.play(attempt(COLOCATED, deposit("m-1", answers=0)))
+        (record,) = script.companions
+        assert isinstance(record, ColocatedRecord)
+        assert (record.owed, record.owing_since, record.outputs) == (None, None, ())
+
+    def test_only_those_that_owe_are_written_again(self) -> None:
+        played = Beside().play(attempt(COLOCATED, deposit("m-1"), deposit("m-2", answers=0), deposit("m-3")))
+        written = played.only(ReplaceBeside).companions
+        assert [(record.message, etag) for record, etag in written] == [("web/m-1", None), ("web/m-3", None)]
+
+    def test_it_is_dropped_without_a_condition_since_published_is_published(self) -> None:
+        """Somebody else published as well, and wrote it down first."""
+        script = Beside()
+
+        def beaten(effect: Any) -> Any:
+            swept(script)
+            return script.usual(effect)
+
+        script.play(attempt(COLOCATED, deposit("m-1")), {Publish: beaten})
+        assert owed(script) == []
+        assert numbers(script.published) == [1, 1]
+
+
+class TestADuplicate:
+    def test_it_publishes_what_is_owed_and_drops_it(self) -> None:
+        script = owing("m-1")
+        played = script.play(attempt(COLOCATED, deposit("m-1")))
+        assert played.kinds == [Together, Publish, ReplaceBeside]
+        assert played.finished == Finished(Memory(entity_token="0:-1#2"))
+        ((record, etag),) = played.only(ReplaceBeside).companions
+        assert (record.message, etag) == ("web/m-1", '"2"')
+        assert owed(script) == []
+
+    def test_it_costs_one_look_once_that_is_done(self) -> None:
+        script = Beside()
+        script.play(attempt(COLOCATED, deposit("m-1")))
+        played = script.play(attempt(COLOCATED, deposit("m-1")))
+        assert played.kinds == [Together]
+        assert played.finished.processed == ()
+
+    def test_it_is_not_handled_again(self) -> None:
+        script = Beside()
+        script.play(attempt(COLOCATED, deposit("m-1")))
+        played = script.play(attempt(COLOCATED, deposit("m-1"), handle=lambda *_: pytest.fail("handled")))
+        assert played.finished.failed == ()
+
+    def test_in_a_group_it_is_finished_before_the_others_are_handled(self) -> None:
+        script = owing("m-1")
+        played = script.play(attempt(COLOCATED, deposit("m-2"), deposit("m-1"), breaking("m-3"), deposit("m-4")))
+        assert played.kinds == [
+            Together,
+            Publish,
+            ReplaceBeside,
+            Begin,
+            SaveTogether,
+            Publish,
+            ReplaceBeside,
+        ]
+        assert played.only(Begin).count == 3
+        assert played.finished.processed == ("web/m-2", "web/m-4")
+        assert [key for key, _ in played.finished.failed] == ["web/m-3"]
+        assert numbers(script.published) == [1, 2, 3]
+        assert owed(script) == []
+
+    def test_what_another_message_owes_is_not_its_business(self) -> None:
+        script = owing("m-1")
+        played = script.play(attempt(COLOCATED, deposit("m-2")))
+        assert played.kinds == [Together, Begin, SaveTogether, Publish, ReplaceBeside]
+        assert owed(script) == ["web/m-1"]
+
+    def test_while_its_outputs_may_not_have_arrived_they_stay_owed(self) -> None:
+        script = owing("m-1")
+        played = script.play(attempt(COLOCATED, deposit("m-1")), {Publish: UNKNOWN})
+        assert played.kinds == [Together, Publish]
+        assert played.again.memory.entity_token == "0:-1#2"
+        assert owed(script) == ["web/m-1"]
+
+    def test_published_is_the_only_reply_that_counts_as_published(self) -> None:
+        for reply, counts in ((PUBLISHED, True), (None, False), (UNKNOWN, False)):
+            script = owing("m-1")
+            script.play(attempt(COLOCATED, deposit("m-1")), {Publish: reply})
+            assert (owed(script) == []) is counts
+
+    def test_a_record_that_somebody_wrote_meanwhile_stays_as_it_is(self) -> None:
+        script = owing("m-1")
+        stale = script.usual(LoadBeside(ENTITY, (record_id(ENTITY, "web/m-1"),)))
+        swept(script)
+        writes = script.writes
+        script.play(attempt(COLOCATED, deposit("m-1")), {LoadBeside: stale})
+        assert script.writes == writes
+        assert numbers(script.published) == [1, 1]
+
+
+class TestTheSweeper:
+    def test_it_publishes_what_records_owe_and_drops_it_as_it_was_read(self) -> None:
+        script = owing("m-1", "m-2")
+        played = swept(script)
+        assert played.kinds == [FindOwing, Publish, ReplaceBeside]
+        assert played.result == Finished(Memory(entity_token="0:-1#1"))
+        assert [etag for _, etag in played.only(ReplaceBeside).companions] == ['"2"', '"4"']
+        assert numbers(script.published) == [1, 2]
+        assert owed(script) == []
+
+    def test_an_entity_that_owes_nothing_is_left_alone(self) -> None:
+        script = Beside()
+        script.play(attempt(COLOCATED, deposit("m-1")))
+        for one in (script, Beside()):
+            assert swept(one).kinds == [FindOwing]
+
+    def test_what_is_done_twice_makes_copies_at_most(self) -> None:
+        script = owing("m-1")
+        stale = script.usual(FindOwing(ENTITY))
+        for _ in range(2):
+            swept(script, {FindOwing: stale})
+        assert numbers(script.published) == [1, 1]
+        assert script.published[0] == script.published[1]
+        assert (owed(script), script.ledger.version) == ([], 1)
+
+    @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
+    def test_without_an_answer_nothing_is_published(self, reply: NoAnswer) -> None:
+        played = swept(owing("m-1"), {FindOwing: reply})
+        assert played.kinds == [FindOwing]
+        assert played.again.memory == Memory(entity_token="0:-1#1")
+
+    def test_what_may_not_have_been_published_stays_owed(self) -> None:
+        script = owing("m-1")
+        assert swept(script, {Publish: UNKNOWN}).again.reason
+        assert owed(script) == ["web/m-1"]
+
+    def test_dropping_is_best_effort(self) -> None:
+        script = owing("m-1")
+        assert isinstance(swept(script, {ReplaceBeside: lambda _: None}).result, Finished)
+        assert owed(script) == ["web/m-1"]
+
+    def test_a_record_that_cannot_be_read_stops_it(self) -> None:
+        def damaged(_: Any) -> Any:
+            raise DamagedDocument("the record")
+
+        with pytest.raises(DamagedDocument):
+            swept(owing("m-1"), {FindOwing: damaged})
+
+
+def test_a_conflict_is_no_loss_but_leads_to_the_record() -> None:
+    script = Beside()
+
+    def beaten(effect: Any) -> Any:
+        script.play(attempt(COLOCATED, deposit("m-1")))
+        return script.usual(effect)
+
+    played = script.play(attempt(COLOCATED, deposit("m-1")), {SaveTogether: beaten})
+    assert played.again.memory.entity_token == "0:-1#3"
+    assert script.play(attempt(COLOCATED, deposit("m-1"), memory=played.again.memory)).finished.processed == ()
+    assert script.ledger.version == 1
+    assert isinstance(script.usual(played.only(SaveTogether)), Conflict)

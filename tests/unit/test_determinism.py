@@ -1,0 +1,177 @@
+"""`exactlyonce.testing.assert_deterministic`: it acquits what derives from its arguments, and names what does not."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from datetime import datetime, timedelta, timezone
+from itertools import count
+from time import time as the_time
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from exactlyonce import Context, message
+from exactlyonce.testing import NonDeterministic, assert_deterministic, run
+from handlers.leader_board import Score, count_hit, count_miss
+from handlers.messages import FireAt, Hit, Missed
+from handlers.shooting_range import Range, fire_at
+from tests.samples import Account, Deposit, accounts
+
+HERE = "tests/unit/test_determinism.py"
+NUMBERS = count()
+
+
+@message("determinism.dated")
+class Dated(BaseModel):
+    at: datetime = Field(default_factory=datetime.now)
+
+
+def test_the_sample_handlers_are_deterministic() -> None:
+    for attempts in (0, 4):
+        assert_deterministic(fire_at, Range(target=4, attempts=attempts), FireAt(game_id="g", position=4))
+    hit = Hit(id="1", game_id="g", round=0, attempt=0)
+    assert assert_deterministic(count_hit, Score(), hit).state.hits == 1
+    assert_deterministic(count_miss, Score(), Missed(**hit.model_dump()))
+    for handling in {id(one): one for one in accounts()._handlings.values()}.values():
+        if handling.model is Deposit:
+            assert_deterministic(handling.handler, Account(), Deposit("a", answers=2))
+
+
+def test_it_returns_what_run_returns_in_the_same_circumstances() -> None:
+    def telling(state: Account, given: Deposit, context: Context) -> Account:
+        context.announce(Deposit(context.new_id(), context.random.randrange(1000)))
+        return Account(state.total + 1, note=str(context.now))
+
+    given: dict[str, Any] = {"message_id": "m-7", "source": "web", "now": datetime(2027, 1, 1, tzinfo=timezone.utc)}
+    assert assert_deterministic(telling, Account(), Deposit("a"), **given) == run(
+        telling, Account(), Deposit("a"), **given
+    )
+
+
+def test_what_differs_is_told_with_what_was_asked_where_and_what_to_do() -> None:
+    line = sys._getframe().f_lineno + 3
+
+    def leaking(state: Account, given: Deposit, context: Context) -> Account:
+        context.send("anywhere", Deposit(str(uuid.uuid4())))
+        return Account(note=str(the_time()))
+
+    with pytest.raises(NonDeterministic) as caught:
+        assert_deterministic(leaking, Account(), Deposit("a"))
+    assert [str(leak) for leak in caught.value.leaks] == [
+        f"uuid.uuid4() in {HERE} line {line}",
+        f"time.time() in {HERE} line {line + 1}",
+    ]
+    state, sent = caught.value.differences
+    assert state.startswith("state.note: '1")
+    assert sent.startswith("message 1 (account.deposit).data.account: '")
+    told = str(caught.value)
+    for part in (*map(str, caught.value.leaks), state, sent, "leaking", "context.now", "context.new_id()"):
+        assert part in told
+    assert "context.random" in told
+    assert "hashlib" not in told
+
+
+def test_what_code_in_c_asks_is_found_by_what_it_makes() -> None:
+    def dating(state: Account, given: Deposit, context: Context) -> Account:
+        context.send("anywhere", Dated())
+        return state
+
+    with pytest.raises(NonDeterministic, match="default_factory") as caught:
+        assert_deterministic(dating, Account(), Deposit("a"))
+    assert caught.value.leaks == ()
+    assert caught.value.differences[0].startswith("message 1 (determinism.dated).data.at: '")
+
+
+def test_what_a_handler_changes_outside_of_its_state_is_found_by_what_it_makes() -> None:
+    def counting(state: Account, given: Deposit, context: Context) -> Account:
+        return Account(next(NUMBERS))
+
+    with pytest.raises(NonDeterministic, match="outside of state and message") as caught:
+        assert_deterministic(counting, Account(), Deposit("a"))
+    first, then = [part for part in caught.value.differences[0].split() if part.strip(",").isdigit()]
+    assert int(then) == int(first.strip(",")) + 1
+
+
+def test_every_way_in_which_results_can_differ_is_told() -> None:
+    turns = count()
+
+    def differing(state: Account, given: Deposit, context: Context) -> Account:
+        turn = next(turns) % 2
+        context.send("there" if turn else "here", Deposit("a"), delay=timedelta(seconds=turn), order_by=f"k{turn}")
+        context.write_once("note", f"{turn}")
+        for _ in range(turn):
+            context.announce(Deposit("b"))
+        if turn:
+            context.delete()
+        return Account(history=[1, turn])
+
+    with pytest.raises(NonDeterministic) as caught:
+        assert_deterministic(differing, Account(), Deposit("a"))
+    assert caught.value.differences == (
+        "the entity is deleted one time, and not the other",
+        "state.history.1: 0 at first, then 1",
+        "1 messages sent at first, then 2",
+        "message 1 (account.deposit).destination: 'here' at first, then 'there'",
+        "message 1 (account.deposit).delay: 0.0 at first, then 1.0",
+        "message 1 (account.deposit).order_by: 'k0' at first, then 'k1'",
+        "blob 1",
+    )
+
+
+def test_numbers_that_python_takes_for_equal_and_the_order_of_properties_differ_too() -> None:
+    turns = count()
+
+    class Anything(BaseModel):
+        data: dict[str, Any] = {}
+
+    def differing(state: Anything, given: Deposit, context: Context) -> Anything:
+        return Anything(data=[{"a": 1, "b": 2}, {"b": 2, "a": 1.0}][next(turns) % 2])
+
+    with pytest.raises(NonDeterministic) as caught:
+        assert_deterministic(differing, Anything(), Deposit("a"))
+    assert caught.value.differences == (
+        "state.data: the order of its properties",
+        "state.data.a: 1 at first, then 1.0",
+    )
+
+
+def test_a_handler_of_events_is_judged_by_its_events() -> None:
+    turns = count()
+
+    def eventful(state: Account, given: Deposit, context: Context) -> list[Deposit]:
+        return [Deposit("a", 1), Deposit("a", next(turns))]
+
+    with pytest.raises(NonDeterministic) as caught:
+        assert_deterministic(eventful, Account(), Deposit("a"))
+    assert caught.value.differences == ("state.1.1.amount: 0 at first, then 1",)
+    turns = count(7, 0)
+    assert_deterministic(eventful, Account(), Deposit("a"))
+
+
+def test_a_handler_that_changes_what_it_is_given_is_given_it_anew() -> None:
+    def mutating(state: Account, given: Deposit, context: Context) -> Account:
+        state.history.append(given.amount)
+        given.amount += 1
+        return state
+
+    state = Account()
+    assert assert_deterministic(mutating, state, Deposit("a", 3)).state.history == [3]
+    assert state.history == []
+
+
+def test_what_a_handler_raises_comes_out_and_raising_the_second_time_only_is_a_difference() -> None:
+    def failing(state: Account, given: Deposit, context: Context) -> Account:
+        raise KeyError("mine")
+
+    turns = count()
+
+    def fickle(state: Account, given: Deposit, context: Context) -> Account:
+        return {0: state}[next(turns)]
+
+    with pytest.raises(KeyError, match="mine"):
+        assert_deterministic(failing, Account(), Deposit("a"))
+    with pytest.raises(NonDeterministic, match="it raised KeyError the second time") as caught:
+        assert_deterministic(fickle, Account(), Deposit("a"))
+    assert isinstance(caught.value.__cause__, KeyError)

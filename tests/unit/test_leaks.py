@@ -1,0 +1,172 @@
+"""What `assert_deterministic` watches for: clocks, chance and the world outside, under whatever name they are asked."""
+
+# ruff: noqa: PLW0108  # The lambda is the code that asks.
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import secrets
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from random import Random, SystemRandom, choice, shuffle
+from time import time as the_time
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from pydantic import BaseModel, Field
+
+from exactlyonce import Context, message
+from exactlyonce.testing import NonDeterministic, assert_deterministic
+from handlers.messages import FireAt
+from handlers.shooting_range import Range, fire_at
+from tests.samples import Account, Deposit
+
+Handler = Callable[[Account, Deposit, Context], Any]
+HERE = "tests/unit/test_leaks.py"
+CHANCY = Random()
+log = logging.getLogger(__name__)
+
+
+@message("leaks.stamped")
+class Stamped(BaseModel):
+    by: uuid.UUID = Field(default_factory=uuid.uuid4)
+
+
+@message("leaks.timed")
+@dataclass
+class Timed:
+    at: float = field(default_factory=time.monotonic)
+
+
+def asking(ask: Callable[[], Any]) -> Handler:
+    """A handler that asks, and keeps the answer to itself."""
+
+    def handler(state: Account, given: Deposit, context: Context) -> Account:
+        ask()
+        return state
+
+    return handler
+
+
+def leaks_of(handler: Handler) -> list[str]:
+    with pytest.raises(NonDeterministic) as caught:
+        assert_deterministic(handler, Account(), Deposit("a"))
+    return [leak.call for leak in caught.value.leaks]
+
+
+def test_chance_of_a_given_seed_and_time_that_is_given_are_no_leaks() -> None:
+    def harmless(state: Account, given: Deposit, context: Context) -> Account:
+        mine = Random(given.account)
+        later = (context.now + timedelta(days=1)).timestamp()
+        told = [
+            mine.random(),
+            mine.choice("abc"),
+            context.random.gauss(0, 1),
+            later,
+            uuid.uuid5(uuid.NAMESPACE_URL, "x"),
+        ]
+        return Account(note=f"{told} {time.gmtime(0).tm_year} {datetime.fromtimestamp(later, timezone.utc)}")
+
+    assert_deterministic(harmless, Account(), Deposit("a"))
+
+
+def test_what_logging_asks_the_clock_for_is_no_leak() -> None:
+    def logs(state: Account, given: Deposit, context: Context) -> Account:
+        log.error("handled %s", given.account)
+        return state
+
+    assert_deterministic(logs, Account(), Deposit("a"))
+
+
+ASKED: dict[str, Callable[[], Any]] = {
+    "time.time": lambda: time.time(),
+    "time.time_ns": lambda: time.time_ns(),
+    "time.monotonic": lambda: time.monotonic(),
+    "time.perf_counter": lambda: time.perf_counter(),
+    "time.localtime": lambda: time.localtime(),
+    "datetime.now": lambda: datetime.now(timezone.utc),
+    "datetime.utcnow": lambda: datetime.utcnow(),  # noqa: DTZ003
+    "date.today": lambda: date.today(),  # noqa: DTZ011
+    "uuid.uuid4": lambda: uuid.uuid4(),
+    "uuid.uuid1": lambda: uuid.uuid1(),
+    "random.random": lambda: random.random(),
+    "random.choice": lambda: choice("abc"),
+    "random.shuffle": lambda: shuffle([1, 2, 3]),
+    "random.randint": lambda: random.randint(1, 6),
+    "random.Random": lambda: Random().random(),
+    "random.Random.random": lambda: CHANCY.random(),
+    "random.Random.choice": lambda: CHANCY.choice("abc"),
+    "random.SystemRandom.random": lambda: SystemRandom().random(),
+    "secrets.token_hex": lambda: secrets.token_hex(),
+    "secrets.token_urlsafe": lambda: secrets.token_urlsafe(8),
+    "os.urandom": lambda: os.urandom(8),
+    "os.getpid": lambda: os.getpid(),
+    "hash": lambda: hash("a"),
+    "id": lambda: id(object()),
+    "open": lambda: Path(__file__).read_text(),
+    "socket.gethostname": lambda: socket.gethostname(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning")
+@pytest.mark.parametrize("call", ASKED)
+def test_asking_fails_also_where_the_answer_makes_no_difference(call: str) -> None:
+    assert f"{call}()" in leaks_of(asking(ASKED[call]))
+
+
+def test_settings_of_the_machine_are_no_argument() -> None:
+    for ask in (lambda: os.environ["PATH"], lambda: os.environ.get("PATH"), lambda: os.getenv("PATH")):
+        assert leaks_of(asking(ask)) == ["os.environ"]
+
+
+def test_a_name_that_was_imported_changes_nothing() -> None:
+    assert leaks_of(asking(the_time)) == ["time.time()"]
+
+
+def test_a_function_that_the_handler_calls_is_named_by_its_own_line() -> None:
+    line = sys._getframe().f_lineno + 3
+
+    def helper() -> float:
+        return random.uniform(0, 1)
+
+    with pytest.raises(NonDeterministic, match=f"random.uniform\\(\\) in {HERE} line {line}"):
+        assert_deterministic(asking(helper), Account(), Deposit("a"))
+
+
+def test_defaults_of_models_are_named_by_who_makes_the_model() -> None:
+    assert leaks_of(asking(Stamped)) == ["uuid.uuid4()"]
+    assert leaks_of(asking(Timed)) == ["time.monotonic()"]
+
+
+def test_other_services_are_no_argument() -> None:
+    def fetching(state: Account, given: Deposit, context: Context) -> Account:
+        with pytest.raises(OSError, match="urlopen"):
+            urlopen("http://127.0.0.1:1/", timeout=0.2)
+        return state
+
+    assert "urllib.request.urlopen()" in leaks_of(fetching)
+
+
+def test_who_watched_before_goes_on_watching() -> None:
+    seen: list[str] = []
+
+    def watching(frame: Any, event: str, called: Any) -> None:
+        seen.append(event)
+
+    before = sys.getprofile()
+    sys.setprofile(watching)
+    try:
+        assert_deterministic(fire_at, Range(), FireAt(game_id="g", position=1))
+        assert sys.getprofile() is watching
+    finally:
+        sys.setprofile(before)
+    assert seen

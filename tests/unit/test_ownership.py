@@ -1,0 +1,98 @@
+"""A document belongs to the protocol that processed it: every other one refuses it, and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+
+from exactlyonce import ConfigurationError, Outbox
+from exactlyonce.effects import LoadEntity, Step, Together
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Memory, Strategy
+from exactlyonce.records import LEDGER, Ledger, Protocol, entity_document
+from exactlyonce.strategies.colocated import Colocated
+from exactlyonce.strategies.ownership import require_own
+from exactlyonce.strategies.resequencer import Resequencer
+from exactlyonce.strategies.retention import clean_staged
+from exactlyonce.strategies.settling import settle, sweep
+from exactlyonce.strategies.version_stream import VersionStream
+from tests.samples import deposit
+from tests.unit.playing import ENTITY, Script
+from tests.unit.playing_beside import ABSENT, Beside, attempt
+
+STRATEGIES: dict[Protocol, Strategy] = {
+    "outbox": Outbox(),
+    "colocated": Colocated(),
+    "stream": VersionStream(),
+    "resequencer": Resequencer(),
+}
+OTHERS = [(own, other) for own in STRATEGIES for other in STRATEGIES if own != other]
+CHORES: dict[str, Callable[[], Step[Any]]] = {
+    "sweep": lambda: sweep(ENTITY, Memory()),
+    "settle": lambda: settle(ENTITY, deposit("m-1"), "reason", ABSENT, Memory()),
+    "clean_staged": lambda: clean_staged(ENTITY, ("tx-9",), ABSENT, Memory()),
+}
+
+
+def belonging_to(protocol: Protocol) -> Json:
+    return entity_document(ABSENT, Ledger(1, type="account", protocol=protocol))
+
+
+def refused(protocol: Protocol, step: Step[Any]) -> tuple[list[type], str]:
+    """What a step asks of a document of this protocol, and what it says."""
+    script = Beside(belonging_to(protocol))
+    with pytest.raises(ConfigurationError) as caught:
+        script.play(step)
+    assert script.document == belonging_to(protocol)
+    return [type(effect) for effect in script.asked], str(caught.value)
+
+
+@pytest.mark.parametrize(("own", "other"), OTHERS)
+def test_a_strategy_refuses_what_another_one_processed_and_names_both(own: Protocol, other: Protocol) -> None:
+    asked, told = refused(other, attempt(STRATEGIES[own], deposit("m-1")))
+    assert asked in ([LoadEntity], [Together])
+    assert f"account/a was processed by the protocol {other!r}" in told
+    assert f"configured for {own!r}" in told
+    assert "Nothing was changed" in told
+    assert "Go back to the strategy it had" in told
+
+
+@pytest.mark.parametrize("chore", CHORES)
+@pytest.mark.parametrize("other", [protocol for protocol in STRATEGIES if protocol != "outbox"])
+def test_a_chore_of_the_outbox_refuses_what_another_one_processed(chore: str, other: Protocol) -> None:
+    asked, told = refused(other, CHORES[chore]())
+    assert asked == [LoadEntity]
+    assert repr(other) in told
+    assert "'outbox'" in told
+
+
+@pytest.mark.parametrize("protocol", STRATEGIES)
+def test_every_strategy_takes_its_own_and_what_nobody_processed(protocol: Protocol) -> None:
+    require_own(ENTITY, None, protocol)
+    require_own(ENTITY, Ledger(), protocol)
+    require_own(ENTITY, Ledger(3, type="account", protocol=protocol), protocol)
+
+
+def test_presets_of_the_outbox_may_be_exchanged() -> None:
+    script = Script()
+    for number, strategy in enumerate((Outbox(), Outbox.transaction_id(), Outbox.embedded(), Outbox())):
+        assert script.play(attempt(strategy, deposit(f"m-{number}", answers=0))).finished.processed
+
+
+@pytest.mark.parametrize("protocol", ["colocated", "stream"])
+def test_a_strategy_signs_what_it_processes(protocol: Protocol) -> None:
+    script = Beside()
+    script.play(attempt(STRATEGIES[protocol], deposit("m-1")))
+    assert script.document is not None
+    assert script.document.value[LEDGER]["protocol"] == protocol
+
+
+def test_a_tombstone_belongs_to_its_protocol() -> None:
+    with pytest.raises(ConfigurationError):
+        require_own(ENTITY, Ledger(deleted=True), "stream")
+
+
+def test_there_is_a_strategy_for_every_protocol() -> None:
+    assert set(get_args(Protocol)) == set(STRATEGIES)

@@ -1,0 +1,124 @@
+"""Messages of several sources in one order, by their time and source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exactlyonce import Envelope, InvalidMessage, Resequencer
+from exactlyonce.companions import NumberedMessage
+from tests.unit.boards import Readers, scored
+from tests.unit.playing import AT
+
+WAIT = timedelta(minutes=1)
+IN_TIME = Resequencer(order="time", max_wait=WAIT)
+
+
+def sent(source: str, number: int, second: int, shown: int | None = None) -> Envelope:
+    """The number-th message of a source, sent at that second; the board is shown `shown`."""
+    envelope = scored(second if shown is None else shown, source, id=f"m-{number}", key="b")
+    extensions = tuple((name, f"{number:016d}" if name == "sequence" else value) for name, value in envelope.extensions)
+    return replace(envelope, time=AT + timedelta(seconds=second), extensions=extensions)
+
+
+def late(readers: Readers) -> list[str]:
+    """The messages that were handled too late."""
+    numbered = (one for one in readers.companions if isinstance(one, NumberedMessage))
+    return sorted(f"{one.source}{one.order.number}" for one in numbered if one.late)
+
+
+def acquainted() -> Readers:
+    """A read model that knows the sources a and b, which have both passed second 1."""
+    readers = Readers(strategy=IN_TIME)
+    readers.delivered(sent("a", 1, 1), sent("b", 1, 1))
+    readers.at = AT + WAIT
+    readers.delivered()
+    assert readers.seen == ["1", "1"]
+    return readers
+
+
+def test_a_message_waits_until_every_source_has_passed_its_time() -> None:
+    readers = acquainted()
+    readers.delivered(sent("a", 2, 5))
+    assert readers.seen == ["1", "1"]
+    readers.delivered(sent("b", 2, 4))
+    assert readers.seen == ["1", "1", "4"], "b may still send something for second 5"
+    readers.delivered(sent("b", 3, 7))
+    assert readers.seen == ["1", "1", "4", "5"]
+    assert late(readers) == []
+
+
+def test_at_the_same_time_sources_go_by_their_names() -> None:
+    readers = acquainted()
+    readers.delivered(sent("b", 2, 5, shown=52), sent("a", 2, 5, shown=51))
+    assert readers.seen is not None
+    assert readers.seen[2:] == ["51", "52"]
+
+
+def test_it_waits_for_a_silent_source_no_longer_than_it_may() -> None:
+    readers = acquainted()
+    readers.delivered(sent("a", 2, 5))
+    readers.at += WAIT - timedelta(seconds=1)
+    readers.delivered()
+    assert readers.waiting == ["a2"]
+    readers.at += timedelta(seconds=1)
+    readers.delivered()
+    assert readers.seen == ["1", "1", "5"]
+
+
+def test_what_comes_too_late_is_handled_and_told() -> None:
+    readers = acquainted()
+    readers.delivered(sent("a", 2, 9))
+    readers.at += WAIT
+    readers.delivered(sent("a", 3, 20))
+    readers.at += WAIT
+    readers.delivered(sent("b", 2, 4))
+    assert readers.seen == ["1", "1", "9", "4", "20"]
+    assert late(readers) == ["b2"]
+
+
+def test_a_gap_in_one_source_holds_the_others_up_as_long_as_silence_would() -> None:
+    readers = acquainted()
+    readers.delivered(sent("b", 3, 3), sent("a", 2, 5))
+    assert readers.waiting == ["a2", "b3"]
+    readers.delivered(sent("b", 2, 2))
+    assert readers.seen == ["1", "1", "2", "3"]
+
+
+def test_a_message_without_a_time_is_refused() -> None:
+    finished = Readers(strategy=IN_TIME).delivered(replace(sent("a", 1, 1), time=None))
+    ((key, error),) = finished.failed
+    assert (key, type(error), "has no time" in str(error)) == ("a/m-1", InvalidMessage, True)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=12), st.randoms(use_true_random=False))
+def test_in_whatever_order_they_arrive_they_are_handled_in_one(steps: list[tuple[str, int]], random: Random) -> None:
+    readers = Readers(strategy=IN_TIME)
+    readers.delivered(*(sent(source, 1, 1, shown=0) for source in "abc"))  # Who is not known is not waited for.
+    readers.at += WAIT
+    readers.delivered()
+    seconds, numbers = dict.fromkeys("abc", 10), dict.fromkeys("abc", 1)
+    messages: list[Envelope] = []
+    for source, more in steps:
+        seconds[source] += more
+        numbers[source] += 1
+        messages.append(sent(source, numbers[source], seconds[source], shown=len(messages) + 1))
+    in_order = sorted(messages, key=lambda one: (seconds_of(one), one.source, one.extensions))
+    random.shuffle(messages)
+    for message in messages:
+        readers.delivered(message)
+    readers.at += WAIT
+    readers.delivered()
+    assert readers.seen is not None
+    assert readers.seen[3:] == [str(one.data.value["number"]) for one in in_order]
+    assert late(readers) == []
+
+
+def seconds_of(envelope: Envelope) -> float:
+    """When it was sent."""
+    assert envelope.time is not None
+    return envelope.time.timestamp()

@@ -1,0 +1,233 @@
+"""Going back in the versions of an entity: every earlier state comes back to the letter, or is refused with advice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactlyonce import DamagedDocument
+from exactlyonce.companions import StreamEntry
+from exactlyonce.frozen_json import Json
+from exactlyonce.numbering import Sequence
+from exactlyonce.records import Ledger
+from exactlyonce.strategies.versions import Point, point_before, versions_for, way_back
+from tests.unit.playing import AT, ENTITY
+from tests.unit.playing_beside import work_for
+
+Stream = tuple[StreamEntry, ...]
+WORK = work_for()
+NAMES = st.sampled_from(["a", "b", "", "/", "~", "~0", "0", "-", "a/b", "ü"])
+LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, -0.0, 1e300, 2**60, "", "a", "~1"])
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(NAMES, inner, max_size=4), max_leaves=10
+)
+PADDED = st.builds(lambda values: {"id": "a", "text": "x" * 500, **values}, st.dictionaries(NAMES, VALUES, max_size=4))
+"""So long that a patch is shorter."""
+SEQUENCES = st.lists(
+    st.builds(Sequence, st.sampled_from("xy"), st.sampled_from("ab"), st.integers(1, 9)), max_size=2
+).map(tuple)
+POINTS = st.builds(Point, st.none() | PADDED.map(Json.of) | st.dictionaries(NAMES, VALUES).map(Json.of), SEQUENCES)
+
+
+def counting(*numbers: int) -> list[Point]:
+    return [Point(Json.of({"text": "x" * 200, "total": number}), ()) for number in numbers]
+
+
+def stream_of(points: list[Point], every: int) -> tuple[Stream, Ledger, Point]:
+    """The entries that lead from point to point, the ledger after them, and the entity as it is then."""
+    entries = []
+    for version, (before, after) in enumerate(pairwise(points), 1):
+        way, whole = way_back(before, after, whole=version % every == 0)
+        entries.append(entry(version, way, whole=whole))
+    return tuple(entries), Ledger(len(entries), snapshot_every=every), points[-1]
+
+
+def entry(version: int, way: Json, *, whole: bool) -> StreamEntry:
+    return StreamEntry(
+        entity=ENTITY.key,
+        message=f"web/m-{version}",
+        tx="tx",
+        version=version,
+        at=AT,
+        envelope=Json("{}"),
+        before=way,
+        whole=whole,
+        outputs=(),
+        digest="d",
+    )
+
+
+def part(stream: Stream, version: int, ledger: Ledger) -> Stream:
+    """The entries that are needed."""
+    first, last = versions_for(version, ledger)
+    return stream[first - 1 : last]
+
+
+@given(st.lists(POINTS, min_size=2, max_size=7), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_every_earlier_point_is_rebuilt_to_the_letter(points: list[Point], every: int) -> None:
+    stream, ledger, now = stream_of(points, every)
+    for version, before in enumerate(points[:-1], 1):
+        needed = part(stream, version, ledger)
+        assert point_before(WORK, version, needed, ledger, now) == before
+        assert point_before(WORK, version, stream, ledger, now) == before
+
+
+@given(st.integers(1, 300), st.integers(0, 300), st.integers(1, 100))
+@settings(max_examples=200, deadline=None)
+def test_at_most_as_many_entries_are_needed_as_whole_states_are_apart(version: int, more: int, every: int) -> None:
+    ledger = Ledger(version + more, snapshot_every=every)
+    first, last = versions_for(version, ledger)
+    assert first == version <= last <= ledger.version
+    assert last - first < every
+    assert last % every == 0 or last == ledger.version
+
+
+@given(POINTS)
+@settings(max_examples=50, deadline=None)
+def test_a_point_is_read_as_it_was_written(point: Point) -> None:
+    assert Point.of(point.json) == point
+
+
+@given(POINTS, POINTS)
+@settings(max_examples=80, deadline=None)
+def test_an_entry_never_holds_more_than_the_whole_state(before: Point, after: Point) -> None:
+    way, whole = way_back(before, after, whole=False)
+    assert way.size <= before.json.size
+    assert whole is (way == before.json)
+    assert way_back(before, after, whole=True) == (before.json, True)
+
+
+def test_a_point_holds_state_and_numbers() -> None:
+    point = Point(Json.of({"total": 3}), (Sequence("receipts", "r-1", 2),))
+    assert point.json.value == {
+        "body": {"total": 3},
+        "sequences": [{"destination": "receipts", "key": "r-1", "last": 2}],
+    }
+
+
+def test_a_small_change_of_a_large_state_is_a_small_patch() -> None:
+    before, after = counting(1, 2)
+    way, whole = way_back(before, after, whole=False)
+    assert (way.value, whole) == ([{"op": "replace", "path": "/body/total", "value": 1}], False)
+
+
+def test_no_change_is_an_empty_patch() -> None:
+    (point,) = counting(1)
+    assert way_back(point, point, whole=False) == (Json("[]"), False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({"a": 1, "b": 2}, {"b": 2}),
+    ],
+)
+def test_a_patch_that_would_change_the_order_of_properties_is_not_used(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    text = {"text": "x" * 200}
+    start = Point(Json.of({**before, **text}), ())
+    assert way_back(start, Point(Json.of({**after, **text}), ()), whole=False) == (start.json, True)
+
+
+def test_a_ledger_that_does_not_say_how_far_apart_whole_states_are_counts_every_one() -> None:
+    assert versions_for(3, Ledger(9)) == (3, 3)
+
+
+def refused(version: int, found: Stream, ledger: Ledger, now: Point) -> str:
+    with pytest.raises(DamagedDocument) as caught:
+        point_before(WORK, version, found, ledger, now)
+    assert "account/a" in str(caught.value)
+    assert "Nothing was changed" in str(caught.value)
+    return str(caught.value)
+
+
+class TestDamage:
+    """A stream of six versions, of which the third and the sixth hold whole states."""
+
+    stream, ledger, now = stream_of(counting(*range(8)), 3)
+
+    def test_the_stream_is_as_described(self) -> None:
+        assert [one.whole for one in self.stream] == [False, False, True, False, False, True, False]
+
+    @pytest.mark.parametrize("missing", [1, 2, 3])
+    def test_an_entry_that_is_missing_is_told_with_what_may_have_happened(self, missing: int) -> None:
+        found = tuple(one for one in self.stream if one.version != missing)
+        told = refused(1, found, self.ledger, self.now)
+        assert "not every version from 1 to 3" in told
+        assert "Restore the entries from a backup" in told
+        assert "older than the retention" in told
+
+    def test_what_is_not_needed_may_be_missing(self) -> None:
+        found = self.stream[3:6]
+        assert point_before(WORK, 4, found, self.ledger, self.now) == counting(3)[0]
+
+    def test_an_entry_that_is_there_twice_is_damage(self) -> None:
+        refused(1, (self.stream[0], *self.stream), self.ledger, self.now)
+
+    def test_entries_in_another_order_are_damage(self) -> None:
+        refused(1, self.stream[::-1], self.ledger, self.now)
+
+    def test_an_entry_that_is_not_whole_where_it_should_be_is_damage(self) -> None:
+        broken = self.changed(3, way_back(*counting(2, 3), whole=False)[0], whole=False)
+        told = refused(1, broken, self.ledger, self.now)
+        assert "Version 3" in told
+        assert "should hold a whole state" in told
+
+    def test_at_the_end_of_the_stream_no_whole_state_is_needed(self) -> None:
+        ledger, now = replace(self.ledger, version=5), counting(5)[0]
+        assert point_before(WORK, 4, self.stream[:5], ledger, now) == counting(3)[0]
+
+    @pytest.mark.parametrize(
+        "patch",
+        [
+            None,
+            7,
+            "text",
+            {},
+            [7],
+            ["op"],
+            [{}],
+            [{"op": "jump", "path": "/body"}],
+            [{"op": "replace", "path": "/body/nothing", "value": 1}],
+            [{"op": "remove", "path": "/body/total/deeper"}],
+            [{"op": "test", "path": "/body/total", "value": "other"}],
+            [{"op": "replace", "path": "", "value": 7}],
+            [{"op": "replace", "path": "/body", "value": 7}],
+            [{"op": "remove", "path": "/sequences"}],
+            [{"op": "replace", "path": "/sequences", "value": {}}],
+            [{"op": "replace", "path": "/sequences", "value": [{"last": 1}]}],
+            [{"op": "add", "path": "/other", "value": 1}],
+            counting(1)[0].json.value,
+        ],
+    )
+    def test_a_patch_that_does_not_lead_to_a_state_is_damage(self, patch: Any) -> None:
+        told = refused(2, self.changed(2, Json.of(patch), whole=False), self.ledger, self.now)
+        assert "Version 2" in told
+        assert "Restore the entry from a backup" in told
+
+    @pytest.mark.parametrize("state", [[], None, 7, {}, {"body": None}, {"body": 7, "sequences": []}])
+    def test_a_whole_state_that_is_none_is_damage(self, state: Any) -> None:
+        told = refused(3, self.changed(3, Json.of(state), whole=True), self.ledger, self.now)
+        assert "Version 3" in told
+
+    def test_an_entry_without_any_way_back_is_damage(self) -> None:
+        found = tuple(replace(one, before=None) if one.version == 2 else one for one in self.stream)
+        assert "Version 2" in refused(2, found, self.ledger, self.now)
+
+    def test_a_patch_that_says_it_is_a_whole_state_is_damage(self) -> None:
+        refused(2, self.changed(2, way_back(*counting(1, 2), whole=False)[0], whole=True), self.ledger, self.now)
+
+    def test_the_error_quotes_nothing_of_the_state(self) -> None:
+        patch = Json.of([{"op": "test", "path": "/body/total", "value": "sEcReT"}])
+        assert "sEcReT" not in refused(2, self.changed(2, patch, whole=False), self.ledger, self.now)
+
+    def changed(self, version: int, way: Json, *, whole: bool) -> Stream:
+        return tuple(entry(version, way, whole=whole) if one.version == version else one for one in self.stream)
