@@ -1,0 +1,69 @@
+"""Stores that break their promises: what a judge has to convict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from exactlyonce.beside import ReplaceBeside, SaveTogether
+from exactlyonce.companions import ColocatedRecord, id_of
+from exactlyonce.effects import FindProcessed, Found, SaveEntity
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.memory import MemoryStore
+
+
+class Careless(MemoryStore):
+    """Saves whatever the ETag says, and writes over companions that exist."""
+
+    def save_entity(self, effect: SaveEntity) -> Any:
+        return super().save_entity(replace(effect, etag=self._etag(effect.entity)))
+
+    def save_together(self, effect: SaveTogether) -> Any:
+        ids = {id_of(effect.entity, one): one for one in effect.create}
+        partition = self._entity(effect.entity)
+        etags = {id: found.etag for id in ids if (found := partition.newest(id))}
+        return super().save_together(
+            replace(
+                effect,
+                etag=self._etag(effect.entity),
+                create=tuple(one for id, one in ids.items() if id not in etags),
+                replace=(*effect.replace, *((ids[id], etag) for id, etag in etags.items())),
+            )
+        )
+
+    def _etag(self, entity: EntityRef) -> str | None:
+        found = self._entity(entity).newest(entity.id)
+        return found.etag if found else None
+
+
+class Forgetful(MemoryStore):
+    """Finds no record, wherever it lies."""
+
+    def find_processed(self, effect: FindProcessed) -> Any:
+        reply = super().find_processed(effect)
+        return Found(frozenset(), reply.token) if isinstance(reply, Found) else reply
+
+
+class Torn(MemoryStore):
+    """Writes a part of a batch only: the companions are forgotten now and then."""
+
+    batches = 0
+
+    def save_together(self, effect: SaveTogether) -> Any:
+        self.batches += 1
+        return super().save_together(replace(effect, create=()) if self.batches % 7 == 0 else effect)
+
+
+class Hasty(MemoryStore):
+    """Drops what is owed as it is written, so that nobody who comes later publishes it."""
+
+    def save_together(self, effect: SaveTogether) -> Any:
+        create = tuple(replace(one, owed=None) if isinstance(one, ColocatedRecord) else one for one in effect.create)
+        return super().save_together(replace(effect, create=create))
+
+
+class Hoarding(MemoryStore):
+    """Never drops what is owed."""
+
+    def replace_beside(self, effect: ReplaceBeside) -> None:
+        pass

@@ -1,0 +1,119 @@
+"""Attempts and jobs of several instances at the same time, interleaved effect by effect over one store in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from random import Random
+from typing import Any
+
+from exactlyonce import Destination
+from exactlyonce.drivers.operations import store_operations
+from exactlyonce.effects import PUBLISHED, UNKNOWN, Begin, Begun, Effect, Publish, Step, Together
+from exactlyonce.records import Output
+from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.trouble import Fate
+from exactlyonce.testing.chance import SeededTrouble
+from exactlyonce.testing.world import World
+
+FATES = {Fate.LOST_BEFORE: 0.05, Fate.LOST_AFTER: 0.05, Fate.REPEATED: 0.05, Fate.DELAYED: 0.1}
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+PEACE = SeededTrouble(Random(0), {})
+
+
+@dataclass(eq=False)
+class Job:
+    """A generator under way, and what happens when it ends: with its result, or with None if its process crashed."""
+
+    step: Step[Any]
+    ended: Callable[[Any], None]
+    about: str = ""
+    reply: Any = None
+
+
+class Interleaving:
+    """Several jobs at once, each of which may get ahead or crash at any effect.
+
+    Args:
+        random: the source of chance.
+        destinations: where handlers may send to.
+        fates: what happens to writes, and how often.
+        crash: how often a process crashes at an effect.
+        store: what keeps the documents.
+    """
+
+    def __init__(
+        self,
+        random: Random,
+        destinations: Iterable[Destination],
+        fates: Mapping[Fate, float] = FATES,
+        crash: float = 0.03,
+        store: type[MemoryStore] = MemoryStore,
+    ) -> None:
+        self.random = random
+        self.now = NOW
+        self.store = store(lambda: self.now, SeededTrouble(random, fates, stale=0.3, lag=3))
+        self.world = World(destinations, store=self.store)
+        self.operations = store_operations(self.store)
+        self.jobs: list[Job] = []
+        self._crash = crash
+
+    def begin(self, step: Step[Any], ended: Callable[[Any], None] = lambda _: None, about: str = "") -> None:
+        self.jobs.append(Job(step, ended, about))
+
+    def advance(self) -> None:
+        """One effect of one of the jobs, or its crash; and perhaps a delayed write takes effect."""
+        if self.jobs:
+            job = self.random.choice(self.jobs)
+            if self.random.random() < self._crash:
+                self.end(job, None)
+            else:
+                self.go(job)
+        if self.random.random() < 0.05:
+            self.store.land_delayed()
+
+    def calm(self) -> None:
+        """From now on nothing bad happens; what is under way comes to its end."""
+        self.store._trouble = PEACE
+        self.store.land_delayed()
+        self.run_out()
+
+    def run_out(self) -> None:
+        while self.jobs:
+            self.go(self.jobs[0])
+
+    def go(self, job: Job) -> None:
+        try:
+            effect = job.step.send(job.reply)
+        except StopIteration as finished:
+            self.end(job, finished.value)
+            return
+        job.reply = self.perform(effect)
+
+    def end(self, job: Job, result: Any) -> None:
+        self.jobs.remove(job)
+        job.ended(result)
+
+    def perform(self, effect: Effect[Any]) -> Any:
+        match effect:
+            case Together():
+                return self.perform(effect.first), self.perform(effect.second)
+            case Begin(count=wanted):
+                return Begun(self.now, tuple(f"{self.random.getrandbits(64):016x}" for _ in range(wanted)))
+            case Publish(outputs=outputs):
+                return self.publish(outputs)
+            case _:
+                return self.operations[type(effect)](effect)
+
+    def publish(self, outputs: tuple[Output, ...]) -> Any:
+        arrived, known = (True, True)
+        if self.store._trouble is not PEACE:
+            arrived, known = self.random.choices([(True, True), (True, False), (False, False)], [0.9, 0.05, 0.05])[0]
+        if arrived:
+            for output in outputs:
+                self.arrive(output)
+        return PUBLISHED if known else UNKNOWN
+
+    def arrive(self, output: Output) -> None:
+        self.world.transport.queues[output.destination].append(output)

@@ -1,0 +1,199 @@
+"""The oracle: what is left of a history must be a serial execution of distinct messages; and histories of random machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from exactlyonce import Colocated, Entity, Envelope, HandlerFailed, Outbox
+from exactlyonce.effects import Step
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Before, Memory, Work, key_of
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.running import Runner
+from exactlyonce.identity import EntityRef
+from exactlyonce.invariants import violations
+from exactlyonce.numbering import Sequences
+from exactlyonce.records import Ledger, Output, read_entity
+from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.strategies import colocated, settling
+from exactlyonce.testing.telling import Telling
+from tests.stateful.interleaving import Interleaving
+from tests.stateful.machines import DESTINATIONS, LIMITS
+
+ROUTES = Routes.to(DESTINATIONS, LIMITS)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an entity ends: its document without the ledger, whether it is deleted, numbers given out, and all it published."""
+
+    body: Json | None
+    deleted: bool
+    sequences: Sequences
+    outputs: frozenset[Output]
+
+
+class MachineHistory(Interleaving):
+    """A random history of the entities of one type.
+
+    Args:
+        random: the source of chance.
+        entity: with its strategy.
+        messages: to be delivered.
+        store: as for `Interleaving`.
+    """
+
+    def __init__(
+        self,
+        random: Random,
+        entity: Entity[Any],
+        messages: Sequence[Envelope],
+        store: type[MemoryStore] = MemoryStore,
+    ) -> None:
+        super().__init__(random, DESTINATIONS, store=store)
+        self.entity = entity
+        self.messages = {key_of(one): one for one in messages}
+        self.refs = {entity.ref_of(one) for one in messages}
+        self.waiting = list(self.messages)
+        self.acknowledged: set[str] = set()
+        self.memories: dict[EntityRef, Memory] = {}
+
+    def play(self) -> None:
+        """Groups of messages, in any order, several times, at the same time; then in peace to the end."""
+        self.waiting += self.random.choices(self.waiting, k=len(self.waiting) // 2)
+        self.random.shuffle(self.waiting)
+        for _ in range(60 * len(self.messages)):
+            if self.waiting and len(self.jobs) < 3:
+                self.deliver(self._any_group())
+            self.advance()
+        self.calm()
+        self.finish()
+
+    def finish(self) -> None:
+        """Deliver what was never acknowledged until no more of it can be processed, and everything once more."""
+        done: set[str] | None = None
+        while done != self.acknowledged:
+            done = set(self.acknowledged)
+            for key in self.messages:
+                self.deliver((key,))
+                self.run_out()
+        for ref in self.refs:
+            self._sweep(ref)
+            self.run_out()
+
+    def one_at_a_time(self) -> None:
+        """Each message by itself until it is acknowledged or fails, and some of those that came before once more."""
+        trouble = self.store._trouble
+        for key in list(self.messages):
+            for wanted in (key, *self.random.sample(sorted(self.acknowledged), min(1, len(self.acknowledged)))):
+                self.waiting = [wanted]
+                while self.jobs or self.waiting:
+                    if not self.jobs:
+                        self.deliver((self.waiting.pop(),))
+                    self.advance()
+            if key not in self.acknowledged:  # It may have failed on an old view, as no other message will.
+                self.calm()
+                self.deliver((key,))
+                self.run_out()
+                self.store._trouble = trouble
+            self.now += timedelta(seconds=1)
+        self.calm()
+        for ref in self.refs:
+            self._sweep(ref)
+            self.run_out()
+
+    def _any_group(self) -> tuple[str, ...]:
+        """Some of the waiting messages for one entity."""
+        first = self.waiting.pop()
+        ref = self.entity.ref_of(self.messages[first])
+        limit = self.random.choice([1, 2, self.entity.strategy.group_limit])
+        same = [key for key in self.waiting if self.entity.ref_of(self.messages[key]) == ref]
+        group = same[: self.random.randrange(limit)]
+        for key in group:
+            self.waiting.remove(key)
+        return (first, *group)
+
+    def deliver(self, group: tuple[str, ...]) -> None:
+        ref = self.entity.ref_of(self.messages[group[0]])
+
+        def ended(result: Any) -> None:
+            if result is None or isinstance(result, Again):
+                self.waiting += group
+                self.memories[ref] = Memory() if result is None else result.memory
+                return
+            self.memories[ref] = result.memory
+            failed = dict(result.failed)
+            assert all(isinstance(error, HandlerFailed) for error in failed.values())
+            for key in {*group} - failed.keys():
+                self.acknowledged.add(key)
+                self.world.acknowledged.add((ref.key, key))
+
+        runner = self.runner(ref)
+        envelopes = tuple(self.messages[key] for key in group)
+        work = Work(ref, envelopes, runner, runner.absent, runner.evolve)
+        # Who shares the memory may also be another instance, which has none.
+        memory = self.memories.pop(ref, Memory()) if self.random.random() < 0.5 else Memory()
+        self.begin(self.entity.strategy.attempt(work, memory), ended)
+
+    def runner(self, ref: EntityRef) -> Runner:
+        return Runner(self.entity, ref, ROUTES)
+
+    def _sweep(self, ref: EntityRef) -> None:
+        sweeps: dict[type, Any] = {Outbox: settling.sweep, Colocated: colocated.sweep}
+        if sweep := sweeps.get(type(self.entity.strategy)):
+            step: Step[Any] = sweep(ref, Memory())
+            self.begin(step)
+
+    def ending(self, ref: EntityRef) -> Ending:
+        """How an entity ends."""
+        found = self.store._entity(ref).newest(ref.id)
+        view = read_entity(ref, None if found is None else found.document)
+        body = None if found is None or found.document is None else without_ledger(found.document)
+        ledger = view.ledger or Ledger()
+        outputs = (one for one in self.world.published if one.envelope.value["source"] == ref.source)
+        return Ending(body, ledger.deleted, ledger.sequences, frozenset(outputs))
+
+    def serially(self, ref: EntityRef) -> Ending:
+        """How it would end if its messages had been handled one after the other, in the order in which they were committed."""
+        told = [one for (key, _), one in Telling(self.store).told.items() if key == ref.key]
+        runner = self.runner(ref)
+        body: Json | None = None
+        ending = Ending(None, False, (), frozenset())
+        for version, commit in enumerate(sorted(told, key=lambda one: one.version), start=1):
+            assert commit.version == version
+            before = Before(body, commit.at, commit.tx, ending.sequences)
+            handled = runner(before, self.messages[commit.message])
+            body = None if handled.deleted else handled.body
+            outputs = ending.outputs | frozenset(handled.outputs)
+            ending = Ending(handled.body, handled.deleted, handled.sequences, outputs)
+        return ending
+
+    def judge(self) -> None:
+        """It was a serial execution of distinct messages, and no property is violated."""
+        assert violations(self.world.facts(), drained=True) == ()
+        for ref in self.refs:
+            assert self.ending(ref) == self.serially(ref)
+
+    def could_be_processed(self) -> list[str]:
+        """Messages that were never acknowledged, though their handler would not raise at the end."""
+        left = []
+        for key in self.messages.keys() - self.acknowledged:
+            ref = self.entity.ref_of(self.messages[key])
+            ending = self.ending(ref)
+            body = None if ending.deleted else ending.body
+            try:
+                self.runner(ref)(Before(body, self.now, ""), self.messages[key])
+                left.append(key)
+            except HandlerFailed:
+                pass
+        return left
+
+
+def without_ledger(document: Json) -> Json:
+    properties = document.value
+    del properties["_ledger"]
+    return Json.of(properties)

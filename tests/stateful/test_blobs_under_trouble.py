@@ -1,0 +1,171 @@
+"""Attempts that write blobs, and clean-up amid them, effect by effect, with every fault; judged by what is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from exactlyonce import Outbox
+from exactlyonce.beside import LoadBeside
+from exactlyonce.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects import UNKNOWN, Begin, Effect, LoadEntity, LoadProcessed, Step
+from exactlyonce.handling.attempts import Again, Memory, Strategy, Work, key_of
+from exactlyonce.records import Protocol
+from exactlyonce.strategies import retention
+from exactlyonce.strategies.colocated import Colocated
+from exactlyonce.strategies.retention import clean_blobs
+from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.transports.memory_blobs import MemoryBlobs
+from tests.samples import deposit
+from tests.stateful.interleaving import PEACE, Interleaving
+from tests.unit.playing import ENTITY
+from tests.unit.playing_beside import ABSENT
+from tests.unit.playing_blobs import painting
+
+STRATEGIES: dict[str, tuple[Protocol, Strategy]] = {
+    "outbox of one": ("outbox", Outbox(window=1)),
+    "outbox of three": ("outbox", Outbox(window=3)),
+    "co-located": ("colocated", Colocated()),
+    "stream": ("stream", VersionStream(snapshot_every=2)),
+}
+MESSAGES = {key_of(one): one for one in (deposit(f"m-{number}") for number in range(1, 7))}
+
+
+class History(Interleaving):
+    """One random history of an entity whose messages write a blob each."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        super().__init__(Random(seed), ())
+        self.protocol, self.strategy = STRATEGIES[name]
+        self.blobs = MemoryBlobs(lambda: self.now)
+        self.late: list[WriteOnce] = []
+        self.queue = [key for key in MESSAGES for _ in range(self.random.randint(1, 3))]
+
+    def play(self) -> list[str]:
+        """Everything at once, then in peace to the end; what is wrong with it."""
+        for _ in range(300):
+            if len(self.jobs) < 3:
+                self.random.choice([self.deliver, self.deliver, self.clean])()
+            self.advance()
+            if self.random.random() < 0.05:
+                self.land_late()
+        self.calm()
+        self.land_late()
+        while self.queue:
+            self.deliver()
+            self.run_out()
+        self.clean()
+        self.run_out()
+        return self.wrong()
+
+    def wrong(self) -> list[str]:
+        committed = {commit.tx for commit in self.world.facts().commits}
+        there = {name.split("/")[2] for name in self.blobs.written}
+        return [
+            *(f"the blob of {tx}, which was committed, is gone" for tx in committed - there),
+            *(f"the blob of {tx}, which was lost, is left over" for tx in there - committed),
+        ]
+
+    def deliver(self) -> None:
+        if not self.queue:
+            return
+        keys = [self.queue.pop(self.random.randrange(len(self.queue))) for _ in range(min(2, len(self.queue)))]
+        work = Work(ENTITY, tuple(MESSAGES[key] for key in keys), painting, ABSENT)
+        if isinstance(self.strategy, Outbox) and self.strategy.window == 1:
+            work, self.queue = replace(work, messages=work.messages[:1]), [*self.queue, *keys[1:]]
+
+        def ended(result: Any) -> None:
+            if result is None or isinstance(result, Again):
+                self.queue += [key_of(message) for message in work.messages]
+
+        self.begin(self.strategy.attempt(work, Memory()), ended)
+
+    def clean(self) -> None:
+        candidates = tuple(self.blobs.listed())
+        self.begin(clean_blobs(ENTITY, candidates, ABSENT, Memory(), self.protocol))
+
+    def perform(self, effect: Effect[Any]) -> Any:
+        match effect:
+            case WriteOnce():
+                return self.write(effect)
+            case DeleteBlobs():
+                return self.blobs.delete_blobs(effect)
+            case _:
+                return super().perform(effect)
+
+    def write(self, effect: WriteOnce) -> Any:
+        """Applied or not, answered or not; or applied at any later time."""
+        fate = 0.0 if self.store._trouble is PEACE else self.random.random()
+        if fate < 0.95:
+            self.blobs.write_once(effect)
+        elif fate < 0.98:
+            self.late.append(effect)
+        return KEPT if fate < 0.9 else UNKNOWN
+
+    def land_late(self) -> None:
+        late, self.late = self.late, []
+        for effect in late:
+            self.blobs.write_once(effect)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("seed", range(40))
+def test_blobs_of_committed_attempts_stay_and_those_of_lost_ones_go(name: str, seed: int) -> None:
+    assert History(seed, name).play() == []
+
+
+def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
+    yield from Begin(0)
+    memory: Memory = view.memory
+    return memory
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_without_its_fence_clean_up_is_convicted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "fence", unfenced)
+    assert any(History(seed, name).play() for seed in range(100))
+
+
+class Forgetful(History):
+    """Reads what tells of commits in any view, not in one at the token."""
+
+    def perform(self, effect: Effect[Any]) -> Any:
+        if isinstance(effect, (LoadProcessed, LoadBeside)):
+            effect = replace(effect, token=None)
+        return super().perform(effect)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_without_the_token_clean_up_is_convicted(name: str) -> None:
+    assert any(Forgetful(seed, name).play() for seed in range(200))
+
+
+class Trusting(History):
+    """Believes that what the ledger does not name was lost."""
+
+    def perform(self, effect: Effect[Any]) -> Any:
+        reply = super().perform(effect)
+        if isinstance(effect, LoadProcessed) and not isinstance(reply, type(UNKNOWN)):
+            return replace(reply, records=())
+        return reply
+
+
+def test_without_the_records_clean_up_is_convicted() -> None:
+    assert any(Trusting(seed, "outbox of one").play() for seed in range(20))
+
+
+def test_the_histories_are_eventful() -> None:
+    performed: set[type[Effect[Any]]] = set()
+
+    class Watching(History):
+        def perform(self, effect: Effect[Any]) -> Any:
+            performed.add(type(effect))
+            return super().perform(effect)
+
+    for seed in range(5):
+        for name in STRATEGIES:
+            Watching(seed, name).play()
+    assert {LoadEntity, LoadProcessed, LoadBeside, WriteOnce, DeleteBlobs} <= performed

@@ -1,0 +1,141 @@
+"""Settler, requeuing, sweeper and tending in the middle of processing, for protocols with records beside the entity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, ClassVar
+
+import pytest
+
+from exactlyonce import Colocated, Resequencer, VersionStream
+from exactlyonce.beside import FindOwing, LoadBeside, ReplaceBeside
+from exactlyonce.effects import Begin, DeleteParked, Effect, LoadParked, Park, Step
+from exactlyonce.envelope import Envelope
+from exactlyonce.handling.attempts import Again, Memory, Strategy, key_of
+from exactlyonce.numbering import Order
+from exactlyonce.records import Protocol, read_entity
+from exactlyonce.strategies import colocated, settling
+from exactlyonce.strategies.gaps import tend
+from exactlyonce.strategies.settling_beside import settle_beside
+from tests.samples import deposit
+from tests.stateful.settlement import ENTITY, Settlement
+
+
+class History(Settlement):
+    """Beside nothing else."""
+
+    protocol: ClassVar[Protocol] = "stream"
+
+    def settling(self, key: str) -> Step[Any]:
+        return settle_beside(self.protocol, self.work(key), "it always fails", Memory())
+
+
+class Swept(History):
+    """Beside the sweeper."""
+
+    protocol = "colocated"
+
+    @property
+    def chores(self) -> tuple[Callable[[], None], ...]:
+        return (self.sweep,)
+
+    def sweep(self) -> None:
+        self.begin(colocated.sweep(ENTITY, Memory()))
+
+
+class Tended(History):
+    """A read model that two sources feed, beside whoever tends it."""
+
+    protocol = "resequencer"
+    messages: ClassVar[Mapping[str, Envelope]] = {
+        key_of(one): one
+        for source, first in (("web", 0), ("shop", 100))
+        for number in (1, 2, 3, 4)
+        for one in (
+            replace(
+                deposit(f"m-{number}", amount=first + number),
+                source=source,
+                extensions=Order("a", number).extensions,
+            ),
+        )
+    }
+
+    @property
+    def chores(self) -> tuple[Callable[[], None], ...]:
+        return (self.tend, self.let_time_pass)
+
+    def tend(self) -> None:
+        assert isinstance(self.strategy, Resequencer)
+
+        def ended(result: Any) -> None:
+            if result is not None:
+                self.begin(self.strategy.mark(ENTITY, result.memory))
+
+        self.begin(tend(self.strategy, self.work(), Memory()), ended)
+
+    def let_time_pass(self) -> None:
+        self.now += timedelta(minutes=3)
+
+    def garbage(self) -> list[str]:
+        """And what the state does not tell as it should: each source's amounts in their order, but for those that came late."""
+        entity = self.store._entity(ENTITY).newest(ENTITY.id)
+        body = read_entity(ENTITY, None if entity is None else entity.document).body
+        history = [] if body is None else body.value["history"]
+        late = {message for _, message in self.world.facts().late}
+        taken = [one.data.value["amount"] for key, one in self.messages.items() if key not in late]
+        told = [amount for source in (range(100), range(100, 200)) for amount in history if amount in source]
+        wrong = [] if told == taken else [f"the state tells of {history}; late came {sorted(late)}"]
+        return [*wrong, *super().garbage()]
+
+
+HISTORIES: dict[str, tuple[type[History], Strategy]] = {
+    "co-located": (Swept, Colocated()),
+    "stream": (History, VersionStream(snapshot_every=2)),
+    "stream of whole states": (History, VersionStream(snapshot_every=1)),
+    "read model that waits": (Tended, Resequencer()),
+    "read model that skips": (Tended, Resequencer(on_gap="skip")),
+}
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("seed", range(15))
+def test_everything_is_done_once_and_nothing_is_left_whoever_finishes_it(name: str, seed: int) -> None:
+    history, strategy = HISTORIES[name]
+    assert history(seed, strategy).play() == []
+
+
+def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
+    yield from Begin(0)
+    memory: Memory = view.memory
+    return memory
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_without_its_fence_it_is_convicted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "fence", unfenced)
+    history, strategy = HISTORIES[name]
+    assert any(history(seed, strategy).play() for seed in range(100))
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_the_histories_are_eventful(name: str) -> None:
+    performed: set[type[Effect[Any]]] = set()
+    history, strategy = HISTORIES[name]
+
+    class Watching(history):  # type: ignore[misc, valid-type]
+        def perform(self, effect: Effect[Any]) -> Any:
+            performed.add(type(effect))
+            return super().perform(effect)
+
+    late: set[tuple[str, str]] = set()
+    skipped: set[Any] = set()
+    for seed in range(10):
+        watched = Watching(seed, strategy)
+        watched.play()
+        late |= watched.world.facts().late
+        skipped |= watched.world.facts().skipped
+    assert {LoadBeside, Park, LoadParked, DeleteParked} <= performed
+    assert ({FindOwing, ReplaceBeside} <= performed) == (history is Swept)
+    assert bool(late and skipped) == (name == "read model that skips")
