@@ -1,12 +1,12 @@
 """A storage queue as the listener sees it: the port, and the adapter to the SDK."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from azure.core.exceptions import AzureError, HttpResponseError, ResourceNotFoundError
+from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.queue import QueueMessage, StorageErrorCode
 from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
@@ -99,7 +99,8 @@ class StorageQueue:
             try:
                 await self._client.send_message(text)
             except ResourceNotFoundError:
-                await self._client.create_queue()
+                with suppress(ResourceExistsError):  # Another message's copy has created it meanwhile.
+                    await self._client.create_queue()
                 await self._client.send_message(text)
 
 

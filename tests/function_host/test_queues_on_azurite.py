@@ -220,6 +220,15 @@ async def test_a_defect_of_the_host_reaches_whoever_runs_it(storage: Azurite, qu
             await until(happened)
 
 
+async def test_messages_that_are_put_aside_at_once_find_the_queue_that_one_of_them_creates(
+    storage: Azurite, poison: QueueClient
+) -> None:
+    async with QueueServiceClient.from_connection_string(storage.connection_string) as service:
+        port = StorageQueue(service, poison.queue_name)
+        await asyncio.gather(*(port.put(encoded(f"hello {number}")) for number in range(16)))
+        assert len(await port.receive(32, 60)) == 16
+
+
 async def test_storage_replies_are_told_apart(storage: Azurite, queue: QueueClient) -> None:
     async with QueueServiceClient.from_connection_string(storage.connection_string) as service:
         port = StorageQueue(service, queue.queue_name)
