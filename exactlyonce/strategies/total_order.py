@@ -38,7 +38,8 @@ def earliest(
         return None
     time, source = min(timed)
     silent = (one for one in receptions if one.source not in heads)
-    if all(one.passed is not None and one.passed >= time for one in silent):
+    # One that has passed just this time may send more of it: a handler's messages all have the time of their attempt.
+    if all(one.passed is not None and (one.passed, one.source) > (time, source) for one in silent):
         return source
     return source if at - heads[source].since >= max_wait else None
 

@@ -13,6 +13,7 @@ from exactlyonce.drivers.retrying import Backoff
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import read_entity
+from exactlyonce.stores.memory import MemoryStore
 from exactlyonce.stores.trouble import NoTrouble
 from exactlyonce.strategies.settling import sweep
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
@@ -32,15 +33,18 @@ class BoardHistory:
         seed: of all chance.
         strategy: of the boards.
         loss: how often a queue loses a message for good.
+        store: what keeps the documents.
     """
 
-    def __init__(self, seed: int, strategy: Resequencer, loss: float = 0.0) -> None:
+    def __init__(
+        self, seed: int, strategy: Resequencer, loss: float = 0.0, store: type[MemoryStore] = MemoryStore
+    ) -> None:
         self.random = random = Random(seed)
         self.clock = InstantClock()
         self.world = World(
             DESTINATIONS,
             random=random,
-            trouble=SeededTrouble(random, FATES, stale=0.2, lag=3),
+            store=store(self.clock.now, SeededTrouble(random, FATES, stale=0.2, lag=3)),
             outcome=lambda _: random.choices([(True, True), (True, False), (False, False)], [0.92, 0.05, 0.03])[0],
             clock=self.clock,
         )

@@ -54,9 +54,11 @@ def test_a_message_waits_until_every_source_has_passed_its_time() -> None:
 
 def test_at_the_same_time_sources_go_by_their_names() -> None:
     readers = acquainted()
-    readers.delivered(sent("b", 2, 5, shown=52), sent("a", 2, 5, shown=51))
-    assert readers.seen is not None
-    assert readers.seen[2:] == ["51", "52"]
+    readers.delivered(sent("b", 2, 5, shown=53), sent("a", 2, 5, shown=51))
+    assert readers.seen == ["1", "1", "51"], "a may send more of second 5"
+    readers.delivered(sent("a", 3, 5, shown=52))
+    readers.delivered(sent("a", 4, 6))
+    assert readers.seen == ["1", "1", "51", "52", "53"]
 
 
 def test_it_waits_for_a_silent_source_no_longer_than_it_may() -> None:
