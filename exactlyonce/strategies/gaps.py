@@ -15,7 +15,7 @@ from exactlyonce.envelope import Envelope
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Finished, Memory, Work, key_of
-from exactlyonce.identity import EntityRef
+from exactlyonce.identity import EntityRef, Origin
 from exactlyonce.numbering import Order, Reception
 from exactlyonce.records import Output, entity_document
 from exactlyonce.shapes import EXACT, write_shape
@@ -130,5 +130,5 @@ def _ask_again(entity: EntityRef, rebuild: Rebuild, view: View, overdue: tuple[R
 def _request(entity: EntityRef, rebuild: Rebuild, reception: Reception) -> Output:
     first, last = missing_before(reception)
     asked = Request(reception.source, rebuild.destination, entity.id, first, last)
-    id = f"replay/{reception.source}/{first}-{last}"
+    id = Origin(entity, f"replay {reception.source} {first} {last}").output_id(0)
     return Output(id, rebuild.through, Envelope(entity.source, id, REPLAY, Json.of(write_shape(asked))).to_json())

@@ -25,8 +25,8 @@ from exactlyonce.strategies.total_order import Head, earliest, is_late, later
 BATCH_DOCUMENTS: Final = 99
 """Most documents of numbers in one batch: the service takes 100 operations, and one is the read model."""
 
-FRAME_BYTES: Final = 4_000
-"""Most that the document of a number has besides the message that it may hold: two keys and a source."""
+FRAME_BYTES: Final = 1_500
+"""Most that the document of a number has besides the message that it may hold, its key and source, and the read model's."""
 
 Place = tuple[str, int]
 """A sequence, by the source that sends it, and a number in it."""
@@ -220,7 +220,8 @@ class Release:
             elif self._is_held(place) and place in known:
                 heads[source] = Head(_envelope(known[place][0]), known[place][0].at)
             else:
-                self.more = self.more or self._is_held(place)  # It was not read: no room for it in this batch.
+                unread = self._is_held(place) and self._reception(source).failing is None
+                self.more = self.more or unread  # No room for it in this batch.
         return heads
 
     def _take(self, key: str, handled: Handled, at: datetime, tx: str) -> None:
@@ -265,9 +266,10 @@ class Release:
                 f"{MAX_DOCUMENT_BYTES} are allowed. Keep less in it."
             )
         written = len(self.create) + len(self.replace)
-        if written >= BATCH_DOCUMENTS or self._bytes + held + document + written * FRAME_BYTES > BATCH_BYTES:
+        added = held + FRAME_BYTES + 2 * len(key.encode()) + len(self._work.entity.key.encode())
+        if written >= BATCH_DOCUMENTS or self._bytes + added + document > BATCH_BYTES:
             return False
-        self._bytes += held
+        self._bytes += added
         return True
 
     def _note_gap(self, source: str, begun: Begun) -> None:

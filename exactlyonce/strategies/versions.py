@@ -66,7 +66,7 @@ def way_back(before: Point, after: Point, *, whole: bool) -> tuple[Json, bool]:
         before: what the handler started from.
         after: what it left.
         whole: whether it has to be all of it. It is so as well where the patch would be no shorter, or would not lead back to
-            the letter: a patch tells neither the order of properties nor 1 from 1.0.
+            the letter: a patch does not tell the order of properties.
     """
     start = before.json
     if not whole:
