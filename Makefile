@@ -47,8 +47,9 @@ fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, 
 	EXACTLYONCE_ROUNDS=3000 $(PYTHON) -m pytest tests/cosmos_emulator/test_concurrency.py --timeout 3600
 	EXACTLYONCE_RUNS=1000 $(PYTHON) -m pytest tests/cosmos_emulator/test_model.py --timeout 3600
 
-bench: .make/python .make/node  ## measure the local Cosmos beside another one; results go to benchmarks/results
+bench: .make/python .make/node  ## measure the local Cosmos beside another one, and costs over 100,000 messages; results go to benchmarks/results
 	$(PYTHON) -m benchmarks.local_cosmos
+	$(PYTHON) -m benchmarks.growth
 
 test-pythons: .make/node  ## the library's tests on every Python from 3.10 to 3.13 that is there
 	@set -e; for version in 3.10 3.11 3.12 3.13; do \

@@ -37,6 +37,7 @@ class Batch:
         saved: the properties to save besides the ledger; None before the first message.
         deleted: whether the entity becomes a tombstone.
         companions, outputs, blobs: of all messages that can be committed, in their order.
+        size: bytes of the companions.
         processed: their keys.
         failed: key and error of each message that cannot be.
     """
@@ -48,6 +49,7 @@ class Batch:
     companions: tuple[Companion, ...] = ()
     outputs: tuple[Output, ...] = ()
     blobs: tuple[Blob, ...] = ()
+    size: int = 0
     processed: tuple[str, ...] = ()
     failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
 
@@ -104,18 +106,18 @@ def _grown(batch: Batch, key: str, handled: Handled, companion: Companion) -> Ba
 def _fitting(entity: EntityRef, ledger: Ledger, batch: Batch, grown: Batch) -> Batch:
     """The batch with one more message. Raises if the service would not take it."""
     document = grown.document(ledger).size
-    sizes = [Json.of(companion_document(entity, one)).size for one in grown.companions]
+    beside = batch.size + Json.of(companion_document(entity, grown.companions[-1])).size
     told = f"Message {grown.processed[-1]} on entity {entity}:"
     if document > MAX_DOCUMENT_BYTES:
         raise EntityTooLarge(
             f"{told} the document would have {document} bytes; at most {MAX_DOCUMENT_BYTES} are allowed. Keep less "
             "in one entity."
         )
-    if document + sum(sizes) > BATCH_BYTES:
+    if document + beside > BATCH_BYTES:
         if batch.processed:
             raise TryAgainLater(f"{told} there is no room for it beside the messages it was to be committed with.")
         raise EntityTooLarge(
-            f"{told} the document and the record of the message would have {document + sum(sizes)} bytes; one batch takes "
+            f"{told} the document and the record of the message would have {document + beside} bytes; one batch takes "
             f"{BATCH_BYTES}. Keep less in one entity, or send less from one handler."
         )
-    return grown
+    return replace(grown, size=beside)

@@ -98,3 +98,20 @@ def test_a_state_that_no_order_leads_to_is_found() -> None:
 def test_a_document_that_lacks_the_last_shot_is_found() -> None:
     evidence = perfect()
     assert "state" in kinds(replace(evidence, states={"g": evidence.states["g"][:-1]}))
+
+
+def test_a_board_that_counted_right_but_in_another_order_is_found() -> None:
+    evidence = perfect()
+    right = evidence.boards["g"]
+    assert right.best > 1
+    for wrong in (replace_score(right, best=right.best - 1), replace_score(right, streak=right.streak + 1)):
+        assert kinds(replace(evidence, boards={"g": wrong})) == {"board"}
+
+
+def replace_score(score: Score, **changes: int) -> Score:
+    return score.model_copy(update=changes)
+
+
+def test_in_which_order_the_audience_hears_of_the_outcomes_does_not_matter() -> None:
+    evidence = perfect()
+    assert judge(SHOTS, replace(evidence, outcomes=evidence.outcomes[::-1])) == ()

@@ -1,0 +1,127 @@
+"""What a message costs after 10, 1,000 and 100,000 others on the same entity: `python -m benchmarks.growth`.
+
+On the local Cosmos DB, one message at a time and without trouble, on every strategy: requests and request units for a message
+that comes for the first time, for a duplicate of the newest, and for a duplicate of the oldest. Writes the result, and table
+and chart of docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from azure.cosmos.aio import CosmosClient
+
+from benchmarks.charts import growth_chart
+from benchmarks.machine import machine
+from benchmarks.pages import require_place, write_growth
+from benchmarks.processing import ROUTES, Cost, metering
+from benchmarks.seeding import History
+from benchmarks.subjects import Subject, subjects
+from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
+from devtools.demo.stack import create_containers
+from exactlyonce.errors import EntityTooLarge
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+RESULT: Final = Path(__file__).with_name("results") / "growth.json"
+PAGE: Final = ROOT / "docs" / "performance.md"
+HISTORIES: Final = (10, 1_000, 100_000)
+BOUNDED: Final = (10, 100, 1_000)
+"""Of a strategy whose history is bounded by a document; the largest that works comes on top."""
+
+MOST_GROWTH: Final = 0.05
+"""By how much more request units may cost after the longest history than after the shortest, where nothing bounds it."""
+
+
+def main() -> int:
+    """Measure, print and write everything."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
+    parser.add_argument("--largest", type=int, default=max(HISTORIES), choices=HISTORIES, help="default: %(default)s")
+    parser.add_argument("--output", type=Path, default=RESULT, help="default: %(default)s")
+    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
+    options = parser.parse_args()
+    require_place(options.page)
+    result: dict[str, Any] = {"machine": machine(), "unit": "means per message", "strategies": {}}
+    for subject in subjects():
+        histories = [number for number in (BOUNDED if subject.bounded else HISTORIES) if number <= options.largest]
+        result["strategies"][subject.name] = asyncio.run(_measure(subject, histories))
+    options.output.parent.mkdir(exist_ok=True)
+    options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    options.page.with_name("growth.svg").write_text(growth_chart(result), encoding="utf-8")
+    write_growth(options.page, result)
+    growing = list(growing_costs(result))
+    for told in growing:
+        print(told, file=sys.stderr)
+    return 1 if growing else 0
+
+
+def growing_costs(result: Mapping[str, Any]) -> Iterator[str]:
+    """What costs more after the longest history than after the shortest, of strategies that should cost the same."""
+    for name, measured in result["strategies"].items():
+        if measured["most"] is not None:
+            continue
+        first, last = min(measured["after"], key=int), max(measured["after"], key=int)
+        for kind, cost in measured["after"][last].items():
+            before = measured["after"][first][kind]
+            more = cost["request units"] / before["request units"] - 1
+            if cost["requests"] > before["requests"] or more > MOST_GROWTH:
+                yield f"{name}, {kind}: {before} has become {cost}."
+
+
+async def _measure(subject: Subject, histories: list[int]) -> dict[str, Any]:
+    """Costs of a strategy by history, and how many messages it takes at most."""
+    costs: dict[str, Any] = {}
+    for messages in histories:
+        with running_emulator() as emulator:
+            costs[str(messages)] = await cost_after(subject, messages, emulator)
+    if not subject.bounded or len(histories) < len(BOUNDED):
+        return {"after": costs, "most": None}
+    full = History(subject, ROUTES)
+    full.grow(sys.maxsize)
+    with running_emulator() as emulator:
+        last = full.messages - 2 * subject.round
+        costs[str(last)] = await cost_after(subject, last, emulator, most=full.messages)
+    return {"after": costs, "most": full.messages}
+
+
+async def cost_after(
+    subject: Subject,
+    messages: int,
+    emulator: RunningEmulator,
+    *,
+    most: int | None = None,
+    history: History | None = None,
+) -> dict[str, Cost]:
+    """What a message costs after so many. Raises `RuntimeError` if the history is none.
+
+    Args:
+        subject: what is measured.
+        messages: how many were processed before.
+        emulator: where, with nothing in it.
+        most: after how many messages one is refused.
+        history: to use, in place of one that is right.
+    """
+    history = history or History(subject, ROUTES)
+    history.grow(messages)
+    create_containers(emulator, "bench")
+    async with CosmosClient(emulator.endpoint, emulator.key) as client:
+        await history.store(client.get_database_client("bench"))
+    async with metering(subject, emulator, "bench") as meter:
+        await meter.verify(history)
+        costs = await meter.measure(messages)
+        if most is not None:
+            with suppress(EntityTooLarge):
+                await meter.process(most + 1)
+                raise RuntimeError(f"{subject.name}: message {most + 1} should have been refused.")
+    print(subject.name, messages, json.dumps(costs), flush=True)
+    return costs
+
+
+if __name__ == "__main__":
+    sys.exit(main())

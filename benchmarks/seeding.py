@@ -1,0 +1,195 @@
+"""Histories of an entity: what a strategy leaves after many messages, put into the store as documents.
+
+The documents are the library's own: its strategies run, and this answers them in place of a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from itertools import count, islice
+from typing import Any, Final
+
+from azure.cosmos.aio import ContainerProxy, DatabaseProxy
+
+from benchmarks.subjects import GAME, Subject, shot
+from exactlyonce.beside import FoundBeside, HasCompanions, LoadBeside, ReplaceBeside, SaveTogether
+from exactlyonce.companions import Companion, companion_document, entry_id, id_of
+from exactlyonce.effects import (
+    PUBLISHED,
+    Begin,
+    Begun,
+    DeleteStaged,
+    Effect,
+    FindProcessed,
+    Found,
+    HasRecords,
+    Loaded,
+    LoadEntity,
+    Publish,
+    Saved,
+    SaveEntity,
+    Stage,
+    Step,
+    Together,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Finished, Memory, Strategy, Work
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.running import Runner
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Entry, Ledger, Output, read_entity, read_staged
+from exactlyonce.stores.cosmos_layout import from_library, staged_id, to_library
+from exactlyonce.stores.cosmos_replies import SESSION_TOKEN
+from exactlyonce.strategies.outbox import with_ledger
+
+BATCH: Final = 100
+_TOKEN: Final = "0:-1#1"  # noqa: S105  # Of a session.
+"""Stands for the token of the library's partition until that is written."""
+
+
+@dataclass
+class History:
+    """What is stored of an entity after some messages, and how it came to be.
+
+    Attributes:
+        subject: what is measured.
+        routes: where its handlers may send to.
+        messages: how many were processed.
+        document: of the entity.
+        beside, apart: the library's documents beside the entity, and in the library's container, by id.
+    """
+
+    subject: Subject
+    routes: Routes
+    messages: int = 0
+    document: Json | None = None
+    beside: dict[str, dict[str, Any]] = field(default_factory=dict)
+    apart: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _memory: Memory = field(default_factory=Memory)
+    _transactions: Iterator[int] = field(default_factory=count)
+    _entity: EntityRef = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._entity = self.subject.entity.ref(GAME)
+
+    def grow(self, messages: int) -> bool:
+        """Process messages until there were so many, the last ones one by one; return whether all could be."""
+        strategy, size = self.subject.seeding
+        single = max(messages - 2 * self.subject.round, 0)
+        while single - self.messages >= size:
+            if not self._process(strategy, size):
+                break
+        while self.messages < messages and self._process(self.subject.entity.strategy, 1):
+            pass
+        return self.messages == messages
+
+    def sent_again(self, message: str) -> list[str]:
+        """Ids of what a duplicate of this message has to send: what is owed, or, where there is a stream, what was sent."""
+        entry = self.beside.get(entry_id(self._entity, message))
+        if entry is not None:
+            return [output["id"] for output in entry["outputs"]]
+        return [output.id for one in self._ledger.entries if one.message == message for output in self._owed(one)]
+
+    def _owed(self, entry: Entry) -> tuple[Output, ...]:
+        if entry.owed == "staged":
+            return read_staged(from_library(self.apart[staged_id(entry.tx)])).outputs
+        return entry.owed or ()
+
+    @property
+    def _ledger(self) -> Ledger:
+        ledger = read_entity(self._entity, self.document).ledger
+        assert ledger is not None  # noqa: S101  # The strategies write one.
+        return ledger
+
+    async def store(self, database: DatabaseProxy) -> None:
+        """Write all documents."""
+        games = database.get_container_client("games")
+        token = await _write(database.get_container_client("exactlyonce"), list(self.apart.values()), self._entity.key)
+        await _write(games, [{**one, "gameId": GAME} for one in self.beside.values()], GAME)
+        assert self.document is not None  # noqa: S101  # There are no histories without messages.
+        ledger = self._ledger
+        if ledger.token is not None:
+            ledger = replace(ledger, token=token)
+        await games.create_item(with_ledger(self.document, ledger).value, no_response=True)
+
+    def _process(self, strategy: Strategy, number: int) -> bool:
+        """Process the next messages in one commit; return whether all could be."""
+        runner = Runner(self.subject.entity, self._entity, self.routes)
+        envelopes = tuple(shot(self.messages + 1 + ahead) for ahead in range(number))
+        work = Work(self._entity, envelopes, runner, runner.absent, runner.evolve)
+        finished = self._run(strategy.attempt(work, self._memory))
+        if not isinstance(finished, Finished):
+            raise RuntimeError(f"{self.subject.name}: {finished.reason}")  # noqa: TRY004  # It says what is wrong.
+        self._memory = finished.memory
+        self.messages += len(finished.processed)
+        return not finished.failed
+
+    def _run(self, step: Step[Finished | Again]) -> Finished | Again:
+        reply: Any = None
+        while True:
+            try:
+                effect = step.send(reply)
+            except StopIteration as finished:
+                outcome: Finished | Again = finished.value
+                return outcome
+            reply = self._answer(effect)
+
+    def _answer(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911  # One for each effect.
+        now = datetime.now(timezone.utc)
+        match effect:
+            case Together(first=first, second=second):
+                return self._answer(first), self._answer(second)
+            case LoadEntity():
+                known = self.document is not None
+                return Loaded(self.document, "etag" if known else None, int(now.timestamp()) if known else 0, _TOKEN)
+            case FindProcessed():
+                return Found(frozenset(), _TOKEN)
+            case LoadBeside():
+                return FoundBeside(())
+            case HasRecords() | HasCompanions():
+                return False
+            case Begin(count=wanted):
+                return Begun(now, tuple(f"{next(self._transactions):032x}" for _ in range(wanted)))
+            case Publish():
+                return PUBLISHED
+            case _:
+                return self._write(effect)
+
+    def _write(self, effect: Effect[Any]) -> Any:
+        match effect:
+            case SaveEntity(document=document):
+                self.document = document
+                return Saved("etag", _TOKEN)
+            case SaveTogether(document=document, create=create):
+                self.document = document
+                self._put(create)
+                return Saved("etag", _TOKEN)
+            case ReplaceBeside(companions=companions):
+                self._put(tuple(companion for companion, _ in companions))
+                return None
+            case WriteProcessed(records=written) | Stage(documents=written):
+                self.apart.update({one["id"]: one for one in (to_library(self._entity, record) for record in written)})
+                return Written(_TOKEN)
+            case DeleteStaged(transactions=transactions):
+                for tx in transactions:
+                    del self.apart[staged_id(tx)]
+                return None
+            case _:
+                raise RuntimeError(f"{self.subject.name} asks for {type(effect).__name__}, which has no answer here.")
+
+    def _put(self, companions: Sequence[Companion]) -> None:
+        self.beside.update({id_of(self._entity, one): companion_document(self._entity, one) for one in companions})
+
+
+async def _write(container: ContainerProxy, documents: Sequence[dict[str, Any]], key: str) -> str | None:
+    """Create documents of one partition; return the session token of the last reply."""
+    token = None
+    waiting = iter(documents)
+    while batch := list(islice(waiting, BATCH)):
+        written = await container.execute_item_batch([("create", (document,)) for document in batch], key)
+        token = written.get_response_headers()[SESSION_TOKEN]
+    return token

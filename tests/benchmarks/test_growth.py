@@ -1,0 +1,93 @@
+"""The measurement of growth: seeded histories are what the library would have written, and it finds what grows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.charts import growth_chart
+from benchmarks.growth import cost_after, growing_costs
+from benchmarks.pages import BEGIN, END, write_growth
+from benchmarks.processing import ROUTES
+from benchmarks.seeding import History
+from benchmarks.subjects import Subject, subjects
+from devtools.cosmos_emulator.inprocess import running_emulator
+
+pytestmark = pytest.mark.acceptance
+
+REQUESTS = {
+    "Outbox()": (3.0625, 2, 2),
+    "Outbox.transaction_id()": (6, 2, 2),
+    "Colocated()": (4, 2, 2),
+    "VersionStream()": (3, 3, 3),
+    "VersionStream(), event-sourced": (3, 3, 3),
+    "Outbox.embedded()": (2, 1, 1),
+}
+"""For a new message, a duplicate of the newest, and one of the oldest, as docs/strategies.md says."""
+
+
+@pytest.mark.parametrize("subject", subjects(), ids=lambda subject: subject.name)
+async def test_a_message_asks_for_as_many_requests_as_its_strategy_is_said_to_need(subject: Subject) -> None:
+    with running_emulator() as emulator:
+        costs = await cost_after(subject, 40, emulator)
+    assert [cost["requests"] for cost in costs.values()] == pytest.approx(REQUESTS[subject.name], abs=0.001)
+
+
+async def test_a_history_that_the_library_would_not_have_written_is_noticed() -> None:
+    subject = subjects()[0]
+
+    class Forgetful(History):
+        def grow(self, messages: int) -> bool:
+            grown = super().grow(messages)
+            self.apart.popitem()
+            self.apart.pop(next(iter(self.apart)))
+            return grown
+
+    history = Forgetful(subject, ROUTES)
+    with running_emulator() as emulator, pytest.raises(RuntimeError, match="message 1 of 40 was not a duplicate"):
+        await cost_after(subject, 40, emulator, history=history)
+
+
+def costs(requests: float, units: float) -> dict[str, Any]:
+    return {
+        "first": {"requests": requests, "request units": units},
+        "duplicate of the oldest": {"requests": 2, "request units": 2},
+    }
+
+
+def result(**changed: dict[str, Any]) -> dict[str, Any]:
+    after = {"10": costs(3, 20.0), "1000": costs(3, 20.5), "100000": costs(3, 20.9), **changed}
+    bounded = {"after": {"10": costs(2, 10.0), "4000": costs(2, 1_500.0)}, "most": 4_008}
+    machine = {"cores": 2, "cpu": "a CPU", "python": "3.11", "date": "2026-01-01"}
+    return {"machine": machine, "strategies": {"Outbox()": {"after": after, "most": None}, "bounded": bounded}}
+
+
+def test_what_grows_though_nothing_bounds_it_is_told() -> None:
+    assert list(growing_costs(result())) == []
+    for dearer in (costs(3.1, 20.0), costs(3, 21.1)):
+        (told,) = growing_costs(result(**{"100000": dearer}))
+        assert told.startswith("Outbox(), first: ")
+
+
+def test_the_page_gets_a_table_in_place_of_the_one_before(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text(f"Before\n{BEGIN}\nstale\n{END}\nafter\n")
+    for _ in range(2):
+        write_growth(page, result())
+    text = page.read_text()
+    assert "stale" not in text
+    assert text.startswith(f"Before\n{BEGIN}\n")
+    assert text.endswith(f"\n{END}\nafter\n")
+    assert "| `Outbox()` | 10 | 3 requests, 20.0 RU | 2 requests, 2.0 RU |" in text
+    assert "|  | 100,000 | 3 requests, 20.9 RU |" in text
+    page.write_text("nothing")
+    with pytest.raises(ValueError, match="no place"):
+        write_growth(page, result())
+
+
+def test_the_chart_shows_every_strategy_and_where_one_ends() -> None:
+    drawn = growth_chart(result())
+    assert drawn.count(">Outbox()<") == drawn.count(">bounded<") == 1
+    assert drawn.count("no more than 4,008") == 2

@@ -1,0 +1,64 @@
+"""A demo that shows too little does not pass for one that shows that all is well."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from devtools.demo.__main__ import verdict
+from devtools.demo.costs import Cost
+from devtools.demo.disorder import Gap
+from devtools.demo.display import Report
+from devtools.demo.options import Options
+from devtools.demo.oracle import Evidence, Finding
+from devtools.demo.play import Progress
+from devtools.demo.trouble import Counted
+
+FINDING = Finding("lost", "g-1", "shot-1 has no outcome")
+GOOD = Report(
+    options=Options(shots=100),
+    deliveries=125,
+    progress=Progress(kills=4, gaps=(Gap("g-1", "range/g-1", 4, 2),)),
+    injected=Counted(lost_after=20, lost_before=20),
+    evidence=Evidence((), {}, {}, 0),
+    findings=(),
+    costs=(),
+    requests=0,
+    charge=0.0,
+    seconds=0.0,
+)
+
+
+def test_a_demo_in_which_every_shot_took_place_once_passes() -> None:
+    assert verdict(GOOD) is None
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        replace(GOOD, injected=Counted(lost_after=9, lost_before=20)),
+        replace(GOOD, injected=Counted(lost_after=20, lost_before=9)),
+        replace(GOOD, progress=replace(GOOD.progress, kills=2)),
+        replace(GOOD, progress=replace(GOOD.progress, gaps=())),
+    ],
+)
+def test_one_without_enough_trouble_of_every_kind_does_not(report: Report) -> None:
+    assert "Too little trouble" in (verdict(report) or "")
+
+
+def test_without_faults_no_trouble_is_needed() -> None:
+    options = replace(GOOD.options, faults=False)
+    assert verdict(replace(GOOD, options=options, injected=Counted(), progress=Progress())) is None
+
+
+def test_violations_and_what_is_dear_are_told() -> None:
+    assert verdict(replace(GOOD, findings=(FINDING,))) == "1 violations of exactly-once processing."
+    dear = Cost("Outbox()", "busy entity", operations=3.2, limit=3.1, rounds=2, rounds_apart=3, charge=20.0)
+    assert verdict(replace(GOOD, costs=(dear,))) == "Outbox(), busy entity: 3.20 operations, 3.1 are allowed."
+
+
+def test_the_naive_handler_has_to_break_and_its_board_need_not_wait_for_anything() -> None:
+    naive = replace(GOOD, options=replace(GOOD.options, strategy="naive"), progress=Progress(kills=4))
+    assert verdict(replace(naive, findings=(FINDING,))) is None
+    assert "got away with it" in (verdict(naive) or "")
