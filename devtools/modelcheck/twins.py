@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from devtools.modelcheck.scenarios import Chores
 from exactlyonce import Outbox, effects
+from exactlyonce.effects import Step
 from exactlyonce.records import Protocol
 from exactlyonce.strategies import (
     batching,
@@ -26,7 +27,9 @@ from exactlyonce.strategies import (
     resequencing,
     retention,
     settling,
+    settling_beside,
     sighting,
+    total_order,
     version_stream,
     versions,
 )
@@ -36,7 +39,7 @@ CHORES: Final = (fencing, settling, retention)
 BESIDE: Final[Mapping[Protocol, tuple[ModuleType, ...]]] = {
     "colocated": (sighting, batching, colocated),
     "stream": (sighting, batching, versions, version_stream),
-    "resequencer": (resequencing, resequencer),
+    "resequencer": (total_order, resequencing, resequencer),
 }
 """All in an order in which each comes after what it imports from."""
 
@@ -75,6 +78,17 @@ def broken_beside(name: str, protocol: Protocol, *changes: Change) -> ModuleType
     """
     sources = _changed(name, BESIDE[protocol], changes)
     return _modules(name, sources)[BESIDE[protocol][-1].__name__]
+
+
+def broken_settler(name: str, *changes: Change) -> Callable[..., Step[Any]]:
+    """The settler of the protocols of one partition with changes applied, each to the one place that it fits.
+
+    Raises:
+        ValueError: a change fits nowhere, or in several places.
+    """
+    made = _modules(name, _changed(name, (settling_beside,), changes))
+    twin: Callable[..., Step[Any]] = made[settling_beside.__name__].settle_beside
+    return twin
 
 
 def outbox_of(name: str, sources: Mapping[str, str]) -> type[Outbox]:

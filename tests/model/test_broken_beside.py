@@ -1,0 +1,72 @@
+"""A check that cannot fail is worth nothing: every broken twin of the protocols of one partition is found, by a short story."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from devtools.modelcheck.beside.scenarios import BesideScenario
+from devtools.modelcheck.search import explore
+from devtools.modelcheck.twins import Change, broken_beside
+from tests.model.broken_beside import BROKEN_COLOCATED, BrokenBeside
+from tests.model.broken_resequencers import BROKEN_RESEQUENCERS
+from tests.model.broken_settlers import BROKEN_SETTLERS
+from tests.model.broken_streams import BROKEN_STREAMS
+from tests.model.harmless_beside import HARMLESS
+
+LONGEST_STORY = 20
+ZOO: tuple[BrokenBeside, ...] = (*BROKEN_COLOCATED, *BROKEN_STREAMS, *BROKEN_RESEQUENCERS, *BROKEN_SETTLERS)
+
+
+def told(twin: BrokenBeside) -> str:
+    return f"{twin.scenario.protocol}, {twin.name}"
+
+
+@pytest.mark.parametrize("twin", ZOO, ids=told)
+def test_a_broken_twin_is_found(twin: BrokenBeside) -> None:
+    report = explore(twin.scenario_with_twin(), limit=100_000)
+    assert report.violation is not None
+    assert report.violation.startswith(twin.falls), report.violation
+    assert 0 < len(report.story) <= LONGEST_STORY
+
+
+@pytest.mark.parametrize("scenario", dict.fromkeys(twin.scenario for twin in ZOO), ids=lambda one: f"{one.name}")
+def test_the_shipped_protocol_stands_where_its_twins_fall(scenario: BesideScenario) -> None:
+    report = explore(replace(scenario, untold=False), limit=100_000, liveness=True)
+    assert report.violation is None, "\n".join(report.ending)
+    assert report.complete
+    assert report.stuck == 0, "\n".join(report.ending)
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason"), HARMLESS, ids=lambda one: one.name if isinstance(one, BrokenBeside) else ""
+)
+def test_a_harmless_variant_holds_and_gets_stuck_nowhere(variant: BrokenBeside, reason: str) -> None:
+    report = explore(variant.scenario_with_twin(), liveness=True)
+    assert report.violation is None, "\n".join(report.ending)
+    assert report.complete
+    assert report.stuck == 0, "\n".join(report.ending)
+    assert reason.endswith(".")
+
+
+def test_a_change_that_fits_nowhere_is_an_error_and_no_twin() -> None:
+    with pytest.raises(ValueError, match="fits in 0 places"):
+        broken_beside("nothing", "stream", Change("there is no such line", ""))
+
+
+def test_a_story_tells_who_did_what_and_what_lies_in_the_partition() -> None:
+    twin = next(twin for twin in BROKEN_RESEQUENCERS if twin.name.startswith("messages that were released meanwhile"))
+    report = explore(twin.scenario_with_twin())
+    assert report.ending == (
+        "A takes web/m1 and loads version 0",
+        "A holds web/m1",
+        "B takes web/m0 and loads version 1",
+        "A takes web/m0 and loads version 1",
+        "B reads web/m1, held beside it",
+        "B commits web/m0, web/m1",
+        "A reads web/m1 beside it",
+        "  entity: version 2, >m0>m1 in its state; web/m0, which owes, web/m1, which owes in its ledger; 3 is next from web",
+        "  entity, beside it: web/m1 as number 2, web/m0 as number 1",
+        "  published: outputs of nothing",
+    )
