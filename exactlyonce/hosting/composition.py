@@ -30,6 +30,7 @@ from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.settings import Settings, StorageConnection
 from exactlyonce.records import Output, read_entity
 from exactlyonce.strategies.gaps import REPLAY
+from exactlyonce.strategies.resequencer import Rebuild, Resequencer
 
 State = TypeVar("State")
 
@@ -61,6 +62,7 @@ class ExactlyOnce:
         self._destinations = tuple(destinations)
         _require_distinct(self._entities, self._destinations)
         _require_retention(self._entities, settings.delivery_limit)
+        _require_rebuilds(self._entities, self._destinations)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._surroundings = surroundings or Surroundings()
         self._resources = AzureResources(settings, storage, self._entities, self._destinations)
@@ -208,6 +210,18 @@ def _require_retention(entities: tuple[Entity[Any], ...], delivery_limit: timede
                 f"Entity {entity.name!r} forgets messages after {retention}, but a copy may wait in its queue for "
                 f"{delivery_limit} (EXACTLYONCE__deliveryLimit). Make the retention longer, also by the time that an "
                 "output may stay owed."
+            )
+
+
+def _require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+    """Raise `ConfigurationError` where a read model asks for what it lacks over a destination that does not exist."""
+    names = {destination.name for destination in destinations}
+    for entity in entities:
+        rebuild = entity.strategy.on_gap if isinstance(entity.strategy, Resequencer) else None
+        if isinstance(rebuild, Rebuild) and (unknown := {rebuild.through, rebuild.destination} - names):
+            raise ConfigurationError(
+                f"Rebuild(...) of entity {entity.name!r} names {min(unknown)!r}, which is no destination of this application; "
+                f"declared are: {', '.join(sorted(names)) or 'none'}."
             )
 
 

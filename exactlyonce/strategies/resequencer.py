@@ -69,12 +69,25 @@ class Resequencer:
             order besides, by their time and source. A message then waits until every source known to the read model has sent a
             later one. One that comes too late all the same is handled, and its document tells.
         max_wait: how long a message waits, at most, for sources that are silent.
+
+    Raises:
+        ConfigurationError: a setting is none of these, or a time is negative.
     """
 
     gap_timeout: timedelta = timedelta(minutes=10)
     on_gap: Literal["wait", "skip"] | Rebuild = "wait"
     order: Literal["source", "time"] = "source"
     max_wait: timedelta = timedelta(minutes=1)
+
+    def __post_init__(self) -> None:
+        if self.on_gap not in ("wait", "skip") and not isinstance(self.on_gap, Rebuild):
+            raise ConfigurationError(
+                f'on_gap of a resequencer is "wait", "skip" or a Rebuild(...), not {self.on_gap!r}.'
+            )
+        if self.order not in ("source", "time"):
+            raise ConfigurationError(f'order of a resequencer is "source" or "time", not {self.order!r}.')
+        if min(self.gap_timeout, self.max_wait) < timedelta(0):
+            raise ConfigurationError("gap_timeout and max_wait of a resequencer cannot be negative.")
 
     @property
     def group_limit(self) -> int:

@@ -18,8 +18,11 @@ from exactlyonce import (
     MalformedMessage,
     Outbox,
     OutputTooLarge,
+    Rebuild,
+    Resequencer,
     TryAgainLater,
     UnknownDestination,
+    VersionStream,
     message,
 )
 from exactlyonce.frozen_json import Json
@@ -125,6 +128,14 @@ def test_a_ledger_that_forgets_before_the_last_copy_arrives_is_refused() -> None
 def test_a_destination_that_cannot_be_a_queue_is_refused_before_anything_is_owed_to_it(name: str) -> None:
     with pytest.raises(ConfigurationError, match="cannot be the name of a queue"):
         application(destinations=(Destination(name),))
+
+
+@pytest.mark.parametrize("lacking", ["deposits", "board"])
+def test_a_read_model_that_asks_over_a_destination_that_does_not_exist_is_refused(lacking: str) -> None:
+    rebuild = Rebuild(of=accounts(VersionStream()), through="deposits", destination="board")
+    named = tuple(Destination(name) for name in ("deposits", "board") if name != lacking)
+    with pytest.raises(ConfigurationError, match=f"names '{lacking}', which is no destination"):
+        application(accounts(Resequencer(on_gap=rebuild)), destinations=named)
 
 
 async def test_an_entity_the_application_was_not_made_with_is_refused() -> None:

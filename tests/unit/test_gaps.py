@@ -236,3 +236,17 @@ class TestAskingForThem:
 
 def test_what_is_missing_lies_before_the_first_that_is_held() -> None:
     assert missing_before(Reception("s", 3, ((7, 9), (12, 12)))) == (3, 6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"on_gap": "rebuild"}, "on_gap"),
+        ({"order": "times"}, "order"),
+        ({"gap_timeout": timedelta(seconds=-1)}, "gap_timeout"),
+        ({"max_wait": timedelta(seconds=-1)}, "max_wait"),
+    ],
+)
+def test_settings_that_would_quietly_mean_something_else_are_refused(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        Resequencer(**settings)
