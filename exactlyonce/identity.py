@@ -7,6 +7,7 @@ handles it for, so that handling a message again gives the same again.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -19,7 +20,17 @@ _NAMESPACE: Final = UUID("0b4f3a2e-7c55-5d0c-9d4e-2f1f0a6c9b11")
 _CANONICAL: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII: Final = json.JSONEncoder(separators=(",", ":"))
 
+LONGEST_ID: Final = 255
+"""Characters of a document id that every SDK and tool takes. The service takes 1,023 bytes, which they never exceed."""
+ID_RULE: Final = f"1 to {LONGEST_ID} characters, none of / \\ ? # nor tabs or line ends, and no space at its end"
+_FORBIDDEN_IN_ID: Final = re.compile(r"[/\\?#\t\r\n]|[ ]\Z")  # Refused by the SDK; `/` and `\` by the service, too.
+
 PartitionValue = str | int | float | bool
+
+
+def is_document_id(id: object) -> bool:
+    """Whether this may be the id of a document in Cosmos DB: a string as `ID_RULE` says."""
+    return isinstance(id, str) and 0 < len(id) <= LONGEST_ID and not _FORBIDDEN_IN_ID.search(id)
 
 
 def message_key(source: str, id: str) -> str:

@@ -33,8 +33,10 @@ SMALL: Final = (
     ),
     _scenario("stale reads", (2, 1), INLINE, RECORD, OTHER, STALE, BEHIND, budget=Budget(crashes=1, stale=1)),
     _scenario("a window of two", (2, 1, 1), Outbox(window=2), RECORD, OTHER, budget=Budget(crashes=1)),
-    _scenario("a window of three", (2, 1, 1, 1), Outbox(window=3), RECORD, OTHER),
-    _scenario("several messages in a commit", (2, 1, 1), Outbox(window=2), RECORD, OTHER, group=2),
+    _scenario(
+        "a window of three, one worker", (2, 1, 1, 1), Outbox(window=3), RECORD, workers=1, budget=Budget(crashes=1)
+    ),
+    _scenario("several messages in a commit", (2, 1), INLINE, RECORD, OTHER, group=2, budget=Budget(crashes=1)),
     _scenario("staged outputs, lost writes", (1, 1), STAGED, OTHER, LATE, budget=Budget(unknown=1)),
     _scenario("staged outputs, repeated writes", (1, 1), STAGED, OTHER, GONE, OWN, budget=Budget(1, repeated=1)),
     _scenario("marking by idle workers", (2, 1), INLINE, RECORD, OTHER, budget=Budget(crashes=1), marking=True),
@@ -47,7 +49,13 @@ SMALL: Final = (
     _scenario(
         "the settler beside processing", (1, 1), INLINE, PARKED, LATE, STALE, budget=Budget(1, 1, 0, 1, poisoned=1)
     ),
-    _scenario("clean-up beside processing", (1,), STAGED, CLEANED, LATE, budget=Budget(1, 1, 1, 1, cleanings=1)),
+    _scenario("clean-up, lost and repeated writes", (1,), STAGED, CLEANED, LATE, budget=Budget(1, 1, 1, cleanings=1)),
+    _scenario(
+        "clean-up, lost writes and stale loads", (1,), STAGED, CLEANED, LATE, budget=Budget(1, 1, 0, 1, cleanings=1)
+    ),
+    _scenario(
+        "clean-up, repeated writes and stale loads", (1,), STAGED, CLEANED, budget=Budget(1, 0, 1, 1, cleanings=1)
+    ),
     _scenario("retention beside processing", (2, 1), INLINE, RECORD, FORGOTTEN, budget=Budget(crashes=1, forgotten=1)),
     _scenario(
         "two entities that feed a third",
@@ -62,7 +70,7 @@ SMALL: Final = (
 )
 
 STREAM: Final = _scenario(
-    "endless stream, inline: 2 workers, 2 messages", (2, 2), INLINE, RECORD, OWN, OTHER, STALE, BEHIND,
+    "endless stream, inline: 2 workers, 2 messages, copies of one", (2, 1), INLINE, RECORD, OWN, OTHER, STALE, BEHIND,
     budget=EVERYTHING, delayed=0, endless=True,
 )  # fmt: skip
 """Every fault but writes that land late, any number of times, for any number of messages; explored by every test run."""
@@ -81,6 +89,7 @@ LARGE: Final = (
     _scenario("marking under lost writes", (2, 1), INLINE, RECORD, LATE, budget=Budget(1, 1), marking=True),
     _scenario("the sweeper, staged", (1, 1), STAGED, OTHER, budget=Budget(crashes=1, sweeps=2)),
     _scenario("the settler, staged", (1, 1), STAGED, PARKED, LATE, budget=Budget(1, 1, poisoned=1)),
+    _scenario("clean-up, all faults", (1,), STAGED, CLEANED, LATE, budget=Budget(1, 1, 1, 1, cleanings=1)),
     _scenario("clean-up, two messages", (1, 1), STAGED, CLEANED, GONE, budget=Budget(crashes=1, cleanings=1)),
     _scenario(
         "sweeper, settler and retention", (1, 1), INLINE, PARKED, FORGOTTEN,
@@ -93,6 +102,10 @@ LARGE: Final = (
     _scenario(
         "the talk, and requests that fail without a crash", (2, 2, 2), STAGED, RECORD, GONE, OTHER,
         budget=Budget(UNLIMITED, UNLIMITED), linearizable=True,
+    ),
+    _scenario(
+        "endless stream, inline: 2 workers, 2 messages", (2, 2), INLINE, RECORD, OWN, OTHER, STALE, BEHIND,
+        budget=EVERYTHING, delayed=0, endless=True,
     ),
     _scenario(
         "endless stream, staged: 2 workers, 2 messages", (1, 1), STAGED, GONE, OWN, OTHER, STALE, BEHIND,

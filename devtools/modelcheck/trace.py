@@ -76,7 +76,8 @@ _TASKS: Final = {
     "forget": "forgets",
     "stumble": "takes, with a handler that raises,",
     "nudge": "looks after the read model",
-    "replay": "sends all again",
+    "replay": "sends again",
+    "answer": "is asked for what is missing",
 }
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
+from devtools.modelcheck.beside.scenarios import Menders
 from devtools.modelcheck.scenarios import Chores
 from exactlyonce import Outbox, effects
 from exactlyonce.effects import Step
@@ -22,7 +23,9 @@ from exactlyonce.strategies import (
     colocated,
     drafting,
     fencing,
+    gaps,
     outbox,
+    replaying,
     resequencer,
     resequencing,
     retention,
@@ -30,12 +33,14 @@ from exactlyonce.strategies import (
     settling_beside,
     sighting,
     total_order,
+    truncation,
     version_stream,
     versions,
 )
 
 OUTBOX: Final = (drafting, outbox)
 CHORES: Final = (fencing, settling, retention)
+MENDERS: Final = (replaying, gaps)
 BESIDE: Final[Mapping[Protocol, tuple[ModuleType, ...]]] = {
     "colocated": (sighting, batching, colocated),
     "stream": (sighting, batching, versions, version_stream),
@@ -88,6 +93,29 @@ def broken_settler(name: str, *changes: Change) -> Callable[..., Step[Any]]:
     """
     made = _modules(name, _changed(name, (settling_beside,), changes))
     twin: Callable[..., Step[Any]] = made[settling_beside.__name__].settle_beside
+    return twin
+
+
+def broken_menders(name: str, *changes: Change) -> Menders:
+    """What looks after read models and streams with changes applied, each to the one place in `replaying` or `gaps` that fits.
+
+    Raises:
+        ValueError: a change fits nowhere, or in several places.
+    """
+    made = _modules(name, _changed(name, MENDERS, changes))
+    sent, tended = made[replaying.__name__], made[gaps.__name__]
+    sent.__dict__["Replayed"] = replaying.Replayed  # Whoever reads the result asks for its class.
+    return Menders(tended.tend, sent.versions_of, sent.replay, sent.Missing)
+
+
+def broken_cleaner(name: str, *changes: Change) -> Callable[..., Step[Any]]:
+    """The clean-up of companions with changes applied, each to the one place in `truncation` that it fits.
+
+    Raises:
+        ValueError: a change fits nowhere, or in several places.
+    """
+    made = _modules(name, _changed(name, (truncation,), changes))
+    twin: Callable[..., Step[Any]] = made[truncation.__name__].clean_beside
     return twin
 
 

@@ -111,6 +111,7 @@ class Workers:
         self._nothing = (NOTHING,) * scenario.entities
         self._situations: Situations[Start] = Situations(self._run, merge=merge)
         self._workers: dict[tuple[Any, ...], Worker] = {}
+        self._followed: dict[Worker, Worker] = {}
         self.messages = len(scenario.copies)
 
     @property
@@ -157,6 +158,12 @@ class Workers:
 
     def following(self, worker: Worker) -> Worker:
         """What a worker does after the end of its run: nothing, or the same again."""
+        found = self._followed.get(worker)
+        if found is None:
+            found = self._followed[worker] = self._after_run(worker)
+        return found
+
+    def _after_run(self, worker: Worker) -> Worker:
         assert worker.situation is not None  # noqa: S101
         start, result = worker.situation.start, worker.situation.result
         if not isinstance(result, Finished | Again | Settled | Cleaned | None):

@@ -19,7 +19,7 @@ from exactlyonce.handling.context import Context
 from exactlyonce.handling.events import Applier, Appliers
 from exactlyonce.handling.messages import decode, message_type
 from exactlyonce.handling.states import StateShape
-from exactlyonce.identity import EntityRef, PartitionValue, message_key
+from exactlyonce.identity import ID_RULE, EntityRef, PartitionValue, is_document_id, message_key
 
 _LARGEST_EXACT: Final = 2**53 - 1
 State = TypeVar("State")
@@ -220,10 +220,9 @@ class Entity(Generic[State]):
                 f"Entity {self.name!r} has the partition key {', '.join(self.paths)}; the key given has {len(partition)} "
                 "value(s). Return an EntityKey(id, (value, ...)) from key=."
             )
-        if not _is_document_id(id):
+        if not is_document_id(id):
             raise InvalidMessage(
-                f"The key of an entity {self.name!r} is not a document id: it has to be a string of 1 to 255 characters "
-                "without '/', '\\', '?' and '#', not ending in a space."
+                f"The key of an entity {self.name!r} is not a document id, which is a string of {ID_RULE}."
             )
         if not all(_is_partition_value(value) for value in partition):
             raise InvalidMessage(
@@ -247,11 +246,6 @@ def _is_partition_value(value: object) -> bool:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return isfinite(value) and abs(value) <= _LARGEST_EXACT
     return isinstance(value, (str, bool))
-
-
-def _is_document_id(id: object) -> bool:
-    """What the service documents as a valid id; the length is the one every SDK and tool takes."""
-    return isinstance(id, str) and 0 < len(id) <= 255 and not set(id) & set("/\\?#") and not id.endswith(" ")  # noqa: PLR2004
 
 
 def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> None:

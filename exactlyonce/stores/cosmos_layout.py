@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
+from exactlyonce.identity import ID_RULE, EntityRef, is_document_id
 from exactlyonce.records import LibraryRecord, ParkedMessage, ProcessedRecord, StagedOutputs, library_document
 
 LIBRARY_PATH: Final = "/pk"
@@ -25,8 +25,6 @@ _OPERATION_BYTES: Final = (
 )
 _SYSTEM_PROPERTIES: Final = ("_rid", "_self", "_etag", "_attachments", "_ts")
 _PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
-_FORBIDDEN_IN_ID: Final = re.compile(r"[/\\?#\t\r\n]|[ ]\Z")  # Refused by the SDK; `/` and `\` by the service, too.
-_MAX_ID_BYTES: Final = 1023
 _MAX_PARTITION_KEY_BYTES: Final = 2048
 
 
@@ -117,12 +115,11 @@ def require_storable(entity: EntityRef) -> None:
     """Refuse an entity that Cosmos DB cannot name: asking the service would give a 400 for ever, or a bare ValueError.
 
     Raises:
-        InvalidMessage: the id is empty, too long, or has characters that ids cannot have; or the partition key is too long.
+        InvalidMessage: the id is none, or the partition key is too long.
     """
-    if not 0 < len(entity.id.encode()) <= _MAX_ID_BYTES or _FORBIDDEN_IN_ID.search(entity.id):
+    if not is_document_id(entity.id):
         raise InvalidMessage(
-            f"Entity {entity} cannot be stored: an id in Cosmos DB has 1 to {_MAX_ID_BYTES} bytes, none of / \\ ? # nor tabs "
-            "or line ends, and no space at its end. Derive the id otherwise in key=."
+            f"Entity {entity} cannot be stored: an id in Cosmos DB has {ID_RULE}. Derive the id otherwise in key=."
         )
     if len(entity.key.encode()) > _MAX_PARTITION_KEY_BYTES:
         raise InvalidMessage(

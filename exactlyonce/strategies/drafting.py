@@ -25,8 +25,9 @@ from exactlyonce.records import (
     entity_document,
     entry_size,
 )
+from exactlyonce.shapes import write_shape
 
-_LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides its entries: version, token, type and the like.
+_LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides entries and numbers: version, token, type and the like.
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +169,10 @@ def _fitting(limits: Limits, view: View, draft: Draft, key: str, entity: EntityR
     for each message of a group would take long.
     """
     body = 0 if draft.handled is None else draft.handled.body.size
-    added = body + sum(entry_size(entry) for entry in draft.entries) + _LEDGER_FRAME_BYTES
-    before = 0 if view.document is None else view.document.size - (0 if view.body is None else view.body.size)
+    frame = _size_of(draft.sequences) + _LEDGER_FRAME_BYTES
+    added = body + sum(entry_size(entry) for entry in draft.entries) + frame
+    replaced = (0 if view.body is None else view.body.size) + _size_of(view.ledger.sequences)
+    before = 0 if view.document is None else view.document.size - replaced
     flush = draft.flush
     if limits.window is not None and view.ledger.entries:
         crowded = len(view.ledger.entries) + len(draft.entries) > limits.window
@@ -182,6 +185,11 @@ def _fitting(limits: Limits, view: View, draft: Draft, key: str, entity: EntityR
             "keeps everything (Outbox.embedded), use Outbox()."
         )
     return replace(draft, flush=flush)
+
+
+def _size_of(sequences: Sequences) -> int:
+    """Bytes that the numbers given out take in a document. They stay when entries leave."""
+    return Json.of([write_shape(one) for one in sequences]).size
 
 
 def _trimmed(entries: tuple[Entry, ...], now: int, retention: timedelta) -> tuple[Entry, ...]:

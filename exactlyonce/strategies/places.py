@@ -1,14 +1,21 @@
-"""Places in a sequence that make no sense."""
+"""Places in sequences, and those that make no sense."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from exactlyonce.companions import NumberedMessage
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.handling.attempts import key_of
 from exactlyonce.identity import EntityRef
 from exactlyonce.numbering import Order, Reception
+
+Place = tuple[str, int]
+"""A sequence, by the source that sends it, and a number in it."""
+Known = Mapping[Place, tuple[NumberedMessage, str]]
+"""Documents of numbers, each with its ETag."""
 
 FARTHEST_AHEAD: Final = 100_000
 """A number so far above the next one is taken for a mistake of its sender."""

@@ -91,7 +91,7 @@ def replay(
 
     Args:
         work: the entity and its handler, without messages.
-        versions: first and last.
+        versions: first and last; of what is missing, those that `versions_of` found: a view without them is an older one.
         memory: what this process knows of the entity.
         missing: what to send; None for everything.
 
@@ -104,6 +104,8 @@ def replay(
     if isinstance(view, Again):
         return view
     require_same_kind(work, view.ledger)
+    if missing is not None and view.ledger.version < versions[1]:
+        return Again(view.memory, "the entity was seen in an older view than what it sent")
     first, last = versions[0], min(versions[1], view.ledger.version)
     if first > last:
         return Replayed(0, None, view.memory)

@@ -28,7 +28,8 @@ from exactlyonce.records import read_entity
 from exactlyonce.strategies.drafting import View, remembering
 from exactlyonce.strategies.fencing import look
 from exactlyonce.strategies.outbox import Outbox, publish_owed, start_over, write_blobs
-from exactlyonce.strategies.resequencing import Known, Release
+from exactlyonce.strategies.places import Known
+from exactlyonce.strategies.resequencing import Release
 from exactlyonce.strategies.version_stream import VersionStream
 
 

@@ -16,10 +16,10 @@ from exactlyonce.errors import DamagedDocument, EntityTooLarge, ExactlyOnceError
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Before, Handled, Work, key_of
 from exactlyonce.numbering import Order, Reception, from_number, holds, order_of, with_number
-from exactlyonce.records import MAX_DOCUMENT_BYTES, Entry, Output, digest, entity_document
+from exactlyonce.records import MAX_DOCUMENT_BYTES, Entry, Ledger, Output, digest, entity_document, entry_size
 from exactlyonce.strategies.batching import BATCH_BYTES
 from exactlyonce.strategies.drafting import View
-from exactlyonce.strategies.places import require_sense, two_with_one_number
+from exactlyonce.strategies.places import Known, Place, require_sense, two_with_one_number
 from exactlyonce.strategies.total_order import Head, earliest, is_late, later
 
 BATCH_DOCUMENTS: Final = 99
@@ -27,11 +27,6 @@ BATCH_DOCUMENTS: Final = 99
 
 FRAME_BYTES: Final = 1_500
 """Most that the document of a number has besides the message that it may hold, its key and source, and the read model's."""
-
-Place = tuple[str, int]
-"""A sequence, by the source that sends it, and a number in it."""
-Known = Mapping[Place, tuple[NumberedMessage, str]]
-"""Documents of numbers, each with its ETag."""
 
 
 class Release:
@@ -61,7 +56,8 @@ class Release:
         self._sequences = view.ledger.sequences
         self._receptions = {one.source: one for one in view.ledger.receptions}
         self._entries: list[Entry] = []
-        self._bytes = 0
+        self._read: dict[Place, Envelope] = {}
+        self._bytes = self._owed = 0  # Added up: to write state and entries anew for each message would take long.
         self.arrived: dict[Place, Envelope] = {}
         self.create: list[Companion] = []
         self.replace: list[tuple[Companion, str]] = []
@@ -81,12 +77,12 @@ class Release:
         # One of each sequence at a time, and those whose handlers raised last: they do not take the room of the others.
         sources = sorted(self._sources, key=lambda source: self._reception(source).failing is not None)
         ready = [(source, self._reception(source).next) for source in sources]
-        while ready := [place for place in ready if place in self.arrived or self._is_held(place)]:
+        # Where all are brought into one order, only the next messages of all sources tell which is the earliest.
+        room = max(BATCH_DOCUMENTS - len(self.arrived), len(places) + len(sources) * (self._max_wait is not None))
+        while (ready := [one for one in ready if one in self.arrived or self._is_held(one)]) and len(places) < room:
             places.update(dict.fromkeys(place for place in ready if self._is_held(place)))
-            if len(places) >= BATCH_DOCUMENTS - len(self.arrived):
-                break
             ready = [(source, number + 1) for source, number in ready]
-        return tuple(places)[: BATCH_DOCUMENTS - len(self.arrived)]
+        return tuple(places)[:room]
 
     @property
     def changes(self) -> bool:
@@ -97,15 +93,7 @@ class Release:
     @property
     def document(self) -> Json:
         """The document of the read model to commit."""
-        ledger = replace(
-            self._ledger,
-            version=self._ledger.version + len(self.processed),
-            entries=tuple(self._entries),
-            deleted=self._body is None,
-            sequences=self._sequences,
-            receptions=tuple(self._receptions[source] for source in sorted(self._receptions)),
-        )
-        return entity_document(self._saved, ledger)
+        return entity_document(self._saved, self._ledger_with(tuple(self._entries)))
 
     def is_behind(self, known: Known) -> bool:
         """Whether a message that the read model holds was released since it was loaded, so that no commit can succeed."""
@@ -117,9 +105,7 @@ class Release:
         Raises:
             DamagedDocument: a held message is gone.
         """
-        fresh = {
-            place: envelope for place, envelope in self.arrived.items() if self._came_never(place, envelope, known)
-        }
+        fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, known)}
         transactions = iter(begun.transactions)
         if self._max_wait is None:
             for source in self._sources:
@@ -136,15 +122,24 @@ class Release:
         for source in self._sources:
             self._note_gap(source, begun)
 
+    def _ledger_with(self, entries: tuple[Entry, ...]) -> Ledger:
+        return replace(
+            self._ledger,
+            version=self._ledger.version + len(self.processed),
+            entries=entries,
+            deleted=self._body is None,
+            sequences=self._sequences,
+            receptions=tuple(self._receptions[source] for source in sorted(self._receptions)),
+        )
+
     @property
     def _sources(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self._receptions, *(source for source, _ in self.arrived))))
 
     def _place(self, envelope: Envelope) -> None:
         key, entity = key_of(envelope), self._work.entity
-        about = f"Message {key} for read model {entity}"
         try:
-            order = order_of(envelope, about)
+            order = order_of(envelope, f"Message {key} for read model {entity}")
             require_sense(entity, envelope, order, self._reception(envelope.source), timed=self._max_wait is not None)
             first = self.arrived.setdefault((envelope.source, order.number), envelope)
             if key_of(first) != key:
@@ -183,7 +178,7 @@ class Release:
             # It was not read: no room for it in this batch. One whose handler raised waits for a later arrival.
             self.more = self.more or (self._is_held(place) and reception.failing is None)
             return False
-        envelope = fresh[place] if held is None else _envelope(held[0])
+        envelope = fresh[place] if held is None else self._envelope(place, known)
         key, tx = key_of(envelope), next(transactions)
         try:
             handled = self._work.handle(Before(self._body, begun.at, tx, self._sequences), envelope)
@@ -218,11 +213,18 @@ class Release:
             if place in fresh:
                 heads[source] = Head(fresh[place], at)
             elif self._is_held(place) and place in known:
-                heads[source] = Head(_envelope(known[place][0]), known[place][0].at)
-            else:
-                unread = self._is_held(place) and self._reception(source).failing is None
-                self.more = self.more or unread  # No room for it in this batch.
+                heads[source] = Head(self._envelope(place, known), known[place][0].at)
+            elif self._is_held(place) and self._reception(source).failing is None:
+                self.more = True  # No room for it in this batch.
         return heads
+
+    def _envelope(self, place: Place, known: Known) -> Envelope:
+        """A held message. Where all are brought into one order, it is looked at again for each that is handled before."""
+        held = known[place][0].held
+        assert held is not None  # noqa: S101  # Callers look at what is held only.
+        if place not in self._read:
+            self._read[place] = Envelope.read(held.text, limit=BATCH_BYTES)
+        return self._read[place]
 
     def _take(self, key: str, handled: Handled, at: datetime, tx: str) -> None:
         """Make the result of a handler part of the commit."""
@@ -233,7 +235,9 @@ class Release:
         if handled.outputs:
             refs = tuple(output.ref for output in handled.outputs)
             version = self._ledger.version + len(self.processed)
-            self._entries.append(Entry(key, tx, version, at, refs, digest(handled.outputs), owed=handled.outputs))
+            entry = Entry(key, tx, version, at, refs, digest(handled.outputs), owed=handled.outputs)
+            self._entries.append(entry)
+            self._owed += entry_size(entry)
             self.outputs.extend(handled.outputs)
         self.blobs.extend(handled.blobs)
 
@@ -257,7 +261,7 @@ class Release:
 
     def _has_room(self, key: str, body: int, outputs: int, held: int = 0) -> bool:
         """Whether the batch has room for one more message. Raises `EntityTooLarge` if the read model never will."""
-        document = self.document.size - self._saved.size + body + outputs
+        document = entity_document(Json("{}"), self._ledger_with(())).size + self._owed + body + outputs
         if document > MAX_DOCUMENT_BYTES:
             if self._entries:
                 return False  # What they owe will be published, and gone, when the next batch is made.
@@ -293,8 +297,3 @@ class Release:
     def _may_be_known(self, place: Place) -> bool:
         """Whether there may be a document for a number."""
         return place[1] < self._reception(place[0]).next or self._is_held(place)
-
-
-def _envelope(document: NumberedMessage) -> Envelope:
-    assert document.held is not None  # noqa: S101  # Callers look at what is held only.
-    return Envelope.read(document.held.text, limit=BATCH_BYTES)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from exactlyonce.beside import FoundBeside, LoadBeside
 from exactlyonce.companions import NumberedMessage, entry_id, numbered_id, record_id
 from exactlyonce.effects import NoAnswer, Step
+from exactlyonce.envelope import Envelope
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.handling.attempts import Again, Memory, Work, key_of
 from exactlyonce.identity import EntityRef
@@ -25,7 +26,9 @@ from exactlyonce.strategies.sighting import Sight
 from exactlyonce.strategies.version_stream import entries_in, handled_again
 
 
-def settle_beside(protocol: Protocol, work: Work, reason: str, memory: Memory) -> Step[Settled | Again]:
+def settle_beside(
+    protocol: Protocol, work: Work, reason: str, memory: Memory, came: Envelope | None = None
+) -> Step[Settled | Again]:
     """Decide about the one message of `work`: finish it if it was processed, or park it. At most 10 effects.
 
     Args:
@@ -33,6 +36,7 @@ def settle_beside(protocol: Protocol, work: Work, reason: str, memory: Memory) -
         work: the entity, its handler and the message.
         reason: why it could not be processed. It is kept and told, so it must not quote the message.
         memory: what this process knows of the entity.
+        came: the message as it came, where `work` has it with data that was elsewhere: so it is parked, and sent again.
 
     Raises:
         StoredDataError: a document cannot be trusted; the message stays where it is.
@@ -52,7 +56,7 @@ def settle_beside(protocol: Protocol, work: Work, reason: str, memory: Memory) -
     finished = yield from _finished(protocol, work, view, sight)
     if finished is not None:
         return finished
-    parked = yield from park(work.entity, envelope, reason, work.absent, view)
+    parked = yield from park(work.entity, came or envelope, reason, work.absent, view)
     return parked
 
 

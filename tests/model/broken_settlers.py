@@ -32,7 +32,7 @@ BROKEN_SETTLERS: tuple[BrokenSettler, ...] = (
         "a settler that parks without a fence",
         (
             Change(
-                "    parked = yield from park(work.entity, envelope, reason, work.absent, view)\n    return parked",
+                "    parked = yield from park(work.entity, came or envelope, reason, work.absent, view)\n    return parked",
                 "    begun = yield from Begin(0)\n"
                 "    message = ParkedMessage(work.entity.key, key_of(envelope), reason, begun.at, envelope.to_json())\n"
                 "    parked = yield from Park(work.entity, message)\n"

@@ -36,7 +36,7 @@ Only the type checker asks: every entry has been dated one line above.
 Only the type checker asks: what is looked up by the id of a co-located record or of a stream entry is one.
     retention._committed: condition 'isinstance(one, ColocatedRecord | StreamEntry)' forced True
 Both limits are round numbers below the service's own; one byte or one kilobyte more is as good.
-    drafting._fitting: 'body + sum((entry_size(entry) for entry in draft.entries)) + _LEDGER_FR…' without '_LEDGER_FRAME_BYTES'
+    drafting._fitting: '_size_of(draft.sequences) + _LEDGER_FRAME_BYTES' without '_LEDGER_FRAME_BYTES'
     drafting._fitting: 'before + added > MAX_DOCUMENT_BYTES' turned into 'before + added >= MAX_DOCUMENT_BYTES'
     drafting._fitting: 'size > MAX_DOCUMENT_BYTES' turned into 'size >= MAX_DOCUMENT_BYTES'
 That no entries leave is the same as that all of none leave: no record is written for them.

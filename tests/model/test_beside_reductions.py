@@ -34,6 +34,8 @@ SCENARIOS = (
     scenario_of("co-located, two messages", (ONE, ONE), BESIDE, budget=BesideBudget(unknown=1)),
     scenario_of("resequencer, copies", numbered(2, 1), IN_ORDER, budget=LOST),
     scenario_of("resequencer, one by one", numbered(1, 1), ONE_BY_ONE, budget=LOST),
+    scenario_of("stream, clean-up", (TWO, ONE), STREAM, budget=BesideBudget(unknown=1, forgotten=1)),
+    scenario_of("co-located, clean-up", (TWO,), BESIDE, budget=replace(LOST, forgotten=1)),
 )
 
 

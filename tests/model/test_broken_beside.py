@@ -10,13 +10,22 @@ from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.search import explore
 from devtools.modelcheck.twins import Change, broken_beside
 from tests.model.broken_beside import BROKEN_COLOCATED, BrokenBeside
+from tests.model.broken_cleaners import BROKEN_CLEANERS, HARMLESS_CLEANERS
+from tests.model.broken_menders import BROKEN_MENDERS
 from tests.model.broken_resequencers import BROKEN_RESEQUENCERS
 from tests.model.broken_settlers import BROKEN_SETTLERS
 from tests.model.broken_streams import BROKEN_STREAMS
 from tests.model.harmless_beside import HARMLESS
 
 LONGEST_STORY = 20
-ZOO: tuple[BrokenBeside, ...] = (*BROKEN_COLOCATED, *BROKEN_STREAMS, *BROKEN_RESEQUENCERS, *BROKEN_SETTLERS)
+ZOO: tuple[BrokenBeside, ...] = (
+    *BROKEN_COLOCATED,
+    *BROKEN_STREAMS,
+    *BROKEN_RESEQUENCERS,
+    *BROKEN_SETTLERS,
+    *BROKEN_MENDERS,
+    *BROKEN_CLEANERS,
+)
 
 
 def told(twin: BrokenBeside) -> str:
@@ -40,7 +49,9 @@ def test_the_shipped_protocol_stands_where_its_twins_fall(scenario: BesideScenar
 
 
 @pytest.mark.parametrize(
-    ("variant", "reason"), HARMLESS, ids=lambda one: one.name if isinstance(one, BrokenBeside) else ""
+    ("variant", "reason"),
+    [*HARMLESS, *HARMLESS_CLEANERS],
+    ids=lambda one: one.name if isinstance(one, BrokenBeside) else "",
 )
 def test_a_harmless_variant_holds_and_gets_stuck_nowhere(variant: BrokenBeside, reason: str) -> None:
     report = explore(variant.scenario_with_twin(), liveness=True)

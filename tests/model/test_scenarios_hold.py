@@ -9,12 +9,12 @@ from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import explore
 
 STATES = {
-    "endless stream, inline: 2 workers, 2 messages": 197_808,
+    "endless stream, inline: 2 workers, 2 messages, copies of one": 149_601,
     "duplicates, crash, lost and repeated writes": 120_443,
     "stale reads": 21_436,
     "a window of two": 108_912,
-    "a window of three": 90_627,
-    "several messages in a commit": 30_504,
+    "a window of three, one worker": 1_306,
+    "several messages in a commit": 8_992,
     "staged outputs, lost writes": 42_414,
     "staged outputs, repeated writes": 54_191,
     "marking by idle workers": 11_295,
@@ -23,7 +23,9 @@ STATES = {
     "everything embedded": 75_026,
     "the sweeper beside processing": 43_984,
     "the settler beside processing": 73_558,
-    "clean-up beside processing": 255_406,
+    "clean-up, lost and repeated writes": 48_118,
+    "clean-up, lost writes and stale loads": 44_271,
+    "clean-up, repeated writes and stale loads": 12_318,
     "retention beside processing": 11_152,
     "two entities that feed a third": 35_366,
 }

@@ -27,6 +27,8 @@ RICH = (
     Scenario(
         "three workers, tokens, marking", (2, 1), Outbox.transaction_id(), 3, budget=TROUBLE, tokens=True, marking=True
     ),
+    Scenario("a window of three", (2, 1, 1, 1), Outbox(window=3)),
+    Scenario("clean-up, all faults", (1,), Outbox.transaction_id(), budget=Budget(1, 1, 1, 1, cleanings=1)),
     Scenario("chores", (1, 1, 1), Outbox(window=1), budget=CHORES),
     Scenario("chores, staged", (1, 1, 1), Outbox.transaction_id(), budget=CHORES),
     Scenario(

@@ -122,12 +122,12 @@ def test_a_document_too_large_for_any_batch_stays_alone() -> None:
     assert [len(batch) for batch in batches([{}, {"padding": "x" * 3_000_000}, {}])] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("id", ["a", "a b", "ä€🎯", "x" * 1023, "'\"<>%&+:;,=[]{}", " a"])
+@pytest.mark.parametrize("id", ["a", "a b", "ä€🎯", "x" * 255, "ж" * 255, "'\"<>%&+:;,=[]{}", " a"])
 def test_ordinary_entities_can_be_stored(id: str) -> None:
     require_storable(EntityRef("game", (id[:100],), id))
 
 
-@pytest.mark.parametrize("id", ["", "a/b", "a\\b", "a?b", "a#b", "a\tb", "a\nb", "a ", "a\n", "x" * 1024, "ж" * 512])
+@pytest.mark.parametrize("id", ["", "a/b", "a\\b", "a?b", "a#b", "a\tb", "a\nb", "a ", "a\n", "x" * 256])
 def test_an_entity_whose_id_the_service_cannot_hold_is_refused(id: str) -> None:
     with pytest.raises(InvalidMessage, match="Derive the id otherwise"):
         require_storable(EntityRef("game", ("EU",), id))

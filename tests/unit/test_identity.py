@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.identity import EntityRef, Origin, PartitionValue, message_key
+from exactlyonce.identity import EntityRef, Origin, PartitionValue, is_document_id, message_key
 
 PAIRS = st.tuples(st.text(max_size=6), st.text(max_size=6)) | st.tuples(
     st.text("%/2F5a", max_size=4), st.text("%/2F5a", max_size=4)
@@ -30,6 +31,17 @@ def test_different_messages_have_different_keys(one: tuple[str, str], other: tup
 @settings(max_examples=100, deadline=None)
 def test_a_key_has_one_slash(pair: tuple[str, str]) -> None:
     assert message_key(*pair).count("/") == 1
+
+
+@pytest.mark.parametrize("id", ["a", " a", "a b", "ä€🎯", "x" * 255, "🎯" * 255, "'\"<>%&+:;,=[]{}"])
+def test_what_the_service_its_sdks_and_tools_take_is_a_document_id(id: str) -> None:
+    assert is_document_id(id)
+    assert len(id.encode()) <= 1023
+
+
+@pytest.mark.parametrize("id", ["", "a/b", "a\\b", "a?b", "a#b", "a\tb", "a\nb", "a\r", "a ", "x" * 256, 7, None, b"a"])
+def test_what_one_of_them_refuses_is_none(id: object) -> None:
+    assert not is_document_id(id)
 
 
 def test_entity_keys_are_pinned() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from exactlyonce import EntityTooLarge, Outbox
-from exactlyonce.records import MAX_DOCUMENT_BYTES
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Handle, Handled
+from exactlyonce.numbering import Sequence, Sequences
+from exactlyonce.records import MAX_DOCUMENT_BYTES, entity_document
 from exactlyonce.testing.world import World
 from tests.samples import accounts, deposit, ledger_queue
+from tests.unit.playing import Script, attempt
 
 
 async def test_many_small_outputs_make_entries_leave_before_the_window_is_full() -> None:
@@ -47,3 +52,47 @@ async def test_where_the_ledger_keeps_everything_the_error_says_what_to_use() ->
         await process.crash()
     assert told is not None
     assert "use Outbox()" in told
+
+
+def numbers_of(kilobytes: int) -> Sequences:
+    """Numbers given out under so many keys, of about a kilobyte each."""
+    return tuple(Sequence("boards", f"{number:04}{'k' * 960}", 1) for number in range(kilobytes))
+
+
+def holding(sequences: Sequences) -> Script:
+    """An entity with one entry, which owes nothing, that has given out these numbers."""
+    script = Script()
+    script.play(attempt(Outbox(), deposit("m-1")))
+    entry = replace(script.entries[0], owed=None)
+    script.document = entity_document(Json('{"id":"a"}'), replace(script.ledger, entries=(entry,), sequences=sequences))
+    return script
+
+
+def handling(kilobytes: int, sequences: Sequences) -> Handle:
+    """A handler that leaves a state of so many kilobytes and these numbers, and sends nothing."""
+    body = Json.of({"id": "a", "padding": "x" * kilobytes * 1000})
+    return lambda before, envelope: Handled(body, sequences=sequences)
+
+
+class TestNumbersTakeRoom:
+    def test_what_stays_when_entries_leave_is_counted(self) -> None:
+        numbers = numbers_of(800)
+        script = holding(numbers)
+        finished = script.play(attempt(Outbox(window=1), deposit("m-2"), handle=handling(800, numbers))).finished
+        ((key, error),) = finished.failed
+        assert (key, type(error)) == ("web/m-2", EntityTooLarge)
+        assert script.records == frozenset()
+
+    def test_numbers_given_out_now_are_counted(self) -> None:
+        script = holding(numbers_of(0))
+        played = script.play(attempt(Outbox.embedded(), deposit("m-2"), handle=handling(800, numbers_of(800))))
+        assert [type(error) for _, error in played.finished.failed] == [EntityTooLarge]
+
+    def test_those_of_before_are_counted_once(self) -> None:
+        numbers = numbers_of(800)
+        script = holding(numbers)
+        played = script.play(attempt(Outbox(), deposit("m-2"), handle=handling(600, numbers)))
+        assert played.finished.processed == ("web/m-2",)
+        assert [entry.message for entry in script.entries] == ["web/m-1", "web/m-2"]
+        assert script.document is not None
+        assert script.document.size <= MAX_DOCUMENT_BYTES

@@ -118,6 +118,13 @@ class TestWhatIsMissing:
         assert all_of(script, 1, 3, Missing("receipts", "r-2", 3, 4)) == []
         assert all_of(script, 1, 3, Missing("boards", "r-1", 3, 4)) == []
 
+    def test_a_view_older_than_what_is_missing_proves_nothing(self) -> None:
+        script = sending(1, 1)
+        played = replayed(script, 2, 3, Missing("receipts", "r-1", 2, 3))
+        assert played.kinds == [LoadEntity]
+        assert not played.again.progressed
+        assert played.again.memory == Memory(entity_token="0:-1#4")
+
     def test_an_output_without_a_number_is_never_missing(self) -> None:
         one = Output("o", "receipts", deposit("m-1").to_json())
         assert not Missing("receipts", "r-1", 1, 9).includes(one)

@@ -17,7 +17,8 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Before, Finished, Handled, Memory
 from exactlyonce.handling.routes import Routes
 from exactlyonce.numbering import Reception, Sequence
-from exactlyonce.records import MAX_DOCUMENT_BYTES, digest
+from exactlyonce.records import MAX_DOCUMENT_BYTES, Ledger, digest, entity_document
+from exactlyonce.strategies import resequencing
 from exactlyonce.strategies.batching import BATCH_BYTES
 from exactlyonce.strategies.resequencing import BATCH_DOCUMENTS
 from tests.unit.boards import BOARD, RESEQUENCER, SCREENS, Readers, scored, size_of
@@ -277,3 +278,21 @@ def test_one_that_no_batch_holds_is_refused_until_its_turn_has_come() -> None:
     assert isinstance(error, EntityTooLarge)
     assert readers.delivered(scored(1), large).failed == ()
     assert readers.seen == ["1", "2"]
+
+
+def test_a_long_release_writes_state_and_outputs_for_all_its_messages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    readers = Readers()
+    hold(readers, *range(2, 60), answers=1, padding="x", repeat=5_000, keep=100_000)
+    written: list[int] = []
+
+    def counted(body: Json, ledger: Ledger) -> Json:
+        document = entity_document(body, ledger)
+        written.append(document.size)
+        return document
+
+    monkeypatch.setattr(resequencing, "entity_document", counted)
+    played = readers.attempted(scored(1))
+    assert len(played.finished.processed) == 59
+    *for_each, last = sorted(written)
+    assert last == played.only(SaveTogether).document.size > 300_000
+    assert sum(for_each) < last

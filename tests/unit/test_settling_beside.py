@@ -204,3 +204,13 @@ class TestAReadModel:
         readers.delivered(scored(3), scored(1, id="x"))
         settled("resequencer", readers, scored(1, id="y"))
         assert (readers.seen, readers.held) == (["1"], {"s": ((3, 3),)})
+
+
+@ALL
+def test_a_message_whose_data_was_elsewhere_is_parked_as_it_came(protocol: Protocol) -> None:
+    script, message = nothing_yet(protocol)
+    came = message.by_reference("https://account.blob.core.windows.net/blobs/a")
+    work = script.work(message) if isinstance(script, Readers) else work_for(message)
+    played = script.play(settle_beside(protocol, work, REASON, MEMORY, came))
+    assert played.only(Park).message.envelope == came.to_json()
+    assert played.only(Park).message.message == f"{message.source}/{message.id}"

@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, InvalidMessage, Resequencer
 from exactlyonce.companions import NumberedMessage
-from tests.unit.boards import Readers, scored
+from tests.unit.boards import RESEQUENCER, Readers, scored
 from tests.unit.playing import AT
 
 WAIT = timedelta(minutes=1)
@@ -98,6 +98,7 @@ def test_a_message_without_a_time_is_refused() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=12), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
 def test_in_whatever_order_they_arrive_they_are_handled_in_one(steps: list[tuple[str, int]], random: Random) -> None:
     readers = Readers(strategy=IN_TIME)
     readers.delivered(*(sent(source, 1, 1, shown=0) for source in "abc"))  # Who is not known is not waited for.
@@ -124,3 +125,16 @@ def seconds_of(envelope: Envelope) -> float:
     """When it was sent."""
     assert envelope.time is not None
     return envelope.time.timestamp()
+
+
+def test_more_sources_than_a_batch_has_room_for_are_brought_into_one_order() -> None:
+    readers = Readers(strategy=IN_TIME)
+    sources = [f"s{number:03}" for number in range(105)]
+    for number in (2, 1):  # All are known before the first of them can be handled.
+        for begin in range(0, len(sources), RESEQUENCER.group_limit):
+            group = enumerate(sources[begin : begin + RESEQUENCER.group_limit], begin)
+            readers.delivered(*(sent(source, number, 100 * number + place * 7 % 100) for place, source in group))
+    assert readers.seen is not None
+    seconds = [int(second) for second in readers.seen[:105]]
+    assert seconds == sorted(100 + place * 7 % 100 for place in range(105))
+    assert late(readers) == []

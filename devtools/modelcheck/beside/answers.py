@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from devtools.modelcheck.answers import LOST, NOW, REPEATED, STALE, World
 from devtools.modelcheck.beside.judging import judged_outputs
+from devtools.modelcheck.beside.mending import asked_for, is_request, versions_with
 from devtools.modelcheck.beside.partition import Partition, Partitions, partition_of
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.beside.writes import BesideWrites
@@ -21,8 +22,10 @@ from devtools.modelcheck.writes import Answer, Write, described
 from exactlyonce.beside import (
     DeleteBeside,
     FindEntries,
+    FindNumbered,
     FindOwing,
     FoundBeside,
+    FoundNumbered,
     HasCompanions,
     LoadBeside,
     ReplaceBeside,
@@ -43,6 +46,7 @@ from exactlyonce.effects import (
 )
 
 OLD: Final = "companions were seen in an older view"
+ASKED: Final = "a source was asked to send again what was lost"
 
 
 class BesideWorld(World):
@@ -65,10 +69,13 @@ class BesideWorld(World):
                 yield from self._read(effect, store, _entries(effect.ranges))
             case FindOwing():
                 yield from self._read(effect, store, _owing)
+            case FindNumbered():
+                yield from self._look_up(effect, store)
             case HasCompanions():
                 yield from self._any_companion(store)
             case Publish():
-                yield from self._publish(effect, store)
+                asks = all(map(is_request, effect.outputs))
+                yield from self._ask(effect, store) if asks else self._publish(effect, store)
             case ReplaceBeside() | DeleteBeside():
                 yield from self._note(effect, store)
             case SaveTogether() | SaveEntity() | Park():
@@ -122,13 +129,25 @@ class BesideWorld(World):
                 yield Answer(reply, store, STALE, said=f"{said}, in an older view", witnessed=seen)
         yield from self._unanswered(token, store)
 
+    def _look_up(self, effect: FindNumbered, store: Store) -> Iterator[Answer]:
+        partition = partition_of(store)
+        views = reversed(_views(partition, effect.token))
+        found = dict.fromkeys(versions_with(effect, partition, position) for position in views)
+        for number, versions in enumerate(found):
+            said = f"looks up which versions have sent numbers {effect.numbers[0]} to {effect.numbers[1]}"
+            if number == 0:
+                yield Answer(FoundNumbered(versions), store, said=said)
+            else:
+                yield Answer(FoundNumbered(versions), store, STALE, said=f"{said}, in an older view", witnessed=OLD)
+        yield from self._unanswered(effect.token, store)
+
     def _note(self, effect: ReplaceBeside | DeleteBeside, store: Store) -> Iterator[Answer]:
         """A write that is done as well as may be: all of it, one of several, nothing, or later."""
         yield self.land(effect, store)
         yield Answer(None, store, LOST, said=f"{described(effect)}, which is lost")
-        if isinstance(effect, ReplaceBeside) and len(effect.companions) > 1:
-            for one in effect.companions:
-                part = self.land(replace(effect, companions=(one,)), store)
+        if len(effect.companions) > 1:
+            for one in _parts(effect):
+                part = self.land(one, store)
                 yield Answer(None, part.store, LOST, said=f"{part.said}; the rest is lost")
         if self._delayed:
             yield Answer(None, store, LOST, effect, said=f"{described(effect)}, which will arrive later")
@@ -138,6 +157,14 @@ class BesideWorld(World):
         if self._stale and token is not None:
             yield Answer(BEHIND, store, STALE, said="asks a replica that is behind", witnessed="a replica was behind")
         yield self._unread(store)
+
+    def _ask(self, effect: Publish, store: Store) -> Iterator[Answer]:
+        """Sources are asked; what they send again arrives at once, and is taken at any later time."""
+        keys = tuple(key for output in effect.outputs for key in asked_for(self._scenario, output))
+        said = f"asks for {', '.join(keys) or 'nothing that there is'}"
+        yield Answer(PUBLISHED, store, said=said, witnessed=ASKED, arrivals=keys)
+        yield Answer(UNKNOWN, store, LOST, said=f"{said}; the reply is lost", arrivals=keys)
+        yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
 
     def _publish(self, effect: Publish, store: Store) -> Iterator[Answer]:
         violation = judged_outputs(self._scenario, effect.outputs, store)
@@ -167,6 +194,14 @@ class BesideWorld(World):
         yield Answer(UNKNOWN, store, LOST, said=f"{described(effect)}, which is lost")
         if self._delayed:
             yield Answer(UNKNOWN, store, LOST, effect, said=f"{described(effect)}, which will arrive later")
+
+
+def _parts(effect: ReplaceBeside | DeleteBeside) -> Iterator[ReplaceBeside | DeleteBeside]:
+    """A write of several companions, one by one."""
+    if isinstance(effect, ReplaceBeside):
+        yield from (replace(effect, companions=(one,)) for one in effect.companions)
+    else:
+        yield from (replace(effect, companions=(one,)) for one in effect.companions)
 
 
 def _views(partition: Partition, token: str | None) -> range:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from devtools.modelcheck.beside.answers import ASKED
+from devtools.modelcheck.beside.cleaning import FORGOTTEN
 from devtools.modelcheck.beside.explorer import COPY, PART, REFUSED, SENT_AGAIN, STOPPED
 from devtools.modelcheck.beside.scenarios import BesideBudget, Message, scenario_of
 from devtools.modelcheck.beside.writes import HELD, RESUMED
 from devtools.modelcheck.catalogue import BEHIND, LATE, OTHER, OWN, PARKED, RECORD, STALE
 from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.twins import Change, broken_beside
+from exactlyonce.handling.entities import Entity
 from exactlyonce.strategies.colocated import Colocated
-from exactlyonce.strategies.resequencer import Resequencer
+from exactlyonce.strategies.resequencer import Rebuild, Resequencer
 from exactlyonce.strategies.version_stream import VersionStream
 
 ONE_AT_A_TIME: Final = (Change("        if written >= BATCH_DOCUMENTS or", "        if written >= 1 or"),)
@@ -37,6 +40,16 @@ def numbered(*copies: int, source: str = "web", **more: Any) -> tuple[Message, .
     return tuple(Message(one, source=source, number=number, **more) for number, one in enumerate(copies, 1))
 
 
+@dataclass
+class Nothing:
+    """The state of an entity of which only its name matters."""
+
+
+def sender() -> Entity[Nothing]:
+    """Who sends what a read model asks for again."""
+    return Entity("sender", state=Nothing, container="senders", strategy=STREAM)
+
+
 TWO_SOURCES: Final = numbered(1, 1, source="a") + numbered(1, 1, source="b")
 ORDERED: Final = (
     Message(source="a", number=1, time=1),
@@ -45,6 +58,9 @@ ORDERED: Final = (
 )
 IN_TIME: Final = Resequencer(order="time", max_wait=timedelta(days=100))
 SKIPPING: Final = Resequencer(gap_timeout=timedelta(0), on_gap="skip")
+REBUILDING: Final = Resequencer(gap_timeout=timedelta(0), on_gap=Rebuild(sender(), "sender", "board"))
+LOST: Final = Message(0, number=1), Message(0, number=2), Message(number=3)
+"""Two messages that do not come unless they are asked for, and one that has to wait for them."""
 ONE_BY_ONE: Final = vars(broken_beside("released one by one", "resequencer", *ONE_AT_A_TIME))["Resequencer"]()
 
 STREAMS: Final = (
@@ -63,11 +79,22 @@ STREAMS: Final = (
     scenario_of("stream: tokens remembered", (ONE, ONE), STREAM, *SEEN, budget=FAULTS, tokens=True),
     scenario_of("stream: a document without a ledger", (TWO,), STREAM, *SEEN, budget=FAULTS, adopted=True),
     scenario_of("stream: sent again", (TWO, ONE), STREAM, SENT_AGAIN, budget=replace(READS, unknown=1, replays=1)),
+    scenario_of(
+        "stream: sent again beside a crash", (ONE, ONE), STREAM, SENT_AGAIN, budget=BesideBudget(crashes=1, replays=1)
+    ),
+    scenario_of(
+        "stream: asked for what is missing",
+        (TWO, ONE, ONE),
+        STREAM,
+        SENT_AGAIN,
+        budget=replace(READS, replays=1),
+        missing=(2, 2),
+    ),
     scenario_of("stream: the settler", (TWO,), STREAM, *SEEN, PARKED, budget=replace(FAULTS, poisoned=1)),
 )
 
 COLOCATED: Final = (
-    scenario_of("co-located: all faults", (TWO, TWO), BESIDE, *WITHOUT_TOKENS, budget=FAULTS),
+    scenario_of("co-located: all faults", (TWO, ONE), BESIDE, *WITHOUT_TOKENS, budget=FAULTS),
     scenario_of(
         "co-located: attempts told apart", (ONE, ONE), BESIDE, RECORD, OWN, OTHER, LATE, budget=FRESH, apart=True
     ),
@@ -131,11 +158,65 @@ RESEQUENCED: Final = (
     scenario_of(
         "resequencer: gaps skipped", numbered(1, 1, 1), SKIPPING, HELD, budget=BesideBudget(1, nudges=UNLIMITED)
     ),
+    scenario_of(
+        "resequencer: gaps skipped, copies",
+        numbered(2, 1),
+        SKIPPING,
+        HELD,
+        COPY,
+        budget=replace(READS, crashes=1, nudges=UNLIMITED),
+    ),
+    scenario_of(
+        "resequencer: lost messages asked for",
+        (*LOST[1:], Message(2, number=1)),
+        REBUILDING,
+        ASKED,
+        HELD,
+        COPY,
+        budget=BesideBudget(1, 1, nudges=UNLIMITED),
+    ),
     scenario_of("resequencer: the settler", numbered(1, 1), IN_ORDER, PARKED, budget=replace(FRESH, poisoned=1)),
     scenario_of("resequencer: marking", numbered(2, 1), IN_ORDER, HELD, COPY, budget=FRESH, marking=True),
 )
 
-SMALL: Final = (*STREAMS, *COLOCATED, *RESEQUENCED)
+ONCE: Final = BesideBudget(crashes=1, unknown=1, forgotten=1)
+CLEANED: Final = (
+    scenario_of("stream: clean-up", (ONE, TWO), STREAM, *SEEN, FORGOTTEN, budget=replace(FAULTS, forgotten=1)),
+    scenario_of(
+        "stream: clean-up, three messages", (ONE, TWO, ONE), STREAM, FORGOTTEN, budget=replace(READS, forgotten=2)
+    ),
+    scenario_of(
+        "stream: clean-up of events", (ONE, ONE, TWO), STREAM, FORGOTTEN, budget=replace(ONCE, unknown=0), sourced=True
+    ),
+    scenario_of(
+        "stream: clean-up of events, stale reads",
+        (ONE, ONE, TWO),
+        STREAM,
+        FORGOTTEN,
+        budget=replace(READS, forgotten=2),
+        sourced=True,
+    ),
+    scenario_of("co-located: clean-up", (TWO, ONE), BESIDE, FORGOTTEN, budget=replace(ONCE, unknown=0)),
+    scenario_of(
+        "co-located: clean-up, sweeper and settler",
+        (TWO,),
+        BESIDE,
+        FORGOTTEN,
+        PARKED,
+        budget=BesideBudget(crashes=1, stale=UNLIMITED, forgotten=1, sweeps=1, poisoned=1),
+    ),
+    scenario_of("resequencer: clean-up", numbered(2, 1), IN_ORDER, HELD, FORGOTTEN, budget=ONCE),
+    scenario_of(
+        "resequencer: clean-up, three messages",
+        numbered(1, 1, 1),
+        IN_ORDER,
+        HELD,
+        FORGOTTEN,
+        budget=replace(ONCE, unknown=0),
+    ),
+)
+
+SMALL: Final = (*STREAMS, *COLOCATED, *RESEQUENCED, *CLEANED)
 
 LARGE: Final = (
     scenario_of("stream: all faults, attempts told apart", (TWO, TWO), STREAM, *SEEN, budget=FAULTS, apart=True),

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from devtools.modelcheck.amounts import spent
 from devtools.modelcheck.beside.answers import BesideWorld
 from devtools.modelcheck.beside.business import UNADOPTED, keys_of
+from devtools.modelcheck.beside.cleaning import lists
 from devtools.modelcheck.beside.judging import left_undone, lost, rivals
+from devtools.modelcheck.beside.mending import ANSWER, unsent, was_sent
 from devtools.modelcheck.beside.partition import PartitionVersion, partition_of
 from devtools.modelcheck.beside.scenarios import NUDGES, RAISING, REPLAYS, BesideScenario
-from devtools.modelcheck.beside.workers import IN_VAIN, NUDGE, STUMBLE, BesideWorkers
+from devtools.modelcheck.beside.workers import EVERYTHING, IN_VAIN, NUDGE, STUMBLE, BesideWorkers
 from devtools.modelcheck.explorer import Explorer, Move, Outcome
 from devtools.modelcheck.reductions import State, sorted_workers
 from devtools.modelcheck.scenarios import PLACES
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker
-from devtools.modelcheck.writes import ANY
+from devtools.modelcheck.writes import ANY, messages_in
 from exactlyonce.beside import SaveTogether
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.handling.attempts import Again, Finished
@@ -94,10 +96,10 @@ class BesideExplorer(Explorer):
         return bool(left[NUDGES]) and self._can_go_on(store)
 
     def _can_go_on(self, store: Store) -> bool:
-        """Whether the message that is next in some sequence is held, or to be skipped; or the read model owes something."""
+        """Whether what is next in some sequence is held, or to be skipped or asked for; or the read model owes something."""
         ledger = partition_of(store).view.ledger or Ledger()
         ready = any(holds(one.held, one.next) for one in ledger.receptions)
-        gap = self._scenario.skips and any(one.gap_since is not None for one in ledger.receptions)
+        gap = self._scenario.mends and any(one.gap_since is not None for one in ledger.receptions)
         return ready or gap or bool(ledger.owing)
 
     def _tasks(
@@ -114,14 +116,27 @@ class BesideExplorer(Explorer):
 
     def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
         """Chores, each with its place in the budget."""
-        del others
         store, _, _, _, left = state
         if left[PLACES["sweeps"]]:
             yield PLACES["sweeps"], Start("sweep", entity)
+        if left[PLACES["forgotten"]]:
+            busy = any(other.situation is not None for other in others)
+            for candidates in lists(partition_of(store), self._past(state), busy=busy):
+                yield PLACES["forgotten"], Start("clean", entity, candidates=candidates)
         if left[NUDGES] and self._can_go_on(store):
             yield NUDGES, Start(NUDGE, entity)
         if left[REPLAYS]:
-            yield REPLAYS, Start("replay", entity, candidates=("1",))
+            if self._scenario.missing is None:
+                yield REPLAYS, Start("replay", entity, candidates=EVERYTHING)
+            elif was_sent(self._scenario, store):
+                yield REPLAYS, Start(ANSWER, entity)
+
+    def _past(self, state: State) -> frozenset[str]:
+        """Keys of messages of which no copy may arrive any more, and no write take effect."""
+        writes = frozenset().union(*(messages_in(write) for write in state[3]))
+        return frozenset(
+            key for number, key in enumerate(self.keys) if key not in writes and not self._may_arrive(number, state)
+        )
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
         """The outcomes of what a worker asks. Where attempts are not told apart, their ids are known at once."""
@@ -146,6 +161,7 @@ class BesideExplorer(Explorer):
                 self.witnessed.add(PART)
             return following, violation, True
         self._witness(worker, result)
+        violation = violation or unsent(self._scenario, situation, store)
         back = {self.keys[place] for place in following.held}
         refused = self._workers.failed(worker, (InvalidMessage,))
         for key in dict.fromkeys(self.keys[place % len(self.keys)] for place in worker.held):
@@ -167,6 +183,11 @@ class BesideExplorer(Explorer):
         """What is wrong with a message that failed. Those that come back are not asked about."""
         failed = dict(result.failed) if isinstance(result, Finished) else {}
         return f"no_failure: {key} fails with {type(failed[key]).__name__}" if key in failed else None
+
+    def _fed(self, queue: tuple[int, ...], published: tuple[str, ...]) -> tuple[int, ...]:
+        """The queues after messages arrived that were asked for. One copy waits for all requests that nobody has taken."""
+        copies = (max(queue[number], 1) if key in published else queue[number] for number, key in enumerate(self.keys))
+        return (*copies, *queue[len(self.keys) :])
 
     def _witness(self, worker: Worker, result: object) -> None:
         """Note what the end of a run shows that a scenario may want to have seen."""

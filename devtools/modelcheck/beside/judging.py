@@ -149,12 +149,13 @@ def judged_outputs(scenario: BesideScenario, outputs: tuple[Output, ...], store:
     """What is wrong with publishing these outputs."""
     committed = dict(store.committed)
     for output in outputs:
-        key, text = output.envelope.value["message"], output.envelope.text
+        told, text = output.envelope.value, output.envelope.text
+        key, number = told["message"], None if output.order is None else output.order.number
         if key not in committed:
             if scenario.untold and may_be_untold(scenario, output, store):
                 continue
             return f"no_ghost_output: {key} is published, but was never committed"
-        if output.id != id_of_output(key) or text != committed[key]:
+        if (output.id, number, text) != (id_of_output(key), told["number"], committed[key]):
             if key in store.published:
                 return f"at_most_one_output: {key} is published again as something else"
             return f"consistent_state_and_output: another output of {key} is published than was committed"

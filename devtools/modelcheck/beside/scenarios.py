@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 from devtools.modelcheck.scenarios import Budget, Scenario
 from exactlyonce.effects import Step
 from exactlyonce.records import Protocol
-from exactlyonce.strategies import colocated, settling_beside
+from exactlyonce.strategies import colocated, gaps, replaying, settling_beside, truncation
+from exactlyonce.strategies.resequencer import Rebuild
 
 PROTOCOLS: Final[dict[str, Protocol]] = {
     "Colocated": "colocated",
@@ -27,7 +28,7 @@ class BesideBudget(Budget):
     Attributes:
         raising: deliveries whose handler raises in every attempt that is made for them before they are given back.
         nudges: looks at a read model in which something can be released, or a gap skipped, as a timer takes them.
-        replays: sendings again of all that a stream has ever sent.
+        replays: sendings again of what a stream has sent: of all, or of what the scenario says is missing.
     """
 
     raising: int = 0
@@ -50,7 +51,7 @@ class Message:
     """One message.
 
     Attributes:
-        copies: how often it is delivered.
+        copies: how often it is delivered; 0 for one that is lost, and comes only if a read model asks for it again.
         does: what its handler does with the state. One that keeps it gives its output no number either.
         source: who sends it.
         number: its place in the sequence of its source; None where the protocol asks for none.
@@ -64,6 +65,16 @@ class Message:
     number: int | None = None
     raises: bool = False
     time: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Menders:
+    """What looks after read models and streams; as it ships, or a broken twin of it."""
+
+    tend: Callable[..., Step[Any]] = gaps.tend
+    versions_of: Callable[..., Step[Any]] = replaying.versions_of
+    replay: Callable[..., Step[Any]] = replaying.replay
+    missing: Callable[..., replaying.Missing] = replaying.Missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,9 @@ class BesideScenario(Scenario):
         sourced: whether the entity is event-sourced.
         adopted: whether the entity has a document without a ledger in the beginning, as before the library came.
         sweep, settle: the sweeper of co-located records and the settler; as they ship, or broken twins of them.
+        clean: the clean-up of companions.
+        menders: what looks after read models and streams.
+        missing: numbers, first and last, of the outputs that a stream is asked to send again; None for everything.
     """
 
     messages: tuple[Message, ...] = ()
@@ -92,11 +106,19 @@ class BesideScenario(Scenario):
     adopted: bool = False
     sweep: Callable[..., Step[Any]] = colocated.sweep
     settle: Callable[..., Step[Any]] = settling_beside.settle_beside
+    clean: Callable[..., Step[Any]] = truncation.clean_beside
+    menders: Menders = Menders()
+    missing: tuple[int, int] | None = None
 
     @property
     def skips(self) -> bool:
         """Whether a read model gives up on messages that do not come."""
         return getattr(self.strategy, "on_gap", "wait") == "skip"
+
+    @property
+    def mends(self) -> bool:
+        """Whether a read model does something about messages that do not come."""
+        return self.skips or isinstance(getattr(self.strategy, "on_gap", "wait"), Rebuild)
 
     @property
     def ordered(self) -> bool:

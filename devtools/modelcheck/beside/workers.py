@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
 from devtools.modelcheck.beside.business import ABSENT, AT, ENTITY, HAS_WAITED, envelope_of, evolve, handle, keys_of
+from devtools.modelcheck.beside.cleaning import job
+from devtools.modelcheck.beside.mending import ANSWER, missing_of
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.situations import Situation
 from devtools.modelcheck.store import position_of
@@ -15,13 +18,13 @@ from exactlyonce.beside import SaveTogether
 from exactlyonce.effects import UNKNOWN, Begin, Begun, Conflict, Loaded, Step
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.handling.attempts import Again, Finished, Work
-from exactlyonce.strategies.gaps import tend
-from exactlyonce.strategies.replaying import Replayed, replay
+from exactlyonce.strategies.replaying import Replayed
 
 IN_VAIN: Final = SaveTogether(ENTITY, ABSENT, "outdated")
 """A save whose condition holds no longer, and never will again."""
 STUMBLE, NUDGE = "stumble", "nudge"
-LAST: Final = 2**31
+EVERYTHING: Final = ("1", str(2**31))
+"""First and last version of all that a stream has ever sent, and more."""
 COMES_BACK = (TryAgainLater, HandlerFailed)
 """What a delivery may fail with without harm: it comes back."""
 
@@ -49,7 +52,10 @@ class BesideWorkers(Workers):
         if isinstance(result, Replayed):
             if result.following is None:
                 return self.idle(worker.memories)
-            return self.chore(worker, Start("replay", 0, candidates=(str(result.following),)))
+            _, *last = worker.situation.start.candidates
+            return self.chore(worker, replace(worker.situation.start, candidates=(str(result.following), *last)))
+        if worker.situation.start.task == ANSWER and isinstance(result, tuple):
+            return self.chore(worker, Start("replay", 0, candidates=tuple(map(str, result))))
         following = super().following(worker)
         again = self.failed(worker, COMES_BACK)
         if following.situation is not None or not again:
@@ -122,10 +128,14 @@ class BesideWorkers(Workers):
             case "sweep":
                 step = scenario.sweep(ENTITY, start.memory)
             case "nudge":
-                step = tend(scenario.strategy, work, start.memory)
+                step = scenario.menders.tend(scenario.strategy, work, start.memory)
             case "replay":
-                versions = (int(start.candidates[0]), LAST)
-                step = replay(work, versions, start.memory)
+                first, last = map(int, start.candidates)
+                step = scenario.menders.replay(work, (first, last), start.memory, missing_of(scenario))
+            case "answer":
+                step = scenario.menders.versions_of(ENTITY, missing_of(scenario), start.memory)
+            case "clean":
+                step = job(scenario, start.candidates, start.memory)
             case "settle":
                 step = scenario.settle(scenario.protocol, work, "given up", start.memory)
             case _:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from devtools.modelcheck.beside.business import ENTITY, by_key
+from devtools.modelcheck.beside.cleaning import FORGOTTEN
 from devtools.modelcheck.beside.judging import judged_commit
 from devtools.modelcheck.beside.partition import Partition, Partitions, PartitionVersion, partition_of
 from devtools.modelcheck.beside.scenarios import BesideScenario
@@ -80,9 +82,10 @@ class BesideWrites:
     def _delete(self, write: DeleteBeside, store: Store) -> Answer:
         companions = dict(partition_of(store).now)
         for id, etag in write.companions:
-            if id in companions and companions[id][1] == etag:
+            if id in companions and etag in (ANY, companions[id][1]):
                 del companions[id]
-        return self._beside(write, store, companions)
+        answer = self._beside(write, store, companions)
+        return answer if answer.store is store else replace(answer, witnessed=FORGOTTEN)
 
     def _beside(self, write: Write, store: Store, companions: dict[str, tuple[Companion, str]]) -> Answer:
         """The answer to a write that leaves the entity as it is."""

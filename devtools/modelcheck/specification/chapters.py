@@ -1,4 +1,4 @@
-"""The pages as data: what each is about, and what is driven for its steps."""
+"""The pages as data: what each is about, and what is driven for its steps. These are about the outbox."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from devtools.modelcheck.specification import cost_scenarios
 from devtools.modelcheck.specification.chores import (
     cleanings_of_processed,
     cleanings_of_staged,
@@ -13,8 +14,11 @@ from devtools.modelcheck.specification.chores import (
     settlements,
     sweeps,
 )
+from devtools.modelcheck.specification.costs import Costing
 from devtools.modelcheck.specification.occasions import attempts, markings
+from devtools.modelcheck.specification.occasions_blobs import cleanings_of_blobs
 from devtools.modelcheck.specification.playing import Occasion
+from devtools.modelcheck.specification.settings import PRESETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,9 @@ class Chapter:
         title, intro: at its beginning.
         summary: for the index.
         finished: what it means that an attempt finished.
-        presets: whether it matters which preset of the outbox made the ledger.
         parts: in order.
+        presets: names of strategies, if the page is to tell which of them come to a step; else none.
+        costs: of what is told here; none if they are told elsewhere, or depend on what there is to do.
     """
 
     name: str
@@ -44,8 +49,9 @@ class Chapter:
     intro: str
     summary: str
     finished: str
-    presets: bool
     parts: tuple[Part, ...]
+    presets: tuple[str, ...] = ()
+    costs: tuple[Costing, ...] = ()
 
 
 OUTBOX: Final = Chapter(
@@ -59,7 +65,8 @@ an unknown outcome leads back to the beginning, where the ledger tells whose com
 """,
     "processing messages, and marking what was published",
     "the messages may be acknowledged, but for those that failed",
-    presets=True,
+    presets=tuple(PRESETS),
+    costs=cost_scenarios.OUTBOX,
     parts=(
         Part(
             "Processing messages",
@@ -84,7 +91,6 @@ on; and what was parked can be sent again. Each may run at any time, twice, and 
 """,
     "the sweeper, the settler for messages that the host gave up on, and sending parked messages again",
     "nothing more is to be done now; where a message was settled, its delivery may go",
-    presets=False,
     parts=(
         Part("Sweeping an entity", "For entities that have owed outputs for longer than an attempt takes.", sweeps),
         Part(
@@ -104,9 +110,8 @@ Age only chooses the candidates. That a staged document can go rests on a fence,
 commit what it belongs to fail on it. That a record can go rests on the retention, which is longer than any copy of its message
 may take to arrive.
 """,
-    "deleting staged outputs that nothing names, and processed records older than the retention",
+    "deleting staged outputs and blobs that nothing names, and processed records older than the retention",
     "the candidates were judged",
-    presets=False,
     parts=(
         Part(
             "Deleting staged outputs",
@@ -118,7 +123,11 @@ may take to arrive.
             "Candidates are records older than the retention, with the ETags they were read with.",
             cleanings_of_processed,
         ),
+        Part(
+            "Deleting blobs",
+            "Candidates are [blobs](../howto/blobs.md) older than the horizon, and younger than half the retention, so that "
+            "what tells of their commits is still there. All strategies may have written them.",
+            cleanings_of_blobs,
+        ),
     ),
 )
-
-CHAPTERS: Final = (OUTBOX, SETTLING, RETENTION)

@@ -7,18 +7,17 @@ from datetime import timedelta
 from typing import Final
 
 from devtools.modelcheck.specification.occasions import DAMAGED, FIRST, FOREIGN, NEW, SECOND, THIRD, crashed
-from devtools.modelcheck.specification.playing import PRESETS, Occasion, Start, finish, marking, message, play, process
+from devtools.modelcheck.specification.playing import ABSENT, Occasion, Start, finish, marking, message, play, process
 from devtools.modelcheck.specification.replies import LIMIT
+from devtools.modelcheck.specification.settings import COLOCATED, PRESETS, STRATEGIES
 from devtools.modelcheck.specification.stored import ENTITY, Stored
 from exactlyonce import Outbox
 from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Memory, key_of
 from exactlyonce.records import ProcessedRecord, StagedOutputs
 from exactlyonce.strategies.retention import clean_processed, clean_staged
 from exactlyonce.strategies.settling import requeue, settle, sweep
 
-ABSENT: Final = Json.of({"id": "a"})
 NEVER_STAGED: Final = "t-never-staged"
 
 
@@ -90,6 +89,7 @@ def _pasts() -> Iterator[tuple[str, Stored, tuple[Envelope, ...]]]:
             yield preset, finish(marking(strategy, memory), processed)[1], ()
         for document in (FOREIGN, DAMAGED):
             yield preset, processed.with_entity(document), ()
+        yield preset, process(STRATEGIES[COLOCATED], Stored(), FIRST)[1], ()
         yield from _crashes(preset, strategy)
 
 

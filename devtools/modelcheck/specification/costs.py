@@ -1,28 +1,31 @@
-"""What the protocol costs, counted by running it on the store in memory, without trouble."""
+"""What the protocols cost, counted by running them on the local Cosmos DB, without trouble."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import count
 from typing import Any, Final
 
+from azure.cosmos import PartitionKey
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.modelcheck.specification.places import name_of
-from devtools.modelcheck.specification.playing import Start, attempt, marking, message
+from devtools.modelcheck.specification.playing import Start, attempt, marking
+from devtools.modelcheck.specification.stored import ENTITY
 from exactlyonce import Outbox
 from exactlyonce.drivers.operations import store_operations
 from exactlyonce.effects import PUBLISHED, Begin, Begun, Effect, Publish, Together
-from exactlyonce.handling.attempts import Finished, Memory
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.envelope import Envelope
+from exactlyonce.handling.attempts import Memory, Strategy
+from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import EntityContainer
 
 AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
-PRESETS: Final = {
-    "Outbox()": Outbox(),
-    "Outbox.transaction_id()": Outbox.transaction_id(),
-    "Outbox.embedded()": Outbox.embedded(),
-}
-MOST: Final = 99
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,74 +35,101 @@ class Cost:
     Attributes:
         what: the attempt.
         requests: to the store; those side by side count each.
+        units: request units that they were charged.
         rounds: to the store, one after the other; those side by side count once.
         asked: names of the effects, in order; sending included.
     """
 
     what: str
     requests: int
+    units: float
     rounds: int
     asked: tuple[str, ...]
 
 
 class Counting:
-    """Runs generators on a store in memory, and counts."""
+    """Runs generators on an entity in the local Cosmos DB, and counts.
 
-    def __init__(self, strategy: Outbox) -> None:
-        self._strategy = strategy
-        self._perform = store_operations(MemoryStore(lambda: AT))
-        self._transactions = count()
+    Attributes:
+        strategy: of the entity.
+        memory: what the process knows that runs them.
+    """
+
+    def __init__(self, strategy: Strategy, store: CosmosStore, emulator: RunningEmulator) -> None:
+        self.strategy = strategy
         self.memory = Memory()
+        self._perform = store_operations(store)
+        self._emulator = emulator
+        self._transactions = count()
 
-    def process(self, id: str, what: str = "", *, forgetful: bool = False) -> Cost:
-        """Process a message; in the process that ran before, or in one that knows nothing."""
-        return self._run(attempt(self._strategy, Memory() if forgetful else self.memory, message(id)), what)
+    async def process(self, *messages: Envelope, what: str = "", forgetful: bool = False) -> Cost:
+        """Process messages; in the process that ran before, or in one that knows nothing."""
+        return await self.run(attempt(self.strategy, Memory() if forgetful else self.memory, *messages), what)
 
-    def mark(self, what: str) -> Cost:
+    async def mark(self, what: str) -> Cost:
         """Mark what was published."""
-        return self._run(marking(self._strategy, self.memory), what)
+        return await self.run(marking(self.strategy, self.memory), what)
 
-    def _run(self, start: Start, what: str) -> Cost:
-        step = start.run()
+    async def die(self, one: Envelope) -> None:
+        """Process a message in a process that dies right before it publishes."""
+        await self.run(attempt(self.strategy, Memory(), one), "", until=Publish)
+
+    async def run(self, start: Start, what: str, *, until: type[Effect[Any]] | None = None) -> Cost:
+        """Run a generator, to its end or up to an effect, and go on with what it remembers."""
+        step, before = start.run(), len(self._emulator.requests())
         asked: list[str] = []
-        requests = rounds = 0
+        rounds = 0
         reply: Any = None
         while True:
             try:
                 effect = step.send(reply)
             except StopIteration as finished:
-                result: Finished = finished.value
-                self.memory = result.memory
-                return Cost(what, requests, rounds, tuple(asked))
+                self.memory = getattr(finished.value, "memory", Memory())
+                break
+            if until is not None and isinstance(effect, until):
+                break
             asked += [name_of(effect)] * (not isinstance(effect, Begin))
-            requests += 2 if isinstance(effect, Together) else not isinstance(effect, Begin | Publish)
             rounds += not isinstance(effect, Begin | Publish)
-            reply = self._answer(effect)
+            reply = await self._answer(effect)
+        requests = self._emulator.requests()[before:]
+        return Cost(what, len(requests), sum(one.charge for one in requests), rounds, tuple(asked))
 
-    def _answer(self, effect: Effect[Any]) -> Any:
+    async def _answer(self, effect: Effect[Any]) -> Any:
         if isinstance(effect, Together):
-            return self._answer(effect.first), self._answer(effect.second)
+            return await self._answer(effect.first), await self._answer(effect.second)
         if isinstance(effect, Begin):
             return Begun(AT, tuple(f"t{next(self._transactions)}" for _ in range(effect.count)))
-        return PUBLISHED if isinstance(effect, Publish) else self._perform[type(effect)](effect)
+        return PUBLISHED if isinstance(effect, Publish) else await self._perform[type(effect)](effect)
 
 
-def costs(strategy: Outbox) -> Iterator[Cost]:
-    """The usual attempts of a preset."""
-    counting = Counting(strategy)
-    yield counting.process("m0", "first message of an entity")
-    yield counting.mark("marking, once the entity is quiet")
-    if strategy.window is None:
-        yield counting.process("m1", "next message")
-    elif strategy.window == 1:
-        yield counting.process("m1", "next message: the window leaves every time")
-    else:
-        yield counting.process("m1", "next message")
-        for number in range(2, strategy.window):
-            counting.process(f"m{number}")
-        yield counting.process("left", f"every {strategy.window}th: the window leaves")
-        counting.process("last")
-    counting.process("latest")
-    yield counting.process("latest", "duplicate in the ledger, owing still", forgetful=True)
-    if strategy.window is not None:
-        yield counting.process("m0", "duplicate with a record", forgetful=True)
+Scenario = Callable[[Counting], AsyncIterator[Cost]]
+"""The usual attempts of a strategy, one after the other."""
+Costing = tuple[str, Strategy, Scenario]
+"""A strategy, by the name that a page gives it, and what is counted."""
+
+
+def counted(costings: Iterable[Costing]) -> list[tuple[str, list[Cost]]]:
+    """The costs of each strategy, on an entity of its own."""
+
+    async def count_all() -> list[tuple[str, list[Cost]]]:
+        found = []
+        for name, strategy, scenario in costings:
+            with running_emulator() as emulator:
+                async with _store(emulator, beside=not isinstance(strategy, Outbox)) as store:
+                    found.append((name, [cost async for cost in scenario(Counting(strategy, store, emulator))]))
+        return found
+
+    return asyncio.run(count_all())
+
+
+@asynccontextmanager
+async def _store(emulator: RunningEmulator, *, beside: bool) -> AsyncIterator[CosmosStore]:
+    connection = CosmosConnection(emulator.endpoint, "costs", key=emulator.key)
+    try:
+        client = await connection.client()
+        database = await client.create_database(connection.database)
+        await database.create_container("entities", PartitionKey("/key"))
+        await database.create_container(LIBRARY_CONTAINER, PartitionKey("/pk"), default_ttl=-1)
+        yield CosmosStore(connection, [EntityContainer(ENTITY.type, "entities", ("/key",), companions=beside)])
+    finally:
+        await connection.close()

@@ -8,8 +8,6 @@ from typing import Final
 from devtools.modelcheck.specification.driving import Driven, Outcome, Target
 from devtools.modelcheck.specification.places import Place
 
-SMALLEST: Final = 3
-"""Fewer steps need no picture."""
 NO_ANSWER: Final = frozenset({"behind", "unknown", "conflict without a token"})
 """Replies that an attempt cannot go on from."""
 
@@ -17,18 +15,22 @@ Arrows = dict[Place, set[Target]]
 
 
 def diagram(driven: Driven, labels: Mapping[Place, str]) -> list[str]:
-    """The lines of a flowchart; none if there are too few steps.
+    """The lines of a flowchart.
 
     An arrow that only skips steps is left out, and so is what ends an attempt because there was no answer.
     """
-    if len(driven.steps) < SMALLEST:
-        return []
-    arrows = {place: _drawn(seen.after) for place, seen in driven.steps.items()}
-    kept = {place: {there for there in after if not _detour(arrows, place, there)} for place, after in arrows.items()}
+    arrows: Arrows = {place: _drawn(seen.after) for place, seen in driven.steps.items()}
+    kept: Arrows = {
+        place: {there for there in after if not _detour(arrows, place, there)} for place, after in arrows.items()
+    }
     names: dict[Target, str] = {place: f"s{number}" for number, place in enumerate(driven.steps, 1)}
     lines = ["```mermaid", "flowchart TD"]
     # A label that begins with "1." would be taken for a list.
     lines += [f'    {names[place]}["{labels[place].replace(".", " ·", 1)}"]' for place in driven.steps]
+    others = sorted({there for after in kept.values() for there in after if isinstance(there, Place)} - arrows.keys())
+    for number, place in enumerate(others, 1):
+        names[place] = f"o{number}"
+        lines.append(f'    {names[place]}[["{labels[place].replace(".", " ·", 1)} …"]]')
     ends = sorted({there for after in kept.values() for there in after if isinstance(there, Outcome)})
     for number, end in enumerate(ends, 1):
         names[end] = f"e{number}"
@@ -62,7 +64,8 @@ def _detour(arrows: Arrows, start: Place, end: Target) -> bool:
 
 
 def _reaches(arrows: Arrows, start: Target, end: Target) -> bool:
-    return start == end or (isinstance(start, Place) and any(_reaches(arrows, there, end) for there in arrows[start]))
+    after = arrows.get(start, set()) if isinstance(start, Place) else set()
+    return start == end or any(_reaches(arrows, there, end) for there in after)
 
 
 def _skipped(arrows: Arrows, kept: Arrows, place: Place) -> bool:

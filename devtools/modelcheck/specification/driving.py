@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from devtools.modelcheck.situations import Situation, Situations
 from devtools.modelcheck.specification.places import Place, place_of
 from devtools.modelcheck.specification.playing import Occasion, Start
 from devtools.modelcheck.specification.replies import options
 from devtools.modelcheck.specification.stored import Stored
+from exactlyonce import Resequencer
 from exactlyonce.effects import Effect, Together
+from exactlyonce.errors import NonDeterministicHandler
 from exactlyonce.handling.attempts import Again, Finished
-from exactlyonce.strategies.retention import Cleaned
+from exactlyonce.strategies.gaps import tend
+from exactlyonce.strategies.replaying import Replayed, versions_of
+from exactlyonce.strategies.retention import Cleaned, CleanedBlobs
 from exactlyonce.strategies.settling import Requeued, Settled
 
 
@@ -30,6 +34,9 @@ class Outcome:
     kind: str
     what: str
 
+
+NOTHING_LEFT: Final = "nothing left to do"
+RELEASING: Final = (Resequencer.attempt, tend)
 
 Target = Place | Outcome
 Crash = tuple[Occasion, Stored]
@@ -54,6 +61,14 @@ class Seen:
     before: set[Crash] = field(default_factory=set)
     applied: set[Crash] = field(default_factory=set)
 
+    def add(self, other: Seen) -> None:
+        """Take what was seen at the same place in another part."""
+        self.presets |= other.presets
+        for kind, targets in other.after.items():
+            self.after.setdefault(kind, set()).update(targets)
+        self.before |= other.before
+        self.applied |= other.applied
+
 
 class Driven:
     """All that was seen.
@@ -77,7 +92,7 @@ class Driven:
     def _walk(self, occasion: Occasion, situation: Situation[Start], stored: Stored) -> Target:
         """Go on from a situation in all ways; return what it is."""
         if situation.effect is None:
-            return outcome_of(situation.result)
+            return outcome_of(situation.start, situation.result)
         place = self._place(situation)
         if (situation, stored) in self._done:
             return place
@@ -114,23 +129,39 @@ class Driven:
         return found
 
 
-def outcome_of(result: Any) -> Outcome:
+def outcome_of(start: Start, result: Any) -> Outcome:
     """How an attempt ended."""
     match result:
         case Again():
             return Outcome("again", result.reason)
         case Exception():
             return Outcome("raises", type(result).__name__)
-        case Finished(_, (), failed):
-            finished = "no message can be committed" if failed else "nothing left to do"
         case Finished():
-            finished = "committed and published"
+            finished = _finished(result)
+            if start.function in RELEASING and finished == NOTHING_LEFT:
+                finished = "nothing more can be released"
         case Settled() | Requeued():
             finished = result.outcome
-        case Cleaned():
-            finished = "deleted" if result.transactions else "nothing to delete"
+        case Cleaned(garbage) | CleanedBlobs(garbage):
+            finished = "deleted" if garbage else "nothing to delete"
+        case Replayed():
+            finished = ("sent" if result.sent else "nothing to send") + (
+                ", and there is more" if result.following else ""
+            )
+        case (_, _):
+            finished = "these versions"
         case None:
-            finished = "deleted, what is as it was read"
+            finished = "no version sent them" if start.function is versions_of else "deleted, what is as it was read"
         case _:
             raise TypeError(result)
     return Outcome("finished", finished)
+
+
+def _finished(result: Finished) -> str:
+    if result.stopped:
+        return "held, since a handler raised"
+    if result.processed:
+        return "committed and published"
+    if any(isinstance(error, NonDeterministicHandler) for _, error in result.failed):
+        return "nothing sent, since the handler is not deterministic"
+    return "no message can be committed" if result.failed else NOTHING_LEFT

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from devtools.modelcheck.specification.chapters import CHAPTERS
+from devtools.modelcheck.specification.contents import CHAPTERS
 from devtools.modelcheck.specification.index import index
 from devtools.modelcheck.specification.pages import page
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from devtools.modelcheck.specification.chapters import CHAPTERS
-from devtools.modelcheck.specification.pages import NOTICE, paragraph
+from devtools.modelcheck.specification.contents import CHAPTERS
+from devtools.modelcheck.specification.pages import NOTICE
+from devtools.modelcheck.specification.text import paragraph
 from devtools.modelcheck.specification.vocabulary import NO_ANSWER_TO_READS, REPLIES, REQUESTS, UNKNOWN_WRITE
 
 INTRO: Final = """

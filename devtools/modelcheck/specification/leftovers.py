@@ -1,29 +1,16 @@
-"""What a crash leaves behind, and who finishes it: both found by looking at what is stored, and by going on from there."""
+"""What a crash leaves behind, found by looking at what is stored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from devtools.modelcheck.specification.chores import cleaning_staged, sweeping
-from devtools.modelcheck.specification.playing import (
-    WIDEST,
-    Occasion,
-    Start,
-    finish,
-    marking,
-    message,
-    output_id,
-    play,
-    process,
-)
+from devtools.modelcheck.specification.playing import Occasion, output_id
+from devtools.modelcheck.specification.settings import IN_TIME, protocol_of
 from devtools.modelcheck.specification.stored import Stored
-from exactlyonce import Outbox
-from exactlyonce.envelope import Envelope
-from exactlyonce.handling.attempts import key_of
-from exactlyonce.records import Entry, ParkedMessage, ProcessedRecord, StagedOutputs
-from exactlyonce.strategies.settling import Settled, requeue, settle
+from exactlyonce.companions import ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.numbering import holds
+from exactlyonce.records import Entry, Ledger, ParkedMessage, ProcessedRecord, StagedOutputs
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,7 +18,7 @@ class Leftover:
     """One thing that should not stay.
 
     Attributes:
-        kind: a key of `words.LEFTOVERS`.
+        kind: a key of `vocabulary.LEFTOVERS`.
         tx: transaction it belongs to.
         message: that it is about.
     """
@@ -51,8 +38,12 @@ def _leftovers(stored: Stored) -> Iterator[Leftover]:
     if ledger is None:
         return  # Whatever is left is for whoever restores the document.
     yield from _of_entries({entry.tx: entry for entry in ledger.entries}, stored)
+    yield from _of_companions(ledger, stored)
     yield from _of_parked(stored)
-    if ledger.deleted and not ledger.version:
+    for blob in stored.blobs:
+        if blob.author is not None and not (stored.entity and blob.name in stored.entity[-1].text):
+            yield Leftover("blob, without a commit", blob.author.tx, blob.author.message)
+    if ledger.deleted and not ledger.version and not ledger.receptions:
         yield Leftover("tombstone of nothing", "", "")
 
 
@@ -77,123 +68,71 @@ def _of_parked(stored: Stored) -> Iterator[Leftover]:
             yield Leftover("parked, not acknowledged", "", parked.message)
 
 
-def _unfinished(told: Entry | ProcessedRecord, stored: Stored) -> str | None:
-    if isinstance(told, Entry) and told.owed is not None:
-        arrived = {output.id for output in told.outputs} <= stored.published
+def _of_companions(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
+    for told in (*stored.companions_of(ColocatedRecord), *stored.companions_of(StreamEntry)):
+        if kind := _unfinished(told, stored):
+            yield Leftover(kind, told.tx, told.message)
+    entries = {entry.message for entry in ledger.entries}
+    for numbered in stored.companions_of(NumberedMessage):
+        if numbered.message not in (stored.acknowledged | entries | {None}):
+            kind = "committed, not acknowledged" if numbered.held is None else "held, not acknowledged"
+            yield Leftover(kind, "", numbered.message)
+        if numbered.held is not None and _is_releasable(ledger, numbered):
+            yield Leftover("held, could be released", "", numbered.message)
+
+
+def _is_releasable(ledger: Ledger, document: NumberedMessage) -> bool:
+    """Whether nothing is missing before a held message, whose handler is not known to raise either."""
+    return any(
+        one.source == document.source
+        and one.failing is None
+        and all(holds(one.held, number) for number in range(one.next, document.order.number + 1))
+        for one in ledger.receptions
+    )
+
+
+def _unfinished(told: Entry | ProcessedRecord | ColocatedRecord | StreamEntry, stored: Stored) -> str | None:
+    arrived = {output.id for output in told.outputs} <= stored.published
+    if isinstance(told, Entry | ColocatedRecord) and told.owed is not None:
         return "published, not marked" if arrived else "committed, not published"
+    if isinstance(told, StreamEntry) and not arrived:
+        return "committed, not published"
     return None if told.message in stored.acknowledged else "committed, not acknowledged"
+
+
+def can_be_finished(occasion: Occasion) -> bool:
+    """Whether anybody can: not where the ledger is gone, nor where the strategy is another than the entity's."""
+    ledger, protocol = occasion.stored.ledger, protocol_of(occasion.strategy)
+    return ledger is not None and (ledger == Ledger() or ledger.protocol == protocol)
 
 
 def left_by(crash: tuple[Occasion, Stored]) -> frozenset[Leftover]:
     """What a crash left that was not there when the attempt began."""
     occasion, stored = crash
-    if occasion.stored.ledger is None:
+    if not can_be_finished(occasion):
         return frozenset()
-    entries = {entry.tx for entry in occasion.stored.ledger.entries}
     before = leftovers(occasion.stored)
+    committed = {one.message for one in before if one.kind.startswith("committed")}
     staged = {one.tx for one in before if one.kind.startswith("staged")}
-    # What is merely finished for an earlier attempt is progress, and staged outputs that were left over are so still.
+    # What is merely finished for an earlier attempt is progress, and staged outputs that were left over are so still. Where
+    # there is one order for all sources, a message may have to wait for another source.
     return frozenset(
         one
         for one in leftovers(stored) - before
-        if not (one.kind == "committed, not acknowledged" and one.tx in entries)
+        if not (one.kind == "committed, not acknowledged" and one.message in committed)
         and not (one.kind.startswith("staged") and one.tx in staged)
+        and not (one.kind == "held, could be released" and occasion.preset == IN_TIME)
     )
-
-
-Finisher = Callable[[Occasion, Stored], Stored]
-
-
-def redeliver(occasion: Occasion, stored: Stored) -> Stored:
-    """Whatever was not acknowledged is delivered again, and processed."""
-    for one in occasion.delivered:
-        if key_of(one) not in stored.acknowledged:
-            stored = _deliver(occasion, stored, one)
-    return stored
-
-
-def one_more(occasion: Occasion, stored: Stored) -> Stored:
-    """Another message on the entity."""
-    return _deliver(occasion, stored, message("next"))
-
-
-def many_more(occasion: Occasion, stored: Stored) -> Stored:
-    """Other messages on the entity, until every entry of before has left."""
-    for number in range(WIDEST + 1):
-        stored = _deliver(occasion, stored, message(f"next-{number}"))
-    return stored
-
-
-def swept(occasion: Occasion, stored: Stored) -> Stored:
-    """The sweeper comes along."""
-    del occasion
-    return finish(sweeping(), stored)[1]
-
-
-def cleaned(occasion: Occasion, stored: Stored) -> Stored:
-    """Clean-up comes along, when everything staged is old."""
-    del occasion
-    return play(cleaning_staged(stored), stored)[1]
-
-
-def repeated(occasion: Occasion, stored: Stored) -> Stored:
-    """The same again, by whoever asked for it the first time: the settler or the operator."""
-    if occasion.start.function not in (settle, requeue):
-        return stored
-    result, stored = play(occasion.start, stored)
-    settled = isinstance(result, Settled)
-    keys = {key_of(one) for one in occasion.start.arguments if isinstance(one, Envelope)}
-    return replace(stored, acknowledged=stored.acknowledged | keys) if settled else stored
-
-
-def _deliver(occasion: Occasion, stored: Stored, one: Envelope) -> Stored:
-    """Process one message and fall quiet, in a process that knows nothing."""
-    memory, stored = process(occasion.strategy, stored, one)
-    return finish(marking(occasion.strategy, memory), stored)[1]
-
-
-NOTHING: Final = Start(Outbox.attempt, ())
-"""In place of a start that does not matter."""
-FINISHERS: Final[dict[str, Finisher]] = {
-    "redelivery": redeliver,
-    "next message": one_more,
-    "more messages": many_more,
-    "sweeper": swept,
-    "clean-up": cleaned,
-    "the same again": repeated,
-}
 
 
 def is_finished(one: Leftover, stored: Stored) -> bool:
     """Whether it is gone, and not just lost sight of."""
-    lost = one.kind == "committed, not published" and output_id(one.message) not in stored.published
-    return not lost and one not in leftovers(stored)
+    if one.kind == "committed, not published" and output_id(one.message) not in stored.published:
+        return False
+    if one.kind == "held, could be released" and one.message not in _released(stored):
+        return False
+    return one not in leftovers(stored)
 
 
-def _redelivered(left: Iterable[Leftover], occasion: Occasion, stored: Stored) -> Iterator[Leftover]:
-    """What is about messages that will be delivered again."""
-    keys = {key_of(one) for one in occasion.delivered} - stored.acknowledged
-    return (one for one in left if one.message in keys)
-
-
-Finishes = dict[str, dict[str, dict[str, bool]]]
-"""For each kind of leftover, each finisher and each preset: whether it was gone afterwards in every case seen."""
-
-
-def who_finishes(crashes: Iterable[tuple[Occasion, Stored]]) -> Finishes:
-    """Go on from every crash, with each finisher in turn."""
-    found: Finishes = {}
-    played: dict[tuple[str, Occasion, Stored], Stored] = {}
-    for occasion, stored in crashes:
-        left = left_by((occasion, stored))
-        for name, finisher in FINISHERS.items() if left else ():
-            # Where it makes no difference how the attempt that crashed was started, one stands for all.
-            start = occasion.start if finisher is repeated else NOTHING
-            key = (name, replace(occasion, start=start, stored=stored), stored)
-            if key not in played:
-                played[key] = finisher(key[1], stored)
-            judged = _redelivered(left, occasion, stored) if finisher is redeliver else left
-            for one in judged:
-                presets = found.setdefault(one.kind, {}).setdefault(name, {})
-                presets[occasion.preset] = presets.get(occasion.preset, True) and is_finished(one, played[key])
-    return found
+def _released(stored: Stored) -> Iterator[str | None]:
+    return (one.message for one in stored.companions_of(NumberedMessage) if one.held is None)

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from devtools.modelcheck.specification.playing import (
-    PRESETS,
-    WIDEST,
     Occasion,
     attempt,
     marking,
@@ -19,11 +17,12 @@ from devtools.modelcheck.specification.playing import (
     play,
     process,
 )
+from devtools.modelcheck.specification.settings import COLOCATED, PRESETS, STRATEGIES, WIDEST
 from devtools.modelcheck.specification.stored import Stored
 from exactlyonce import Outbox
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory
+from exactlyonce.handling.attempts import Memory, Strategy
 from exactlyonce.records import LEDGER
 
 FIRST, SECOND, THIRD, NEW = (message(id) for id in ("m1", "m2", "m3", "new"))
@@ -53,7 +52,7 @@ def markings() -> Iterator[Occasion]:
             yield Occasion(preset, marking(strategy, replace(remembered, saved=None)), stored)
 
 
-def crashed(strategy: Outbox, stored: Stored, one: Envelope, before: str) -> Stored:
+def crashed(strategy: Strategy, stored: Stored, one: Envelope, before: str) -> Stored:
     """What is stored if an attempt dies right before it changes this part of it."""
     return play(
         attempt(strategy, Memory(), one), stored, lambda after: getattr(after, before) != getattr(stored, before)
@@ -62,7 +61,8 @@ def crashed(strategy: Outbox, stored: Stored, one: Envelope, before: str) -> Sto
 
 def _first(preset: str, strategy: Outbox) -> Iterator[Occasion]:
     """Entities that no message reached."""
-    for one in (NEW, message("new", "quiet"), message("new", "large"), message("new", "fails")):
+    kinds = ("quiet", "large", "blob", "fails")
+    for one in (NEW, *(message("new", kind) for kind in kinds)):
         yield Occasion(preset, attempt(strategy, Memory(), one), Stored(), (one,))
     yield Occasion(preset, attempt(strategy, Memory(), NEW, NEW), Stored(), (NEW,))
     yield Occasion(preset, attempt(strategy, Memory(), NEW), Stored((FOREIGN,)), (NEW,))
@@ -81,9 +81,10 @@ def _later(preset: str, strategy: Outbox, maker: Outbox, lengths: tuple[int, ...
         if strategy.group_limit > 1:
             for one in (past[0], past[length - 1]):
                 yield Occasion(preset, attempt(strategy, Memory(), one, NEW), stored, (one, NEW))
-    for document in (FOREIGN, DAMAGED):
+    others = process(STRATEGIES[COLOCATED], Stored(), FIRST)[1]
+    for spoilt in (stored.with_entity(FOREIGN), stored.with_entity(DAMAGED), others):
         for one in (FIRST, NEW):
-            yield Occasion(preset, attempt(strategy, Memory(), one), stored.with_entity(document), (one,))
+            yield Occasion(preset, attempt(strategy, Memory(), one), spoilt, (one,))
 
 
 def _after_crashes(preset: str, strategy: Outbox, maker: Outbox) -> Iterator[Occasion]:

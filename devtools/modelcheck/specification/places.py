@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import PurePath
+from typing import Any, Final
 
 from exactlyonce.effects import Effect, Step, Together
+
+WHOLE: Final = frozenset({"attempt", "mark"})
+"""Names of what every protocol has. Where another generator runs it, its steps are the ones it always has."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -14,7 +18,7 @@ class Place:
 
     Attributes:
         path: positions in the bytecode, from the strategy's own function inwards.
-        key: names of these functions and the effect: `attempt/_commit: SaveEntity`.
+        key: names of these functions, with their modules, and the effect: `outbox.attempt/outbox._commit: SaveEntity`.
     """
 
     path: tuple[int, ...]
@@ -28,9 +32,13 @@ def place_of(step: Step[Any], effect: Effect[Any]) -> Place:
     waiting: Any = step
     while waiting is not None:
         frame = waiting.gi_frame
-        if frame.f_code.co_name != "__iter__":  # That is the effect itself.
+        code = frame.f_code
+        if code.co_name in WHOLE:
+            path.clear()
+            names.clear()
+        if code.co_name != "__iter__":  # That is the effect itself.
             path.append(frame.f_lasti)
-            names.append(frame.f_code.co_name)
+            names.append(f"{PurePath(code.co_filename).stem}.{code.co_name}")
         waiting = waiting.gi_yieldfrom
     return Place(tuple(path), f"{'/'.join(names)}: {name_of(effect)}")
 

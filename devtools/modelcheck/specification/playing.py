@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from devtools.modelcheck.specification.replies import usual
+from devtools.modelcheck.specification.settings import LARGE, STRATEGIES
 from devtools.modelcheck.specification.stored import ENTITY, Stored
-from exactlyonce import Outbox
+from exactlyonce.blobs import Author, Blob
 from exactlyonce.effects import Step
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Finished, Handled, Memory, Work, key_of
+from exactlyonce.handling.attempts import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work, key_of
+from exactlyonce.numbering import numbered
 from exactlyonce.records import Output
 
-PRESETS: Final = {
-    "Outbox()": Outbox(window=2, inline_limit=400),  # The true limits lead the same ways, later.
-    "Outbox.transaction_id()": Outbox.transaction_id(),
-    "Outbox.embedded()": Outbox.embedded(),
-}
-WIDEST: Final = 2
-"""Largest bounded window among these."""
-
-LARGE: Final = "x" * 400
-"""More than any bounded inline limit among them."""
+WHERE: Final = {"id": ENTITY.id, "key": ENTITY.partition[0]}
+ABSENT: Final = Json.of(WHERE)
+READ_MODEL: Final = "r"
+"""Whom numbered outputs are for."""
 
 
 def message(id: str, *kinds: str) -> Envelope:
-    """A message; kinds are `quiet` (no outputs), `large` (outputs), `fails`."""
+    """A message; kinds are `quiet` (no outputs), `large` and `numbered` (outputs), `blob` (is written), `fails`."""
     return Envelope("web", id, "test", Json.of(list(kinds)))
 
 
@@ -38,15 +35,30 @@ def output_id(key: str) -> str:
     return f"out:{key}"
 
 
-def handle(before: Before, envelope: Envelope) -> Handled:
-    """The business code of all occasions."""
+def handle(before: Before, envelope: Envelope, *, release: str = "1") -> Handled:
+    """The business code of all occasions; another release of it sends something else."""
     kinds = envelope.data.value
     if "fails" in kinds:
         raise HandlerFailed(f"Message {key_of(envelope)}: the handler raised")
     handled = before.body.value["handled"] if before.body is not None else 0
     padding = LARGE if "large" in kinds else ""
-    output = Output(output_id(key_of(envelope)), "out", Json.of({"on": handled, "padding": padding}))
-    return Handled(Json.of({"id": "a", "handled": handled + 1}), () if "quiet" in kinds else (output,))
+    sequences, order = before.sequences, None
+    if "numbered" in kinds:
+        sequences, order = numbered(sequences, "out", READ_MODEL)
+    content = Json.of({"on": handled, "padding": padding, "release": release})
+    outputs = () if "quiet" in kinds else (Output(output_id(key_of(envelope)), "out", content, order=order),)
+    blobs = (blob_of(before, envelope),) if "blob" in kinds else ()
+    names = [*(before.body.value.get("blobs", []) if before.body is not None else []), *(blob.name for blob in blobs)]
+    body = {**WHERE, "handled": handled + 1, **({"blobs": names} if names else {})}
+    return Handled(Json.of(body), outputs, sequences=sequences, blobs=blobs)
+
+
+def blob_of(before: Before, envelope: Envelope) -> Blob:
+    """What the handler writes apart; its state names it."""
+    return Blob(f"blobs/{before.tx}", b"", "text/plain", Author(ENTITY, key_of(envelope), before.tx, before.at))
+
+
+next_release: Final = partial(handle, release="2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +90,23 @@ class Occasion:
     delivered: tuple[Envelope, ...] = ()
 
     @property
-    def strategy(self) -> Outbox:
-        return PRESETS[self.preset]
+    def strategy(self) -> Strategy:
+        return STRATEGIES[self.preset]
 
 
-def attempt(strategy: Outbox, memory: Memory, *messages: Envelope) -> Start:
+def work(*messages: Envelope, handler: Handle = handle) -> Work:
+    """These messages, to be handled."""
+    return Work(ENTITY, messages, handler, ABSENT)
+
+
+def attempt(strategy: Strategy, memory: Memory, *messages: Envelope, handler: Handle = handle) -> Start:
     """An attempt at these messages."""
-    return Start(Outbox.attempt, (strategy, Work(ENTITY, messages, handle, Json('{"id":"a"}')), memory))
+    return Start(type(strategy).attempt, (strategy, work(*messages, handler=handler), memory))
 
 
-def marking(strategy: Outbox, memory: Memory) -> Start:
+def marking(strategy: Strategy, memory: Memory) -> Start:
     """The marking of what a process published."""
-    return Start(Outbox.mark, (strategy, ENTITY, memory))
+    return Start(type(strategy).mark, (strategy, ENTITY, memory))
 
 
 def play(start: Start, stored: Stored, until: Callable[[Stored], bool] = lambda _: False) -> tuple[Any, Stored]:
@@ -111,11 +128,13 @@ def play(start: Start, stored: Stored, until: Callable[[Stored], bool] = lambda 
 def finish(start: Start, stored: Stored) -> tuple[Memory, Stored]:
     """Run an attempt, which has to finish: what the process remembers, and what is stored."""
     result, stored = play(start, stored)
+    while isinstance(result, Again) and result.progressed:
+        result, stored = play(start, stored)
     assert isinstance(result, Finished), f"without trouble an attempt came to {result}"  # noqa: S101
     return result.memory, stored
 
 
-def process(strategy: Outbox, stored: Stored, *messages: Envelope) -> tuple[Memory, Stored]:
+def process(strategy: Strategy, stored: Stored, *messages: Envelope) -> tuple[Memory, Stored]:
     """Process messages in one process, one after the other: what it remembers, and what is stored."""
     memory = Memory()
     for one in messages:

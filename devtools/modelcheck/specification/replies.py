@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Final, TypeVar
 
+from devtools.modelcheck.specification.replies_beside import seen_beside
 from devtools.modelcheck.specification.stored import NOW, TOKEN, Stored, ledger_of, position_of
+from exactlyonce.beside import (
+    DeleteBeside,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    HasCompanions,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
+from exactlyonce.blobs import DeleteBlobs, WriteOnce
 from exactlyonce.effects import (
     BEHIND,
     UNKNOWN,
@@ -21,11 +33,13 @@ from exactlyonce.effects import (
     FindProcessed,
     Found,
     FoundParked,
+    FoundRecords,
     FoundStaged,
     HasRecords,
     Loaded,
     LoadEntity,
     LoadParked,
+    LoadProcessed,
     LoadStaged,
     Park,
     Publish,
@@ -35,11 +49,16 @@ from exactlyonce.effects import (
     WriteProcessed,
 )
 from exactlyonce.frozen_json import Json
-from exactlyonce.records import LEDGER, ParkedMessage, StagedOutputs
+from exactlyonce.records import LEDGER, ParkedMessage, ProcessedRecord, StagedOutputs
 
 Record = TypeVar("Record", StagedOutputs, ParkedMessage)
 LIMIT: Final = 60
 """Age in seconds from which a parked message is not sent again."""
+SAVES: Final = (SaveEntity, SaveTogether)
+UPSERTS: Final = (WriteProcessed, Park, WriteOnce)
+"""What a second send changes nothing about."""
+DELETES: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceBeside, DeleteBeside, DeleteBlobs)
+"""Best effort, without an answer."""
 AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
@@ -68,10 +87,14 @@ def options(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
                     yield Option(kind, (one.reply, other.reply), other.stored)
         case Begin(count):
             # Fresh, whatever began before: every transaction that reached the store is in one of these places.
-            used = len(stored.library) + len(stored.entity)
+            used = len(stored.library) + len(stored.entity) + len(stored.beside) + len(stored.blobs)
             yield Option("begun", Begun(AT, tuple(f"t{used}-{number}" for number in range(count))), stored)
-        case LoadEntity() | FindProcessed() | LoadStaged() | HasRecords() | LoadParked():
+        case LoadEntity() | FindProcessed() | LoadProcessed() | LoadStaged() | HasRecords() | LoadParked():
             yield from _read(effect, stored)
+        case LoadBeside() | FindEntries() | FindNumbered() | FindOwing() | HasCompanions():
+            for kind, reply in seen_beside(effect, stored):
+                yield Option(kind, reply, stored)
+            yield from _no_answer(stored)
         case _:
             yield from _written(effect, stored)
 
@@ -87,6 +110,8 @@ def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
             yield from _loaded(token, stored)
         case FindProcessed(_, messages, token):
             yield from _found(messages, token, stored)
+        case LoadProcessed(_, messages, token):
+            yield from _told(messages, token, stored)
         case HasRecords():
             if any(id.startswith("processed:") for id in stored.records()):
                 yield Option("yes", True, stored)
@@ -102,6 +127,11 @@ def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
                 yield Option("parked message", FoundParked(parked, etag, 0), stored)
                 yield Option("old parked message", FoundParked(parked, etag, LIMIT + 1), stored)
             yield Option("not parked", FoundParked(None, None, 0), stored)
+    yield from _no_answer(stored)
+
+
+def _no_answer(stored: Stored) -> Iterator[Option]:
+    """What any read may get."""
     yield Option("behind", BEHIND, stored)
     yield Option("unknown", UNKNOWN, stored)
 
@@ -126,6 +156,15 @@ def _found(messages: tuple[str, ...], token: str | None, stored: Stored) -> Iter
             yield Option(kind, Found(found, f"{TOKEN}{position}"), stored)
 
 
+def _told(messages: tuple[str, ...], token: str | None, stored: Stored) -> Iterator[Option]:
+    """The same with the records themselves."""
+    positions = range(len(stored.library), position_of(token) - 1, -1)
+    views = ([stored.records(position).get(f"processed:{one}") for one in messages] for position in positions)
+    for records in dict.fromkeys(tuple(one for one in view if isinstance(one, ProcessedRecord)) for view in views):
+        kind = "records of all" if len(records) == len(messages) else "not records of all"
+        yield Option(kind, FoundRecords(records), stored)
+
+
 def _of_kind(kind: type[Record], stored: Stored, ids: Iterable[str]) -> tuple[Record, ...]:
     """The documents with these ids that exist."""
     found = stored.records()
@@ -134,7 +173,7 @@ def _of_kind(kind: type[Record], stored: Stored, ids: Iterable[str]) -> tuple[Re
 
 def _written(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
     reply, after = stored.apply(effect)
-    if isinstance(effect, DeleteStaged | DeleteProcessed | DeleteParked):
+    if isinstance(effect, DELETES):
         yield Option("done", None, after)
         yield Option("done", None, stored)
         return
@@ -143,11 +182,11 @@ def _written(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
     elif isinstance(reply, Conflict):
         yield Option("conflict", reply, stored)
     else:
-        kind = "saved" if isinstance(effect, SaveEntity) else "written"
+        kind = "saved" if isinstance(effect, SAVES) else "written"
         yield Option(kind, reply, after)
-        if not isinstance(effect, WriteProcessed | Park):
+        if not isinstance(effect, UPSERTS):
             yield Option("conflict", _of_second_send(effect, after), after)  # Its own first send won.
-    if isinstance(effect, SaveEntity):
+    if isinstance(effect, SAVES):
         yield Option("conflict", Conflict(stored.entity_token), stored)  # Somebody else's came first.
     if isinstance(effect, Stage):
         yield Option("conflict without a token", Conflict(None), after)
@@ -157,7 +196,7 @@ def _written(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
 
 def _of_second_send(effect: Effect[Any], stored: Stored) -> Conflict:
     """What the second send of a write gets."""
-    return Conflict(stored.entity_token if isinstance(effect, SaveEntity) else stored.library_token)
+    return Conflict(stored.entity_token if isinstance(effect, SAVES) else stored.library_token)
 
 
 def _kind(document: Json | None) -> str:

@@ -1,4 +1,6 @@
-"""What survives a crash, as small as the specification needs it: one entity, the library's partition, what queues took."""
+"""What survives a crash, as small as the specification needs it: an entity with its companions, the library's partition, and
+what queues took.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
+from exactlyonce.beside import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.blobs import KEPT, Blob, DeleteBlobs, WriteOnce
+from exactlyonce.companions import Companion, id_of
 from exactlyonce.effects import (
     PUBLISHED,
     Conflict,
@@ -53,12 +58,17 @@ class Stored:
     Attributes:
         entity: every version of the entity document, oldest first.
         library: accepted writes of the library's partition in order: id, and the record or None for a delete.
+        beside: accepted writes of companions, each all or nothing: the version of the entity from which on every view has it,
+            and what was written, as in `library`.
+        blobs: that were written.
         published: ids of outputs that their transport took.
         acknowledged: keys of messages that will not be delivered again.
     """
 
     entity: tuple[Json, ...] = ()
     library: tuple[tuple[str, LibraryRecord | None], ...] = ()
+    beside: tuple[tuple[int, tuple[tuple[str, Companion | None], ...]], ...] = ()
+    blobs: frozenset[Blob] = frozenset()
     published: frozenset[str] = frozenset()
     acknowledged: frozenset[str] = frozenset()
 
@@ -79,7 +89,7 @@ class Stored:
         """That of the newest version; None if it is damaged, or was removed."""
         ledger = ledger_of(self.entity[-1] if self.entity else None)
         if ledger is None and self.entity and LEDGER not in self.entity[-1].value:
-            return None if any(self.library_documents(ProcessedRecord)) else Ledger()
+            return None if any(self.library_documents(ProcessedRecord)) or self.beside else Ledger()
         return ledger
 
     def records(self, position: int | None = None) -> dict[str, LibraryRecord]:
@@ -95,24 +105,69 @@ class Stored:
         """Changes with every write."""
         return str(max(number for number, (written, _) in enumerate(self.library) if written == id))
 
+    def companions(self, position: int | None = None) -> dict[str, tuple[Companion, str]]:
+        """The companions by id, each with its ETag, as a replica at a position in their log has them."""
+        writes = enumerate(self.beside[:position], 1)
+        found = {id: (one, str(number)) for number, (_, written) in writes for id, one in written}
+        return {id: (one, etag) for id, (one, etag) in found.items() if one is not None}
+
+    def companions_of(self, kind: type[Any]) -> Iterator[Any]:
+        """The companions of one kind."""
+        return (one for one, _ in self.companions().values() if isinstance(one, kind))
+
+    def companion_views(self, token: str | None) -> Iterator[dict[str, tuple[Companion, str]]]:
+        """Every view of the companions that a replica at or after a token of the entity's partition may have, newest first."""
+        surely = sum(since <= position_of(token) for since, _ in self.beside)
+        return (self.companions(position) for position in range(len(self.beside), surely - 1, -1))
+
     def with_entity(self, document: Json) -> Stored:
         """A next version, whatever wrote it."""
         return replace(self, entity=(*self.entity, document))
 
     def apply(self, effect: Effect[Any]) -> tuple[Any, Stored]:
         """Apply a write at the end of the log: its reply, and what is stored then."""
-        if isinstance(effect, Publish):
-            return PUBLISHED, replace(self, published=self.published | {output.id for output in effect.outputs})
-        if isinstance(effect, SaveEntity):
-            if effect.etag != self.etag:
-                return Conflict(self.entity_token), self
-            after = self.with_entity(effect.document)
-            return Saved(after.etag or "", after.entity_token), after
+        if isinstance(effect, Publish | WriteOnce | DeleteBlobs):
+            return self._applied_elsewhere(effect)
+        if isinstance(effect, SaveEntity | SaveTogether):
+            return self._saved(effect)
+        if isinstance(effect, ReplaceBeside | DeleteBeside):
+            return None, self._changed_beside(effect)
         writes = self._writes(effect)
         if isinstance(effect, Stage) and writes.keys() & self.records().keys():
             return Conflict(self.library_token), self
         after = self._with(writes)
         return Written(after.library_token) if any(writes.values()) else None, after
+
+    def _applied_elsewhere(self, effect: Publish | WriteOnce | DeleteBlobs) -> tuple[Any, Stored]:
+        """Apply what does not go to the store."""
+        if isinstance(effect, Publish):
+            return PUBLISHED, replace(self, published=self.published | {output.id for output in effect.outputs})
+        if isinstance(effect, WriteOnce):
+            return KEPT, replace(self, blobs=self.blobs | set(effect.blobs))
+        return None, replace(self, blobs=frozenset(one for one in self.blobs if one.name not in effect.names))
+
+    def _saved(self, effect: SaveEntity | SaveTogether) -> tuple[Saved | Conflict, Stored]:
+        created, replaced = (effect.create, effect.replace) if isinstance(effect, SaveTogether) else ((), ())
+        known = self.companions()
+        exist = any(id_of(ENTITY, one) in known for one in created)
+        changed = any(etag != known.get(id_of(ENTITY, one), (one, None))[1] for one, etag in replaced)
+        if effect.etag != self.etag or exist or changed:
+            return Conflict(self.entity_token), self
+        after = self.with_entity(effect.document)
+        written = tuple((id_of(ENTITY, one), one) for one in (*created, *(one for one, _ in replaced)))
+        batch = ((len(after.entity), written),) if written else ()
+        return Saved(after.etag or "", after.entity_token), replace(after, beside=(*self.beside, *batch))
+
+    def _changed_beside(self, effect: ReplaceBeside | DeleteBeside) -> Stored:
+        """After writes without a condition on the entity: views are sure to have them with its next version only."""
+        known, since = self.companions(), len(self.entity) + 1
+        asked: list[tuple[str, Companion | None, str | None]]
+        if isinstance(effect, DeleteBeside):
+            asked = [(id, None, etag) for id, etag in effect.companions]
+        else:
+            asked = [(id_of(ENTITY, one), one, etag) for one, etag in effect.companions]
+        written = ((since, ((id, one),)) for id, one, etag in asked if id in known and etag in (None, known[id][1]))
+        return replace(self, beside=(*self.beside, *written))
 
     def _writes(self, effect: Effect[Any]) -> dict[str, LibraryRecord | None]:
         """What a write does to the library's documents; None for those it deletes."""

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """About one step: what it is called, when it is taken, and why it is as it is."""
+
+    title: str
+    when: str
+    why: str
+
 
 REQUESTS: Final = {
     "Begin": "ask for the present and for transaction ids never given out before; no request to the store",
     "LoadEntity": "read the entity document; at or after a session token, if one is known",
     "SaveEntity": "replace the entity document if its ETag is still the one that was loaded; create it if it was absent",
     "FindProcessed": "read which of these messages have processed records; at or after a session token, if one is known",
+    "LoadProcessed": "read the processed records of these messages, at or after the ledger's session token",
     "HasRecords": "read whether the entity has any processed record, in whatever view answers",
     "WriteProcessed": "upsert processed records",
+    "WriteOnce": "create blobs, whose names are fresh",
     "Stage": "create documents with staged outputs",
     "LoadStaged": "read staged outputs at or after the ledger's session token",
     "DeleteStaged": "delete staged outputs, best effort",
+    "DeleteBlobs": "delete blobs, best effort",
     "DeleteProcessed": "delete processed records that are as they were read, best effort",
     "Park": "upsert a parked message",
     "LoadParked": "read a parked message",
     "DeleteParked": "delete a parked message that is as it was read, best effort",
     "Publish": "hand outputs to their queues",
+    "LoadBeside": "read companions of the entity by their ids; at or after a session token, if one is known",
+    "SaveTogether": "one transactional batch: save the entity document as `SaveEntity` does, create companions, and replace "
+    "companions that are as they were read",
+    "ReplaceBeside": "replace companions, best effort",
+    "FindOwing": "read co-located records that still owe outputs, in whatever view answers",
+    "FindEntries": "read stream entries by the versions they produced, at or after the entity's session token",
+    "FindNumbered": "read which versions of a stream sent outputs with certain numbers, at or after the entity's session token",
+    "HasCompanions": "read whether the entity has any companion, in whatever view answers",
 }
 
 NO_ANSWER_TO_READS: Final = {
@@ -52,7 +74,13 @@ REPLIES: Final = {
         "no": "it never was, no entry has left its ledger, or the view is old",
         **NO_ANSWER_TO_READS,
     },
+    "LoadProcessed": {
+        "records of all": "all these messages were processed, maybe by other attempts than those in question",
+        "not records of all": "the others were not processed, or their entries are still in the ledger",
+        **NO_ANSWER_TO_READS,
+    },
     "WriteProcessed": {"written": "applied", "unknown": UNKNOWN_WRITE},
+    "WriteOnce": {"written": "all are there", "unknown": UNKNOWN_WRITE},
     "Stage": {
         "written": "applied",
         "conflict": "one's own earlier send was applied: the transaction id is fresh",
@@ -65,6 +93,7 @@ REPLIES: Final = {
         **NO_ANSWER_TO_READS,
     },
     "DeleteStaged": {"done": "deleted, or not: nothing depends on it"},
+    "DeleteBlobs": {"done": "deleted, or not: nothing depends on it"},
     "DeleteProcessed": {"done": "deleted, or not, or no longer as it was read: nothing depends on it"},
     "Park": {"written": "applied", "unknown": UNKNOWN_WRITE},
     "LoadParked": {
@@ -78,15 +107,50 @@ REPLIES: Final = {
         "published": "every output was taken by its queue",
         "unknown": "any of them may have arrived, or not, or may still",
     },
+    "LoadBeside": {
+        "all found": "all of them are there: what they are about came before",
+        "not all found": "the others are not there, were cleaned up, or the view is from before them",
+        **NO_ANSWER_TO_READS,
+    },
+    "SaveTogether": {
+        "saved": "all of it was applied, on exactly the versions that were read",
+        "conflict": "none of it was: the entity or a companion was written since, by somebody else; or by oneself, as the SDK "
+        "sent the batch twice; or the loaded version was old",
+        "unknown": UNKNOWN_WRITE,
+    },
+    "ReplaceBeside": {"done": "replaced, or not: nothing depends on it"},
+    "FindOwing": {
+        "records that owe": "their outputs were committed, and maybe published since",
+        "none owes": "none does; or the view is from before the one that does",
+        **NO_ANSWER_TO_READS,
+    },
+    "FindEntries": {
+        "all entries": "every version asked for is there",
+        "not all entries": "clean-up has taken some, or others deleted them",
+        **NO_ANSWER_TO_READS,
+    },
+    "FindNumbered": {
+        "versions": "these sent them",
+        "none": "clean-up has taken their entries",
+        **NO_ANSWER_TO_READS,
+    },
+    "HasCompanions": {
+        "yes": "the entity was processed before",
+        "no": "it never was, or the view is old",
+        **NO_ANSWER_TO_READS,
+    },
 }
 
 LEFTOVERS: Final = {
-    "committed, not published": "the entry owes its outputs, and not all of them have been sent",
-    "published, not marked": "the entry says that it owes outputs, although all have been sent",
-    "committed, not acknowledged": "the entry owes nothing, and only the delivery is left",
+    "committed, not published": "the message is committed, and not all of its outputs have been sent",
+    "published, not marked": "all outputs have been sent, and the entry or record still says that it owes them",
+    "committed, not acknowledged": "nothing is owed, and only the delivery is left",
+    "held, not acknowledged": "the message waits for those before it, and its delivery is still there",
+    "held, could be released": "nothing is missing any more before a message that is held",
     "record beside its entry": "the record of an entry that is still in the ledger; harmless, since both say the same",
     "staged, without an entry": "staged outputs of a commit that did not happen, or has yet to land",
     "staged, its entry left": "staged outputs that were published, and whose entry has left the ledger",
+    "blob, without a commit": "a blob of a commit that did not happen, or has yet to land",
     "tombstone of nothing": "the tombstone of an entity that never existed, from a fence; harmless",
     "parked, not acknowledged": "the message is parked, and its last delivery is still there",
     "sent again, still parked": "the message was sent, and its parked document is still there",
@@ -97,6 +161,9 @@ FINISHERS: Final = {
     "next message": "the next message on the entity",
     "more messages": "later messages on it, once the window is full",
     "sweeper": "the sweeper",
+    "tending": "an operator who tends the read model",
+    "settler": "the settler, if the host gives up on the delivery",
+    "sending again": "sending again what the stream sent",
     "clean-up": "clean-up",
     "the same again": "the same, asked for again",
 }

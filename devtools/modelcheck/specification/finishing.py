@@ -1,0 +1,186 @@
+"""Who finishes what a crash left: found by going on from there, with each of them in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from devtools.modelcheck.specification.chores import cleaning_staged, settling, sweeping
+from devtools.modelcheck.specification.driving import Crash
+from devtools.modelcheck.specification.leftovers import Leftover, is_finished, left_by
+from devtools.modelcheck.specification.occasions_beside import replaying, settling_beside, sweeping_beside
+from devtools.modelcheck.specification.occasions_blobs import cleaning_blobs
+from devtools.modelcheck.specification.occasions_ordered import SOURCE, ordered, tending
+from devtools.modelcheck.specification.playing import Occasion, Start, finish, marking, message, play, process
+from devtools.modelcheck.specification.settings import WIDEST, protocol_of
+from devtools.modelcheck.specification.stored import Stored
+from exactlyonce import Outbox
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.handling.attempts import Work, key_of
+from exactlyonce.numbering import Reception
+from exactlyonce.records import Ledger
+from exactlyonce.strategies.settling import Settled, requeue, settle
+from exactlyonce.strategies.settling_beside import settle_beside
+
+Finisher = Callable[[Occasion, Stored], Stored]
+
+
+def redeliver(occasion: Occasion, stored: Stored) -> Stored:
+    """Whatever was not acknowledged is delivered again, and processed."""
+    for one in _delivered(occasion, stored):
+        stored = _deliver(occasion, stored, one)
+    return stored
+
+
+def one_more(occasion: Occasion, stored: Stored) -> Stored:
+    """Another message on the entity."""
+    return _deliver(occasion, stored, _next(occasion, stored, "next"))
+
+
+def many_more(occasion: Occasion, stored: Stored) -> Stored:
+    """Other messages on the entity, until every entry of before has left."""
+    for number in range(WIDEST + 1):
+        stored = _deliver(occasion, stored, _next(occasion, stored, f"next-{number}"))
+    return stored
+
+
+def swept(occasion: Occasion, stored: Stored) -> Stored:
+    """The sweeper comes along. It tends read models and marks what they sent; streams owe nothing that it could find."""
+    match protocol_of(occasion.strategy):
+        case "outbox":
+            return finish(sweeping(), stored)[1]
+        case "colocated":
+            return finish(sweeping_beside(), stored)[1]
+        case "resequencer":
+            memory, stored = finish(tending(occasion.preset), stored)
+            return finish(marking(occasion.strategy, memory), stored)[1]
+        case _:
+            return stored
+
+
+def tended(occasion: Occasion, stored: Stored) -> Stored:
+    """An operator looks after the read model."""
+    if protocol_of(occasion.strategy) != "resequencer":
+        return stored
+    return finish(tending(occasion.preset), stored)[1]
+
+
+def sent_again(occasion: Occasion, stored: Stored) -> Stored:
+    """All that the stream sent is sent again."""
+    following = 1 if protocol_of(occasion.strategy) == "stream" else None
+    while following is not None:
+        replayed, stored = play(replaying(first=following), stored)
+        following = replayed.following
+    return stored
+
+
+def settled(occasion: Occasion, stored: Stored) -> Stored:
+    """The host gives up on the deliveries, and the settler decides about them."""
+    apart = protocol_of(occasion.strategy) == "outbox"
+    for one in _delivered(occasion, stored):
+        stored = _settled(settling(one) if apart else settling_beside(occasion.preset, one), stored, one)
+    return stored
+
+
+def cleaned(occasion: Occasion, stored: Stored) -> Stored:
+    """Clean-up comes along, when all that is staged and all blobs are old."""
+    if stored.blobs:
+        stored = play(cleaning_blobs(occasion.preset, stored), stored)[1]
+    return play(cleaning_staged(stored), stored)[1] if stored.library else stored
+
+
+def repeated(occasion: Occasion, stored: Stored) -> Stored:
+    """The same again, by whoever asked for it the first time: the settler or the operator."""
+    start = occasion.start
+    if start.function is requeue:
+        return play(start, stored)[1]
+    for one in _given_up(start):
+        stored = _settled(start, stored, one)
+    return stored
+
+
+def _given_up(start: Start) -> Iterator[Envelope]:
+    """The message that a settler decides about."""
+    if start.function is settle:
+        yield from (one for one in start.arguments if isinstance(one, Envelope))
+    if start.function is settle_beside:
+        yield from (one for work in start.arguments if isinstance(work, Work) for one in work.messages)
+
+
+def _settled(start: Start, stored: Stored, one: Envelope) -> Stored:
+    result, stored = play(start, stored)
+    done = {key_of(one)} if isinstance(result, Settled) else set()
+    return replace(stored, acknowledged=stored.acknowledged | done)
+
+
+def _delivered(occasion: Occasion, stored: Stored) -> list[Envelope]:
+    return [one for one in occasion.delivered if key_of(one) not in stored.acknowledged]
+
+
+def _next(occasion: Occasion, stored: Stored, id: str) -> Envelope:
+    """A message that nobody has sent yet; for a read model the next one of its first source."""
+    if protocol_of(occasion.strategy) != "resequencer":
+        return message(id)
+    receptions = (stored.ledger or Ledger()).receptions
+    return ordered(next((one for one in receptions if one.source == SOURCE), Reception(SOURCE)).next, id=id)
+
+
+def _deliver(occasion: Occasion, stored: Stored, one: Envelope) -> Stored:
+    """Process one message and fall quiet, in a process that knows nothing."""
+    memory, stored = process(occasion.strategy, stored, one)
+    return finish(marking(occasion.strategy, memory), stored)[1]
+
+
+NOTHING: Final = Start(Outbox.attempt, ())
+"""In place of a start that does not matter."""
+FINISHERS: Final[dict[str, Finisher]] = {
+    "redelivery": redeliver,
+    "next message": one_more,
+    "more messages": many_more,
+    "sweeper": swept,
+    "tending": tended,
+    "settler": settled,
+    "sending again": sent_again,
+    "clean-up": cleaned,
+    "the same again": repeated,
+}
+OF_DELIVERIES: Final = (redeliver, settled)
+"""They know of messages that will be delivered again, and of nothing else."""
+
+Finishes = dict[str, dict[str, dict[str, bool]]]
+"""For each kind of leftover, each finisher and each preset: whether it was gone afterwards in every case seen."""
+
+
+def who_finishes(crashes: Iterable[Crash]) -> Finishes:
+    """Go on from every crash, with each finisher in turn."""
+    found: Finishes = {}
+    played: dict[tuple[str, Occasion, Stored], Stored] = {}
+    for occasion, stored in crashes:
+        left = left_by((occasion, stored))
+        for name, finisher in FINISHERS.items() if left else ():
+            # Where it makes no difference how the attempt that crashed was started, one stands for all.
+            start = occasion.start if finisher is repeated else NOTHING
+            key = (name, replace(occasion, start=start, stored=stored), stored)
+            if key not in played:
+                played[key] = _played(finisher, key[1], stored)
+            judged = _of_deliveries(left, occasion, stored) if finisher in OF_DELIVERIES else left
+            for one in judged:
+                presets = found.setdefault(one.kind, {}).setdefault(name, {})
+                presets[occasion.preset] = presets.get(occasion.preset, True) and is_finished(one, played[key])
+    return found
+
+
+def _of_deliveries(left: Iterable[Leftover], occasion: Occasion, stored: Stored) -> Iterator[Leftover]:
+    """What is about messages that will be delivered again, or that an arrival of any message releases."""
+    keys = {key_of(one) for one in _delivered(occasion, stored)}
+    return (one for one in left if one.message in keys or (keys and one.kind == "held, could be released"))
+
+
+def _played(finisher: Finisher, occasion: Occasion, stored: Stored) -> Stored:
+    """What is stored afterwards; as it was, if they could not go on."""
+    try:
+        return finisher(occasion, stored)
+    except ExactlyOnceError:
+        return stored

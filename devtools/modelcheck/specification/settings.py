@@ -1,0 +1,69 @@
+"""The strategies that are driven, by the names that the pages give them; with limits so small that little leads to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from exactlyonce import Colocated, Entity, Outbox, Rebuild, Resequencer, VersionStream
+from exactlyonce.handling.attempts import Strategy
+from exactlyonce.records import Protocol
+
+PRESETS: Final = {
+    "Outbox()": Outbox(window=2, inline_limit=400),  # The true limits lead the same ways, later.
+    "Outbox.transaction_id()": Outbox.transaction_id(),
+    "Outbox.embedded()": Outbox.embedded(),
+}
+WIDEST: Final = 2
+"""Largest bounded window among these."""
+
+LARGE: Final = "x" * 400
+"""More than any bounded inline limit among them."""
+
+COLOCATED: Final = "Colocated()"
+STREAM: Final = "VersionStream()"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """State of an entity that sends messages to a read model."""
+
+    messages: int = 0
+
+
+SENDER: Final = Entity("sender", state=Sent, container="senders", partition_key="/key", strategy=VersionStream())
+AT_ONCE: Final = timedelta(0)
+
+WAITING: Final = "Resequencer()"
+SKIPPING: Final = 'Resequencer(on_gap="skip")'
+IN_TIME: Final = 'Resequencer(order="time")'
+RESEQUENCERS: Final = {
+    WAITING: Resequencer(gap_timeout=AT_ONCE),
+    SKIPPING: Resequencer(gap_timeout=AT_ONCE, on_gap="skip"),
+    "Resequencer(on_gap=Rebuild(…))": Resequencer(
+        gap_timeout=AT_ONCE, on_gap=Rebuild(of=SENDER, through="senders", destination="out")
+    ),
+    IN_TIME: Resequencer(gap_timeout=AT_ONCE, order="time"),
+}
+
+STRATEGIES: Final[Mapping[str, Strategy]] = {
+    **PRESETS,
+    COLOCATED: Colocated(),
+    STREAM: VersionStream(snapshot_every=2),
+    **RESEQUENCERS,
+}
+
+
+def protocol_of(strategy: Strategy) -> Protocol:
+    """What ledgers call the protocol of a strategy."""
+    match strategy:
+        case Colocated():
+            return "colocated"
+        case VersionStream():
+            return "stream"
+        case Resequencer():
+            return "resequencer"
+        case _:
+            return "outbox"
