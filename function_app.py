@@ -36,6 +36,24 @@ async def process_outcomes(message: func.QueueMessage) -> None:
     await once.process(message, boards)
 
 
+@app.queue_trigger(arg_name="message", queue_name="shooting-range-poison", connection="AzureWebJobsStorage")
+async def settle_shots(message: func.QueueMessage) -> None:
+    """A shot that its queue gave up on is finished, or parked."""
+    await once.settle(message, ranges)
+
+
+@app.queue_trigger(arg_name="message", queue_name="leader-board-poison", connection="AzureWebJobsStorage")
+async def settle_outcomes(message: func.QueueMessage) -> None:
+    """So is an outcome."""
+    await once.settle(message, boards)
+
+
+@app.timer_trigger(arg_name="timer", schedule="0 * * * * *")
+async def sweep(timer: func.TimerRequest) -> None:  # noqa: ARG001  # The host passes it.
+    """Every minute: what has been owed for long is published, and stuck lines of the board are looked after."""
+    await once.sweep()
+
+
 @app.route("games/{game}/mending", methods=["POST"])
 async def mend_board(req: func.HttpRequest) -> func.HttpResponse:
     """Do what is to be done about outcomes that did not reach a game's line on the board."""

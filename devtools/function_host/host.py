@@ -66,9 +66,9 @@ class FunctionHost:
         self._stop = asyncio.Event()
         self._listeners: list[asyncio.Task[None]] = []
         self._timers: dict[str, TimerListener] = {}
-        self._server = HttpServer(
-            functions, host_json.extensions.http.route_prefix, self._invoker.invoke, options.grace
-        )
+        self._fired: set[asyncio.Task[None]] = set()
+        prefix = host_json.extensions.http.route_prefix
+        self._server = HttpServer(functions, prefix, self._invoker.invoke, self._start_timer, options.grace)
         self.http = ""
 
     @property
@@ -84,6 +84,14 @@ class FunctionHost:
     async def fire_timer(self, name: str, *, past_due: bool = False) -> None:
         """Run a timer function now and wait for it, beside its schedule."""
         await self._timers[name].fire(past_due=past_due)
+
+    def _start_timer(self, name: str) -> bool:
+        if name not in self._timers:
+            return False
+        task = asyncio.create_task(self.fire_timer(name), name=name)
+        self._fired.add(task)
+        task.add_done_callback(self._fired.discard)
+        return True
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Return when told to stop; raise when a listener broke, which is a defect of this host."""
@@ -138,20 +146,22 @@ class FunctionHost:
     async def close(self) -> None:
         """Stop polling, give running functions their grace, then drop what still runs as a crash would."""
         self._stop.set()
-        _, late = (await asyncio.gather(self._wait_for_listeners(), self._server.close()))[0]
+        running = [*self._listeners, *self._fired]
+        late, _ = await asyncio.gather(self._late(running), self._server.close())
         for task in late:
             logger.warning("%s: still running after the grace; its messages will come back", task.get_name())
             task.cancel()
-        outcomes = await asyncio.gather(*self._listeners, return_exceptions=True)
+        outcomes = await asyncio.gather(*running, return_exceptions=True)
         self._invoker.close()
         for outcome in outcomes:
             if isinstance(outcome, Exception):
                 raise outcome  # A defect of this host must not end in silence.
 
-    async def _wait_for_listeners(self) -> tuple[set[asyncio.Task[None]], set[asyncio.Task[None]]]:
-        if not self._listeners:
-            return set(), set()
-        return await asyncio.wait(self._listeners, timeout=self._options.grace)
+    async def _late(self, running: list[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+        """Those that still run after the grace."""
+        if not running:
+            return set()
+        return (await asyncio.wait(running, timeout=self._options.grace))[1]
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
 """The HTTP side: requests to functions, on loopback only.
 
 Mirrors the real host: 404 for anything that matches no route and method, 500 with an empty body when a function fails, 204
-when it returns nothing. Keys (authLevel) are not checked, as under `func start`.
+when it returns nothing. Keys (authLevel) are not checked, as under `func start`. `POST /admin/functions/<name>` runs a timer
+function beside its schedule: 202, at once; whether it failed is in the log.
 """
 
 import logging
@@ -30,17 +31,22 @@ class HttpServer:
         functions: those with an HTTP trigger.
         prefix: host.json's `routePrefix`; empty for none.
         invoke: calls a function.
+        start: begins to run a timer function by its name; whether there is one.
         grace: seconds that running requests get when the server closes.
     """
 
-    def __init__(self, functions: Iterable[Function], prefix: str, invoke: Invoke, grace: float) -> None:
+    def __init__(
+        self, functions: Iterable[Function], prefix: str, invoke: Invoke, start: Callable[[str], bool], grace: float
+    ) -> None:
         self._table = RouteTable(
             (Route.parse(f"{prefix}/{function.trigger.route.template}"), function.trigger.methods, function)
             for function in functions
             if isinstance(function.trigger, HttpTrigger)
         )
         self._invoke = invoke
+        self._start = start
         application = web.Application(client_max_size=_LARGEST_BODY)
+        application.router.add_post("/admin/functions/{name}", self._run)
         application.router.add_route("*", "/{path:.*}", self._respond)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=grace)
 
@@ -60,6 +66,9 @@ class HttpServer:
     async def close(self) -> None:
         """Take no more requests, wait for the running ones up to the grace, and close."""
         await self._runner.cleanup()
+
+    async def _run(self, request: web.Request) -> web.Response:
+        return web.Response(status=202 if self._start(request.match_info["name"]) else 404)
 
     async def _respond(self, request: web.Request) -> web.Response:
         found = self._table.find(request.method, request.raw_path.partition("?")[0])

@@ -3,5 +3,6 @@
 from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.composition import ExactlyOnce
 from exactlyonce.hosting.settings import Settings, StorageConnection
+from exactlyonce.hosting.sweeping import Swept
 
-__all__ = ["ExactlyOnce", "PlainJson", "Settings", "StorageConnection"]
+__all__ = ["ExactlyOnce", "PlainJson", "Settings", "StorageConnection", "Swept"]

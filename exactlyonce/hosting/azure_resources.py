@@ -17,6 +17,7 @@ from exactlyonce.hosting.settings import Settings, StorageConnection
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.stores.cosmos_listing import CosmosListing
 from exactlyonce.stores.cosmos_replies import FAILURES
 from exactlyonce.stores.cosmos_verify import verify
 from exactlyonce.strategies.outbox import Outbox
@@ -77,6 +78,7 @@ class AzureResources:
         self._verifying = asyncio.Lock()
         self._verified = False
         self.store = CosmosStore(self._connection, self._containers, self._library)
+        self.listing = CosmosListing(self._connection, self._containers, self._library)
         self.addresses = {name: Address(self._transport, queue) for name, queue in queues.items()}
 
     def _blobs_of(self, settings: Settings, storage: StorageConnection) -> AzureBlobs | None:

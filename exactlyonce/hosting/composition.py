@@ -16,21 +16,25 @@ from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import PUBLISHED, LoadEntity, NoAnswer, Publish
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLater
 from exactlyonce.handling.attempts import key_of
 from exactlyonce.handling.entities import Entity, EntityKey
-from exactlyonce.handling.messages import encode, message_type
+from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.running import Runner
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.azure_functions import envelope_of
 from exactlyonce.hosting.azure_resources import AzureResources
 from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.contradictions import require_distinct, require_rebuilds, require_retention
+from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.operating import Operator
+from exactlyonce.hosting.poison import Outcome, PoisonSettler
 from exactlyonce.hosting.settings import Settings, StorageConnection
+from exactlyonce.hosting.sweeping import Sweeper, Swept
 from exactlyonce.records import Output, read_entity
 from exactlyonce.strategies.gaps import REPLAY
-from exactlyonce.strategies.resequencer import Rebuild, Resequencer
 
 State = TypeVar("State")
 
@@ -60,9 +64,9 @@ class ExactlyOnce:
     ) -> None:
         self._entities = tuple(entities)
         self._destinations = tuple(destinations)
-        _require_distinct(self._entities, self._destinations)
-        _require_retention(self._entities, settings.delivery_limit)
-        _require_rebuilds(self._entities, self._destinations)
+        require_distinct(self._entities, self._destinations)
+        require_retention(self._entities, settings.delivery_limit)
+        require_rebuilds(self._entities, self._destinations)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._surroundings = surroundings or Surroundings()
         self._resources = AzureResources(settings, storage, self._entities, self._destinations)
@@ -74,6 +78,13 @@ class ExactlyOnce:
         self._driver = AsyncDriver(self._resources.store, self._publisher, self._surroundings, blobs)
         self._retrying = Retrying(Backoff(), self._surroundings.random)
         self._mending = Mending(self._driver, self._retrying, self._routes)
+        self._failures = Failures()
+        self._poison = PoisonSettler(self._mending, self._claims, self._failures)
+        # It comes again every minute, so it need not try for long.
+        hasty = Mending(self._driver, Retrying(Backoff(tries=3), self._surroundings.random), self._routes)
+        self._sweeper = Sweeper(hasty, self._resources.listing, self._surroundings)
+        self._sweep_after = timedelta(seconds=settings.sweep_after)
+        self._operator = Operator(self._mending, self._resources.listing, settings.delivery_limit)
         self._combiner = Combiner(self._driver, self._retrying, self._surroundings.clock, settings.mark_after)
 
     @classmethod
@@ -95,9 +106,15 @@ class ExactlyOnce:
             ExactlyOnceError: naming message and entity; nothing was changed, or what was changed is known and will not be
                 repeated by the next delivery.
         """
-        if entity not in self._entities:
-            raise ConfigurationError(f"{entity} is not among the entities this application was made with.")
+        self._require_own(entity)
         envelope = envelope_of(message, adapter)
+        try:
+            await self._process(envelope, entity)
+        except ExactlyOnceError as error:
+            self._failures.note(entity.name, key_of(envelope), error, getattr(message, "dequeue_count", None))
+            raise
+
+    async def _process(self, envelope: Envelope, entity: Entity[Any]) -> None:
         if self._claims.claims(envelope):
             self._require_one_loop()
             envelope = await self._claims.redeemed(envelope)
@@ -109,6 +126,66 @@ class ExactlyOnce:
         await self._ready()
         runner = Runner(entity, ref, self._routes)
         await self._combiner.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), envelope)
+
+    async def settle(
+        self, message: func.QueueMessage, entity: Entity[Any], *, adapter: Adapter | None = None
+    ) -> Outcome:
+        """Decide about a message that its queue gave up on: for triggers on `<queue>-poison`. Returning acknowledges it.
+
+        What was processed is finished: its outputs are published. What was not is parked, with the reason; so is what cannot be
+        read, or cannot be decided about. Parked messages are an operator's: `python -m exactlyonce.hosting.ops`.
+
+        Args:
+            message: as the trigger delivers it.
+            entity: the type whose handlers take the queue's messages.
+            adapter: that the queue's function uses.
+
+        Raises:
+            TryAgainLater: the store, a queue or a blob did not answer; the message stays.
+            ConfigurationError: the store refuses what only an operator can change; the message stays.
+        """
+        self._require_own(entity)
+        await self._ready()
+        return await self._poison.settle(entity, message, adapter)
+
+    async def sweep(
+        self, entity: Entity[Any] | None = None, older_than: timedelta | None = None, limit: int = 1_000
+    ) -> Swept:
+        """Publish what has been owed for long, and look after read models that are stuck: for a timer, every minute.
+
+        It may run at any time, on several instances. An entity that fails does not stop the others.
+
+        Args:
+            entity: whose entities; None for all types.
+            older_than: for how long they have owed; None for what settings say.
+            limit: most entities to look after.
+
+        Raises:
+            ConfigurationError: the entity is not the application's, the limit is below 1, or the accounts are not as they
+                have to be.
+            TryAgainLater: the accounts could not be asked.
+        """
+        if limit < 1:
+            raise ConfigurationError(f"A sweep looks after 1 entity at least; its limit is {limit}.")
+        if entity is not None:
+            self._require_own(entity)
+        await self._ready()
+        chosen = self._entities if entity is None else (entity,)
+        return await self._sweeper.sweep(chosen, self._sweep_after if older_than is None else older_than, limit)
+
+    @property
+    def entities(self) -> tuple[Entity[Any], ...]:
+        """The entity types whose messages this application processes."""
+        return self._entities
+
+    async def operator(self) -> Operator:
+        """What people do about single entities and parked messages.
+
+        Raises:
+            ConfigurationError, TryAgainLater: the accounts are not as they have to be, or could not be asked.
+        """
+        await self._ready()
+        return self._operator
 
     async def tend(self, entity: Entity[Any], key: str | EntityKey) -> None:
         """Do what is to be done about the gaps of a read model, and release what can be. For timers and operators.
@@ -181,6 +258,10 @@ class ExactlyOnce:
         self._require_one_loop()
         await self._resources.ready()
 
+    def _require_own(self, entity: Entity[Any]) -> None:
+        if entity not in self._entities:
+            raise ConfigurationError(f"{entity} is not among the entities this application was made with.")
+
     def _require_one_loop(self) -> None:
         """Clients belong to the event loop they were opened on; a function that starts its own would find them dead."""
         loop = asyncio.get_running_loop()
@@ -199,47 +280,3 @@ class ExactlyOnce:
         """Finish what is under way, mark what was published, close the clients."""
         await self._combiner.quiesce()
         await self._resources.close()
-
-
-def _require_retention(entities: tuple[Entity[Any], ...], delivery_limit: timedelta) -> None:
-    """Raise `ConfigurationError` where a message would be forgotten while a copy of it may still wait in a queue."""
-    for entity in entities:
-        retention = entity.strategy.retention
-        if retention is not None and retention <= delivery_limit:
-            raise ConfigurationError(
-                f"Entity {entity.name!r} forgets messages after {retention}, but a copy may wait in its queue for "
-                f"{delivery_limit} (EXACTLYONCE__deliveryLimit). Make the retention longer, also by the time that an "
-                "output may stay owed."
-            )
-
-
-def _require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
-    """Raise `ConfigurationError` where a read model asks for what it lacks over a destination that does not exist."""
-    names = {destination.name for destination in destinations}
-    for entity in entities:
-        rebuild = entity.strategy.on_gap if isinstance(entity.strategy, Resequencer) else None
-        if isinstance(rebuild, Rebuild) and (unknown := {rebuild.through, rebuild.destination} - names):
-            raise ConfigurationError(
-                f"Rebuild(...) of entity {entity.name!r} names {min(unknown)!r}, which is no destination of this application; "
-                f"declared are: {', '.join(sorted(names)) or 'none'}."
-            )
-
-
-def _require_distinct(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
-    """Raise `ConfigurationError` where one name means two things."""
-    for what, names in (
-        ("entities", [entity.name for entity in entities]),
-        ("destinations", [destination.name for destination in destinations]),
-    ):
-        if repeated := {name for name in names if names.count(name) > 1}:
-            raise ConfigurationError(f"Two {what} have the name {min(repeated)!r}.")
-    models: dict[str, type] = {}
-    used = [model for entity in entities for model in entity.models.values()]
-    used += [model for destination in destinations for model in destination.receives]
-    for model in used:
-        registered = message_type(model)
-        for name in (registered.name, *registered.formerly):
-            if models.setdefault(name, model) is not model:
-                raise ConfigurationError(
-                    f"{models[name].__name__} and {model.__name__} both travel as {name!r}. Give one of them another name."
-                )

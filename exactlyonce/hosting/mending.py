@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retrying import Retrying
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.handling.attempts import Finished, Memory, Work, key_of
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
+from exactlyonce.hosting.chores import Chores
 from exactlyonce.identity import EntityRef
 from exactlyonce.strategies.gaps import read_request, tend
 from exactlyonce.strategies.replaying import Missing, Replayed, replay, versions_of
@@ -21,18 +18,8 @@ from exactlyonce.strategies.version_stream import VersionStream
 
 
 @dataclass(frozen=True)
-class Mending:
-    """Runs the generators that look after entities.
-
-    Attributes:
-        driver: performs what they ask for.
-        retrying: what to do when one does not finish.
-        routes: where handlers may send to.
-    """
-
-    driver: AsyncDriver
-    retrying: Retrying
-    routes: Routes
+class Mending(Chores):
+    """Runs the generators that tend and replay."""
 
     async def tend(self, entity: Entity[Any], ref: EntityRef) -> Finished:
         """Do what is to be done about the gaps of a read model, and release what can be.
@@ -45,8 +32,8 @@ class Mending:
         strategy = entity.strategy
         if not isinstance(strategy, Resequencer):
             raise ConfigurationError(f"{entity} is no resequenced read model, so it has no gaps to look after.")
-        work = self._work(entity, ref)
-        return await self.driver.run(self.retrying.process(ref, lambda memory: tend(strategy, work, memory), Memory()))
+        work = self.work(entity, ref)
+        return await self.run(ref, lambda memory: tend(strategy, work, memory))
 
     async def answer(self, entity: Entity[Any], request: Envelope) -> int:
         """Send again what a read model lacks; return how many messages that were.
@@ -60,9 +47,7 @@ class Mending:
         source, missing = read_request(request)
         _require_stream(entity)
         ref = entity.ref_of_source(source)
-        versions = await self.driver.run(
-            self.retrying.process(ref, lambda memory: versions_of(ref, missing, memory), Memory())
-        )
+        versions = await self.run(ref, lambda memory: versions_of(ref, missing, memory))
         if versions is None:
             raise InvalidMessage(
                 f"Message {key_of(request)} asks for numbers {missing.first} to {missing.last} that entity {ref} sent to "
@@ -80,7 +65,7 @@ class Mending:
             As `answer` does.
         """
         _require_stream(entity)
-        work, sent = self._work(entity, ref), 0
+        work, sent = self.work(entity, ref), 0
         following: int | None = versions[0]
         memory = Memory()
         while following is not None:
@@ -89,13 +74,7 @@ class Mending:
         return sent
 
     async def _part(self, work: Work, versions: tuple[int, int], memory: Memory, missing: Missing | None) -> Replayed:
-        return await self.driver.run(
-            self.retrying.process(work.entity, lambda memory: replay(work, versions, memory, missing), memory)
-        )
-
-    def _work(self, entity: Entity[Any], ref: EntityRef) -> Work:
-        runner = Runner(entity, ref, self.routes)
-        return Work(ref, (), runner, runner.absent, runner.evolve)
+        return await self.run(work.entity, lambda memory: replay(work, versions, memory, missing), memory)
 
 
 def _require_stream(entity: Entity[Any]) -> None:

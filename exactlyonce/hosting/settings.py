@@ -38,6 +38,8 @@ class Settings(BaseSettings):
             for their queue; without one there are none.
         delivery_limit: `EXACTLYONCE__deliveryLimit`, how long a message may wait in its queue (ISO 8601 duration or seconds).
         mark_after: `EXACTLYONCE__markAfter`, seconds a quiet entity is left alone before what was published is marked.
+        sweep_after: `EXACTLYONCE__sweepAfter`, seconds that outputs may be owed before the sweeper looks after their entity.
+            More than `mark_after`, or it would look after entities that are about to be marked.
     """
 
     model_config = SettingsConfigDict(extra="ignore")
@@ -58,6 +60,7 @@ class Settings(BaseSettings):
     )
     delivery_limit: timedelta = Field(timedelta(days=7), validation_alias="EXACTLYONCE__deliveryLimit", gt=timedelta(0))
     mark_after: float = Field(10.0, validation_alias="EXACTLYONCE__markAfter", gt=0)
+    sweep_after: float = Field(60.0, validation_alias="EXACTLYONCE__sweepAfter", gt=0)
 
     @classmethod
     def settings_customise_sources(

@@ -91,7 +91,7 @@ def settle(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, mem
 
     Args:
         entity: that the message is for.
-        envelope: the message.
+        envelope: the message as it came, its data in it or elsewhere: so it is parked, and sent again.
         reason: why it could not be processed. It is kept and told, so it must not quote the message.
         absent: the document's id and partition key properties, for the tombstone of an entity that does not exist.
         memory: what this process knows of the entity.

@@ -147,6 +147,46 @@ async def test_a_timer_can_be_fired_by_hand() -> None:
     assert fired == [False, True]
 
 
+async def test_a_timer_can_be_run_over_http_as_on_the_real_host() -> None:
+    app, fired = func.FunctionApp(), asyncio.Event()
+
+    @app.timer_trigger(arg_name="timer", schedule="0 0 0 1 1 *")
+    async def yearly(timer: func.TimerRequest) -> None:
+        fired.set()
+        raise ValueError("nobody who asked is told")
+
+    @app.route(route="text")
+    def text(req: func.HttpRequest) -> str:
+        return "text"
+
+    async with function_host(app, {}) as host, aiohttp.ClientSession(host.http) as client:
+        async with client.post("/admin/functions/yearly", json={}) as accepted:
+            assert accepted.status == 202
+        await fired.wait()
+        for other in ("text", "nothing"):
+            async with client.post(f"/admin/functions/{other}", json={}) as unknown:
+                assert unknown.status == 404
+        async with client.get("/admin/functions/yearly") as not_asked:
+            assert not_asked.status == 404
+
+
+async def test_a_timer_that_was_run_over_http_gets_the_grace_too() -> None:
+    app, began, over = func.FunctionApp(), asyncio.Event(), list[str]()
+
+    @app.timer_trigger(arg_name="timer", schedule="0 0 0 1 1 *")
+    async def yearly(timer: func.TimerRequest) -> None:
+        began.set()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        over.append("over")
+
+    async with function_host(app, {}) as host, aiohttp.ClientSession(host.http) as client:
+        reply = await client.post("/admin/functions/yearly", json={})
+        assert reply.status == 202
+        await began.wait()
+    assert over == ["over"]
+
+
 def test_an_invisibility_below_a_second_is_refused() -> None:
     with pytest.raises(SettingsError, match="at least 1 second"):
         HostOptions(invisible=0)

@@ -16,7 +16,7 @@ import pytest
 from tests.packaging.sources import LIBRARY, ROOT, files, imports, module_of
 
 SDKS = {
-    "azure.cosmos": ("exactlyonce.stores.cosmos*",),
+    "azure.cosmos": ("exactlyonce.stores.cosmos*", "spark_jobs", "spark_jobs.*"),
     "azure.storage.blob": ("exactlyonce.transports.azure_blobs*",),
     "azure.storage.queue": ("exactlyonce.transports.storage_queue*",),
     "azure.servicebus": ("exactlyonce.transports.service_bus*",),
@@ -30,6 +30,8 @@ AZURE = (
     "exactlyonce.hosting",
     "exactlyonce.hosting.*",
     "function_app",
+    "spark_jobs",
+    "spark_jobs.*",
 )
 
 
@@ -50,7 +52,7 @@ def within(name: str, package: str) -> bool:
 def test_each_sdk_is_imported_in_its_place_only() -> None:
     found = [
         one
-        for path in (*files("exactlyonce", "handlers"), ROOT / "function_app.py")
+        for path in (*files("exactlyonce", "handlers", "spark_jobs"), ROOT / "function_app.py")
         for one in misplaced(module_of(path), imports(ast.parse(path.read_text())))
     ]
     assert found == []
@@ -95,11 +97,13 @@ def test_the_contracts_hold() -> None:
         ("exactlyonce/invariants.py", "import azure.core", "Strategies, and all they stand on"),
         ("handlers/messages.py", "from exactlyonce.records import Output", "Business code imports"),
         ("exactlyonce/drivers/retrying.py", "import devtools", "What is shipped"),
+        ("exactlyonce/drivers/retrying.py", "import spark_jobs", "What is shipped"),
+        ("spark_jobs/__init__.py", "import exactlyonce.hosting", "Spark jobs"),
         ("exactlyonce/drivers/retrying.py", "import pytest", "Only the suites for adapters"),
     ],
 )
 def test_a_broken_contract_is_noticed(tmp_path: Path, path: str, line: str, contract: str) -> None:
-    for folder in (LIBRARY, ROOT / "handlers"):
+    for folder in (LIBRARY, ROOT / "handlers", ROOT / "spark_jobs"):
         shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     with (tmp_path / path).open("a") as file:

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import azure.functions as func
 import pytest
 
-from exactlyonce import Envelope, MalformedMessage, OutputTooLarge, TryAgainLater
+from exactlyonce import (
+    Destination,
+    Entity,
+    Envelope,
+    MalformedMessage,
+    Outbox,
+    OutputTooLarge,
+    TryAgainLater,
+    VersionStream,
+)
 from exactlyonce.blobs import MAX_BLOB_BYTES, Blob, WriteOnce
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import FoundParked, LoadParked
 from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Strategy
 from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.poison import PoisonSettler
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.testing.world import World
 from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
+from tests.samples import Deposited, accounts, breaking, deposit
 
 BASE = "https://account.blob.core.windows.net/blobs"
+RECEIPTS = Destination("receipts", receives=(Deposited,))
 LETTER = Envelope("web", "m-1", "letter", Json.of({"text": "ÄÖÜ" * 1_000}))
 
 
@@ -153,3 +177,41 @@ def test_a_message_that_has_its_data_claims_nothing_wherever_else_it_may_be() ->
     assert not claims.claims(both)
     assert not claims.claims(LETTER.with_data(Json("null")))
     assert claims.claims(LETTER.by_reference(f"{BASE}/a"))
+
+
+class Host(World):
+    """A world, and what performs effects in it."""
+
+    @property
+    def driver(self) -> AsyncDriver:
+        return AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
+
+
+class TestGivenUp:
+    """A message that a queue gave up on, whose data is a blob."""
+
+    @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
+    async def test_it_is_parked_by_its_reference_and_sent_again_so(self, strategy: Strategy) -> None:
+        place, world = Place(), Host((RECEIPTS,))
+        kind, poison = accounts(strategy), breaking("m-1")
+        left = await place.claims.left(poison)
+        assert await settled(place, world, kind, left) == "parked"
+        found = world.store.load_parked(LoadParked(kind.ref("a"), "web/m-1"))
+        assert isinstance(found, FoundParked)
+        assert found.message is not None
+        assert found.message.envelope == left.to_json()
+        assert await place.claims.redeemed(Envelope.read(found.message.envelope.text)) == poison
+
+    @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
+    async def test_one_that_was_processed_is_finished(self, strategy: Strategy) -> None:
+        place, world = Place(), Host((RECEIPTS,))
+        kind = accounts(strategy)
+        await world.process().deliver(kind, deposit("m-1"))
+        assert await settled(place, world, kind, await place.claims.left(deposit("m-1"))) == "processed"
+
+
+async def settled(place: Place, world: Host, kind: Entity[Any], message: Envelope) -> str:
+    """What becomes of a message that a queue gave up on."""
+    mending = Mending(world.driver, Retrying(Backoff(tries=2), world.random), world.routes)
+    body = message.to_json().text.encode()
+    return await PoisonSettler(mending, place.claims, Failures()).settle(kind, func.QueueMessage(id="q-1", body=body))

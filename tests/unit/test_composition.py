@@ -8,6 +8,7 @@ from typing import Any
 
 import azure.functions as func
 import pytest
+from azure.functions.queue import QueueMessage
 from pydantic import BaseModel
 
 from exactlyonce import (
@@ -15,6 +16,7 @@ from exactlyonce import (
     Destination,
     Entity,
     Envelope,
+    InvalidMessage,
     MalformedMessage,
     Outbox,
     OutputTooLarge,
@@ -27,7 +29,7 @@ from exactlyonce import (
 )
 from exactlyonce.frozen_json import Json
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
-from tests.samples import Deposit, accounts
+from tests.samples import Deposit, accounts, deposit
 
 STORAGE = StorageConnection(
     "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;QueueEndpoint=http://127.0.0.1:9/a;"
@@ -142,6 +144,22 @@ async def test_an_entity_the_application_was_not_made_with_is_refused() -> None:
     once = application(accounts())
     with pytest.raises(ConfigurationError, match="not among the entities"):
         await once.process(func.QueueMessage(id="1", body=b"{}"), accounts())
+    with pytest.raises(ConfigurationError, match="not among the entities"):
+        await once.settle(func.QueueMessage(id="1", body=b"{}"), accounts())
+    with pytest.raises(ConfigurationError, match="not among the entities"):
+        await once.sweep(accounts())
+    with pytest.raises(ConfigurationError, match="its limit is 0"):
+        await once.sweep(limit=0)
+
+
+async def test_why_a_delivery_failed_is_remembered_for_whoever_settles_its_message() -> None:
+    once = application(accounts())
+    body = deposit("m-1", account="a/b").to_json().text.encode()
+    delivery = QueueMessage(id="1", body=body, dequeue_count=3)  # type: ignore[no-untyped-call]
+    with pytest.raises(InvalidMessage):
+        await once.process(delivery, once.entities[0])
+    assert once._failures.reason("account", "web/m-1").endswith("delivery 3 failed with InvalidMessage")
+    await once.close()
 
 
 def test_a_second_event_loop_is_refused_with_what_to_do() -> None:

@@ -1,0 +1,72 @@
+"""Running the generators that look after entities beside the processing of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.retrying import Retrying
+from exactlyonce.effects import Step
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.handling.attempts import Again, Memory, Work
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.running import Runner
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Protocol
+from exactlyonce.strategies.colocated import Colocated
+from exactlyonce.strategies.outbox import Outbox
+from exactlyonce.strategies.resequencer import Resequencer
+from exactlyonce.strategies.version_stream import VersionStream
+
+Result = TypeVar("Result")
+_PROTOCOLS: Final[dict[type, Protocol]] = {
+    Outbox: "outbox",
+    Colocated: "colocated",
+    VersionStream: "stream",
+    Resequencer: "resequencer",
+}
+
+
+@dataclass(frozen=True)
+class Chores:
+    """What all of them need.
+
+    Attributes:
+        driver: performs what they ask for.
+        retrying: what to do when one does not finish.
+        routes: where handlers may send to.
+    """
+
+    driver: AsyncDriver
+    retrying: Retrying
+    routes: Routes
+
+    async def run(
+        self, ref: EntityRef, attempt: Callable[[Memory], Step[Result | Again]], memory: Memory | None = None
+    ) -> Result:
+        """Make attempts until one comes to something. Raises what `Retrying.process` raises."""
+        return await self.driver.run(self.retrying.process(ref, attempt, memory or Memory()))
+
+    def work(self, entity: Entity[Any], ref: EntityRef, *messages: Envelope) -> Work:
+        """Messages for an entity, with its handler."""
+        runner = Runner(entity, ref, self.routes)
+        return Work(ref, messages, runner, runner.absent, runner.evolve)
+
+
+def protocol_of(entity: Entity[Any]) -> Protocol:
+    """The protocol of an entity type's strategy.
+
+    Raises:
+        ConfigurationError: the strategy is none of the library's.
+    """
+    protocol = _PROTOCOLS.get(type(entity.strategy))
+    if protocol is None:
+        raise ConfigurationError(
+            f"{entity} has the strategy {type(entity.strategy).__name__}, which is none of the library's: how it is to be "
+            "looked after is not known."
+        )
+    return protocol

@@ -1,0 +1,77 @@
+"""What to look after, found across all entities of a type: for the sweeper and for operators.
+
+A listing is best effort. It may name what no longer needs anything, and miss what was written just now: whoever acts on it
+loads the entity first, and comes again. Since when an entity owes is `at` of the process that committed. That is enough
+here: it decides only when somebody looks. Who looks too early publishes copies at most; with a clock that is ahead, or behind,
+by some minutes, the look comes that much later, or earlier.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from exactlyonce.identity import EntityRef
+
+
+@dataclass(frozen=True, slots=True)
+class ListedMessage:
+    """A parked message, without its body.
+
+    Attributes:
+        entity: key of the entity that it is for.
+        message: its key.
+        reason: why it was parked.
+        at: when, by the clock of the process that parked it.
+    """
+
+    entity: str
+    message: str
+    reason: str
+    at: str
+
+
+class AsyncListing(Protocol):
+    """Listings come in pages; an entity may be in several. Whoever has enough stops asking.
+
+    All raise `TryAgainLater` where the store does not answer, and `ConfigurationError` for what only an operator can change.
+    """
+
+    def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        """Entities of a type that have owed outputs since before a moment, in their document or in records beside it.
+
+        Each page begins with those that have owed for longest.
+        """
+        ...
+
+    def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        """Read models of a type that hold messages, and miss others, or were left alone, since before a moment."""
+        ...
+
+    def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
+        """All parked messages."""
+        ...
+
+    async def belongings(self, entity: EntityRef) -> tuple[dict[str, Any], ...]:
+        """What the library keeps apart from the document of an entity: ids, kinds and times, without bodies; at most 1,000."""
+        ...
+
+
+def entity_named(key: str) -> EntityRef:
+    """The entity that a key names: the inverse of `EntityRef.key`. Raises ValueError or TypeError if it names none."""
+    type, *partition, id = json.loads(key)
+    return EntityRef(type, tuple(partition), id)
+
+
+def text_of(moment: datetime) -> str:
+    """A moment as documents have it, so that texts compare as times do; within one second, nearly so."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def oldest_first(found: list[tuple[EntityRef, str]]) -> tuple[EntityRef, ...]:
+    """Entities by since when they have owed; each once."""
+    by_key = {entity.key: entity for entity, _ in sorted(found, key=lambda one: one[1])}
+    return tuple(by_key.values())

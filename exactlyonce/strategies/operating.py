@@ -1,0 +1,140 @@
+"""What operators ask for: putting a message aside that nobody can take, and exchanging a session token that leads nowhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from exactlyonce.effects import (
+    BEHIND,
+    Begin,
+    DeleteParked,
+    DeleteStaged,
+    FindProcessed,
+    FoundStaged,
+    LoadParked,
+    LoadStaged,
+    NoAnswer,
+    Park,
+    Saved,
+    SaveEntity,
+    Stage,
+    Step,
+)
+from exactlyonce.envelope import Envelope
+from exactlyonce.handling.attempts import Again, Memory, key_of
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import ParkedMessage, StagedOutputs
+from exactlyonce.strategies.drafting import View
+from exactlyonce.strategies.fencing import look
+from exactlyonce.strategies.outbox import start_over, with_ledger
+from exactlyonce.strategies.settling import Settled
+
+_NOBODYS: Final = "exactlyonce/reset-token"
+"""Key of no message: messages of this source are nobody's."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenReset:
+    """What became of a request to exchange a session token.
+
+    Attributes:
+        outcome: "reset"; or "no token", and there is nothing to exchange; or "not ahead": a replica has answered at the token.
+        lost: keys of messages whose staged outputs the entity owes, and which are gone. Where the token was reset, they are
+            gone for good.
+        memory: for whatever this process does next on the entity.
+    """
+
+    outcome: Literal["reset", "no token", "not ahead"]
+    lost: tuple[str, ...]
+    memory: Memory
+
+
+def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+    """Park a message about which nothing can be decided: nobody can read it, or its entity. At most 2 effects.
+
+    It has no fence, and so proves nothing: the message may have been processed, or still be. That does no harm, since it is
+    requeued under the identity it has, and then is a duplicate like any other. Lest it be taken for one that was never
+    processed, it does not lie with its entity.
+
+    Args:
+        place: where it is to lie; nobody's entity.
+        envelope: the message.
+        reason: why it could not be decided about. It is kept and told, so it must not quote the message.
+        memory: is returned as it is given.
+    """
+    begun = yield from Begin(0)
+    parked = yield from Park(place, ParkedMessage(place.key, key_of(envelope), reason, begun.at, envelope.to_json()))
+    if isinstance(parked, NoAnswer):
+        return Again(memory, "whether the message was put aside is not known")
+    return Settled("parked", memory)
+
+
+def discard(entity: EntityRef, message: str, memory: Memory) -> Step[bool | Again]:
+    """Delete a parked message for good; whether there was one, in the view that answered. At most 2 effects.
+
+    It goes only as it was read: a message that has come back and was parked anew stays.
+
+    Raises:
+        StoredDataError: the parked document cannot be trusted.
+    """
+    found = yield from LoadParked(entity, message, memory.library_token)
+    if isinstance(found, NoAnswer):
+        return Again(memory, "the parked message could not be read")
+    if found.etag is not None:
+        yield from DeleteParked(entity, message, found.etag)
+    return found.etag is not None
+
+
+def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
+    """Exchange the session token in an entity's ledger, if the account will never reach it. At most 9 effects.
+
+    A token that is ahead of the account, after a failover that lost writes or a restored container, makes every read with it
+    `BEHIND` for ever. The new token is that of a write made now: whatever has survived in the library's partition is at or
+    before it, so no later reader misses any of it, as one without a token might. What has not survived stays lost: a message
+    whose record is gone, and whose entry has left the ledger, is taken for new if a copy of it still arrives.
+
+    Args:
+        entity: of the outbox; other protocols keep no such token.
+        memory: what this process knows of the entity.
+
+    Raises:
+        StoredDataError: the document cannot be trusted; nothing was changed.
+        ConfigurationError: the entity belongs to another protocol.
+    """
+    view = yield from look(entity, memory)
+    if isinstance(view, Again):
+        return view
+    if view.document is None or view.ledger.token is None:
+        return TokenReset("no token", (), view.memory)
+    reached = yield from FindProcessed(entity, (_NOBODYS,), view.ledger.token)
+    if reached is not BEHIND:
+        if isinstance(reached, NoAnswer):
+            return Again(view.memory, "whether a replica has reached the token could not be read")
+        return TokenReset("not ahead", (), view.memory)
+    outcome = yield from _exchanged(entity, view)
+    return outcome
+
+
+def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
+    """Put the token of a write made now in place of the ledger's; the document written for it goes again."""
+    assert view.document is not None  # noqa: S101  # Without one there is no token.
+    begun = yield from Begin(1)
+    (tx,) = begun.transactions
+    staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
+    if isinstance(staged, NoAnswer) or staged.token is None:
+        return Again(view.memory, "whether anything was written is not known")
+    owing = {entry.tx: entry.message for entry in view.ledger.entries if entry.owed == "staged"}
+    found: FoundStaged | NoAnswer = FoundStaged(())
+    if owing:
+        found = yield from LoadStaged(entity, tuple(owing), staged.token)
+    if isinstance(found, NoAnswer):
+        return Again(view.memory, "staged outputs could not be read")
+    ledger = replace(view.ledger, token=staged.token)
+    saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
+    yield from DeleteStaged(entity, (tx,))
+    if not isinstance(saved, Saved):
+        return start_over(view.memory, saved)
+    there = {one.tx for one in found.documents}
+    after = replace(view.memory, entity_token=saved.token, library_token=staged.token)
+    return TokenReset("reset", tuple(message for tx, message in owing.items() if tx not in there), after)

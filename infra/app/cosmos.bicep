@@ -1,0 +1,163 @@
+// Cosmos DB as the library verifies it at start-up: one write region, Session consistency, partition keys and time to live as
+// declared. The identities get roles of their own, on this database only.
+
+param name string
+param location string
+param tags object
+param databaseName string
+
+@description('Container for processed records, staged outputs and parked messages.')
+param libraryContainer string
+
+@allowed(['serverless', 'autoscale'])
+param capacity string
+
+@description('With autoscale: most request units per second of each container.')
+param autoscaleMaxThroughput int
+
+@description('Object id of the identity that the function app runs as.')
+param principalId string
+
+@description('Object id of the identity that Spark jobs run as; empty if there is none.')
+param sparkPrincipalId string
+
+@allowed(['Enabled', 'Disabled'])
+param publicNetworkAccess string
+
+var accountId = resourceId('Microsoft.DocumentDB/databaseAccounts', name)
+var database = '${accountId}/dbs/${databaseName}'
+var appRole = guid(accountId, 'application')
+var sparkRole = guid(accountId, 'spark')
+var throughput = capacity == 'autoscale' ? autoscaleMaxThroughput : null
+
+// A write is paid for by what it indexes. So nothing is indexed but what a query asks for; tests/infra records the queries.
+// `id` and `_ts` always are.
+var libraryIndexing = {
+  indexingMode: 'consistent'
+  excludedPaths: [{ path: '/*' }]
+  includedPaths: [
+    { path: '/pk/?' }
+    { path: '/kind/?' }
+  ]
+}
+var entityIndexing = {
+  indexingMode: 'consistent'
+  excludedPaths: [{ path: '/*' }]
+  includedPaths: [
+    { path: '/gameId/?' }
+    // For the sweeper: which entities owe outputs, and which read models hold messages.
+    { path: '/_ledger/owing_since/?' }
+    { path: '/_ledger/receptions/[]/gap_since/?' }
+    { path: '/_ledger/receptions/[]/held/*' }
+    // Documents of the library beside entities; those of the outbox have none of these.
+    { path: '/_kind/?' }
+    { path: '/entity/?' }
+    { path: '/version/?' }
+    { path: '/owing_since/?' }
+    { path: '/outputs/[]/destination/?' }
+    { path: '/outputs/[]/order/key/?' }
+    { path: '/outputs/[]/order/number/?' }
+  ]
+}
+
+module account 'br/public:avm/res/document-db/database-account:0.20.0' = {
+  name: 'cosmos-account'
+  params: {
+    name: name
+    location: location
+    tags: tags
+    // Conditions on ETags hold within one region, and a failover that loses the latest writes would lose what was promised.
+    // So there is one region; whoever needs a second one needs Strong consistency as well.
+    enableMultipleWriteLocations: false
+    enableAutomaticFailover: false
+    failoverLocations: [
+      {
+        locationName: location
+        failoverPriority: 0
+        isZoneRedundant: false
+      }
+    ]
+    defaultConsistencyLevel: 'Session'
+    disableLocalAuthentication: true
+    disableKeyBasedMetadataWriteAccess: true
+    capabilitiesToAdd: capacity == 'serverless' ? ['EnableServerless'] : []
+    // Restore all containers to one moment, never one of them alone: ledgers and records refer to each other.
+    backupPolicyType: 'Continuous'
+    backupPolicyContinuousTier: 'Continuous7Days'
+    networkRestrictions: {
+      publicNetworkAccess: publicNetworkAccess
+      networkAclBypass: 'None'
+    }
+    sqlDatabases: [
+      {
+        name: databaseName
+        // Version 2 of partition keys, since version 1 hashes their first 101 bytes only: the library's are longer.
+        // Entity containers have no time to live: with an entity goes what is known of its messages.
+        containers: [
+          {
+            name: 'games'
+            paths: ['/gameId']
+            version: 2
+            indexingPolicy: entityIndexing
+            autoscaleSettingsMaxThroughput: throughput
+          }
+          {
+            name: 'boards'
+            paths: ['/gameId']
+            version: 2
+            indexingPolicy: entityIndexing
+            autoscaleSettingsMaxThroughput: throughput
+          }
+          {
+            name: libraryContainer
+            paths: ['/pk']
+            version: 2
+            // Documents may expire, but none does so by itself.
+            defaultTtl: -1
+            indexingPolicy: libraryIndexing
+            autoscaleSettingsMaxThroughput: throughput
+          }
+        ]
+      }
+    ]
+    sqlRoleDefinitions: [
+      {
+        name: appRole
+        roleName: 'exactlyonce-application'
+        assignableScopes: [database]
+        // What CosmosStore asks for, and no more. A query through the SDK needs readChangeFeed too, says Microsoft's page.
+        dataActions: [
+          'Microsoft.DocumentDB/databaseAccounts/readMetadata'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/create'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/replace'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/upsert'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/delete'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/executeQuery'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/readChangeFeed'
+        ]
+      }
+      {
+        name: sparkRole
+        roleName: 'exactlyonce-spark'
+        assignableScopes: [database]
+        // Jobs read everything, fence entities (create, replace) and delete what has had its time. They write no records.
+        dataActions: [
+          'Microsoft.DocumentDB/databaseAccounts/readMetadata'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/create'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/replace'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/delete'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/executeQuery'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/readChangeFeed'
+        ]
+      }
+    ]
+    sqlRoleAssignments: concat(
+      [{ roleDefinitionId: appRole, principalId: principalId, scope: database }],
+      empty(sparkPrincipalId) ? [] : [{ roleDefinitionId: sparkRole, principalId: sparkPrincipalId, scope: database }]
+    )
+  }
+}
+
+output endpoint string = account.outputs.endpoint

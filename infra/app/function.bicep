@@ -1,0 +1,118 @@
+// The function app, on Flex Consumption. Its settings are those that exactlyonce/hosting/settings.py and the host read.
+
+param token string
+param location string
+param tags object
+
+@description('Resource id of the identity that the app runs as.')
+param identityId string
+
+@description('Client id of the same identity.')
+param clientId string
+
+param blobServiceUri string
+param queueServiceUri string
+param deploymentContainer string
+param blobContainer string
+param cosmosEndpoint string
+param databaseName string
+param libraryContainer string
+param deliveryLimitDays int
+param strategy string
+
+@description('Where to send telemetry.')
+param insightsAddress string
+
+@allowed([512, 2048, 4096])
+@description('Memory of an instance, in MB.')
+param instanceMemoryMB int = 2048
+
+param maximumInstanceCount int
+
+@description('Subnet that the app calls from; empty for none.')
+param subnetId string
+
+module plan 'br/public:avm/res/web/serverfarm:0.7.0' = {
+  name: 'plan'
+  params: {
+    name: 'plan-${token}'
+    location: location
+    tags: tags
+    skuName: 'FC1'
+    kind: 'functionapp'
+    reserved: true
+    zoneRedundant: false
+  }
+}
+
+module app 'br/public:avm/res/web/site:0.24.0' = {
+  name: 'function-app'
+  params: {
+    name: 'func-${token}'
+    location: location
+    tags: tags
+    kind: 'functionapp,linux'
+    serverFarmResourceId: plan.outputs.resourceId
+    managedIdentities: { userAssignedResourceIds: [identityId] }
+    httpsOnly: true
+    clientAffinityEnabled: false
+    publicNetworkAccess: 'Enabled'
+    virtualNetworkSubnetResourceId: empty(subnetId) ? null : subnetId
+    siteConfig: {
+      alwaysOn: false
+      minTlsVersion: '1.2'
+    }
+    // Publishing with user name and password is off. func and azd publish as who is signed in.
+    basicPublishingCredentialsPolicies: [
+      { name: 'scm', allow: false }
+      { name: 'ftp', allow: false }
+    ]
+    functionAppConfig: {
+      runtime: {
+        name: 'python'
+        version: '3.11'
+      }
+      scaleAndConcurrency: {
+        instanceMemoryMB: instanceMemoryMB
+        maximumInstanceCount: maximumInstanceCount
+      }
+      deployment: {
+        storage: {
+          type: 'blobContainer'
+          value: '${blobServiceUri}${deploymentContainer}'
+          authentication: {
+            type: 'UserAssignedIdentity'
+            userAssignedIdentityResourceId: identityId
+          }
+        }
+      }
+    }
+    configs: [
+      {
+        name: 'appsettings'
+        // What is not named here is not set. It also spares this deployment from listing the settings there are.
+        retainCurrentAppSettings: false
+        properties: {
+          // The two services by address: with accountName alone, the host would look for tables, too.
+          AzureWebJobsStorage__blobServiceUri: blobServiceUri
+          AzureWebJobsStorage__queueServiceUri: queueServiceUri
+          AzureWebJobsStorage__credential: 'managedidentity'
+          AzureWebJobsStorage__clientId: clientId
+          COSMOS__accountEndpoint: cosmosEndpoint
+          COSMOS__database: databaseName
+          COSMOS__clientId: clientId
+          EXACTLYONCE__container: libraryContainer
+          EXACTLYONCE__connection: 'AzureWebJobsStorage'
+          EXACTLYONCE__blobContainer: blobContainer
+          EXACTLYONCE__deliveryLimit: 'P${deliveryLimitDays}D'
+          STRATEGY: strategy
+          APPLICATIONINSIGHTS_CONNECTION_STRING: insightsAddress
+          APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${clientId};Authorization=AAD'
+        }
+      }
+    ]
+  }
+}
+
+output name string = app.outputs.name
+output address string = 'https://${app.outputs.defaultHostname}'

@@ -1,0 +1,96 @@
+"""The listings of Cosmos DB do what every listing has to do; and are cheap, and tell what they cannot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.records import Ledger
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_listing import CosmosListing
+from exactlyonce.stores.listing import AsyncListing
+from exactlyonce.stores.port import AsyncStore
+from exactlyonce.testing.contract_samples import LEVELS, OWNED, owned_entity
+from exactlyonce.testing.listing_contract import LATER, LONG_AGO, ListingContract, all_of, an_owing, owes, put
+from tests.contract.conftest import ENTITY_CONTAINERS, Fault
+
+CONTAINERS = [replace(one, companions=one.type in (OWNED, LEVELS)) for one in ENTITY_CONTAINERS]
+
+
+@pytest.fixture
+def listing(connection: CosmosConnection) -> CosmosListing:
+    return CosmosListing(connection, CONTAINERS, time_limit=1)
+
+
+class TestCosmosListing(ListingContract):
+    @pytest.fixture
+    def store(self, connection: CosmosConnection) -> AsyncStore:
+        return CosmosStore(connection, CONTAINERS)
+
+    @pytest.fixture
+    def listing(self, connection: CosmosConnection, store: AsyncStore) -> AsyncListing:
+        return CosmosListing(connection, CONTAINERS)
+
+
+async def test_all_pages_of_all_physical_partitions_are_gone_through(
+    store: CosmosStore, listing: CosmosListing, connection: CosmosConnection, emulator: RunningEmulator
+) -> None:
+    emulator.split(connection.database, OWNED, "0")
+    wanted = {await owes(store, owned_entity()) for _ in range(1_001)}
+    pages = [page async for page in listing.owing(OWNED, LATER)]
+    assert len(pages) > 1
+    assert {entity for page in pages for entity in page} == wanted
+
+
+async def test_a_search_asks_for_names_only(
+    store: CosmosStore, listing: CosmosListing, connection: CosmosConnection, emulator: RunningEmulator
+) -> None:
+    entity = owned_entity()
+    await put(store, entity, Ledger(1, token="x" * 1_000_000, entries=(an_owing(LONG_AGO),)))
+    before = emulator.requests()[-1].n
+    assert await all_of(listing.owing(OWNED, LATER)) == [entity]
+    asked = [one for one in emulator.requests(before) if one.operation == "query"]
+    assert len(asked) == 2
+    assert all(one.charge < 3 for one in asked)  # It grows with what is returned.
+
+
+async def test_documents_of_others_that_name_no_entity_stop_no_search(
+    listing: CosmosListing, connection: CosmosConnection, store: CosmosStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    container = await connection.container(OWNED)
+    foreign = {"owner": "o", "owing_since": "2000", "_kind": "processed"}
+    for id, named in enumerate([None, 7, "no JSON", "[]"]):
+        await container.create_item({**foreign, "id": f"d-{id}", "entity": named})
+    await container.create_item({"id": "d-4", "_ledger": {"type": OWNED, "owing_since": "2000"}})
+    entity = await owes(store, owned_entity())
+    assert await all_of(listing.owing(OWNED, LATER)) == [entity]
+    assert [record.args for record in caplog.records if record.name.endswith("cosmos_listing")] == [
+        ("d-4", OWNED),
+        *((f"d-{id}", OWNED) for id in range(4)),
+    ]
+
+
+@pytest.mark.parametrize("status", [503, 429, 410])
+async def test_a_store_that_does_not_answer_is_told(listing: CosmosListing, fault: Fault, status: int) -> None:
+    fault(operations=("query",), action="status", when="before", status=status)
+    with pytest.raises(TryAgainLater, match="'contract-owned' could not be searched"):
+        await all_of(listing.owing(OWNED, LATER))
+
+
+async def test_a_search_that_takes_too_long_is_told(connection: CosmosConnection, fault: Fault) -> None:
+    listing = CosmosListing(connection, CONTAINERS, time_limit=0.1)
+    fault(operations=("query",), action="hang", when="before")
+    with pytest.raises(TryAgainLater, match="could not be searched"):
+        await all_of(listing.owing(OWNED, LATER))
+    with pytest.raises(TryAgainLater, match="could not be read"):
+        await listing.belongings(owned_entity())
+
+
+async def test_what_an_operator_has_to_change_is_told_as_that(connection: CosmosConnection) -> None:
+    nowhere = [replace(one, container="nowhere") for one in CONTAINERS]
+    with pytest.raises(ConfigurationError, match="Create the"):
+        await all_of(CosmosListing(connection, nowhere).owing(OWNED, LATER))

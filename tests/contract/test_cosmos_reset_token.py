@@ -1,0 +1,39 @@
+"""A session token that is ahead of the account, on Cosmos DB: nothing can be finished until it is exchanged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publishing import Publisher
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import BEHIND, FindProcessed, SaveEntity
+from exactlyonce.handling.attempts import Memory
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Ledger, read_entity
+from exactlyonce.records import entity_document as with_ledger
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.strategies.operating import TokenReset, reset_token
+from exactlyonce.testing.contract_samples import entity_document, find, load, write
+
+
+async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entity: EntityRef) -> None:
+    token = await write(store, entity, "web/m-1")
+    scope, _, position = token.partition("#")
+    ahead = f"{scope}#{int(position.partition('#')[0]) + 10_000}"
+    ledger = Ledger(1, ahead, type=entity.type)
+    await store.save_entity(SaveEntity(entity, with_ledger(entity_document(entity, total=3), ledger), None))
+    assert await store.find_processed(FindProcessed(entity, ("web/m-1",), ahead)) is BEHIND
+
+    reset = await AsyncDriver(store, Publisher({}), Surroundings()).run(reset_token(entity, Memory()))
+
+    assert isinstance(reset, TokenReset)
+    assert (reset.outcome, reset.lost) == ("reset", ())
+    view = read_entity(entity, (await load(store, entity, reset.memory.entity_token)).document)
+    assert view.ledger is not None
+    assert view.ledger == replace(ledger, token=view.ledger.token)
+    assert view.body == entity_document(entity, total=3)
+    assert await find(store, entity, "web/m-1", token=view.ledger.token) == {"web/m-1"}
+    again = await AsyncDriver(store, Publisher({}), Surroundings()).run(reset_token(entity, Memory()))
+    assert isinstance(again, TokenReset)
+    assert again.outcome == "not ahead"

@@ -1,0 +1,86 @@
+"""Every request that the library may make of a store, made on the local Cosmos, and what it was there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any, Final
+
+import pytest
+from azure.cosmos.aio import ContainerProxy, CosmosClient
+
+from devtools.cosmos_emulator.inprocess import running_emulator
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_listing import CosmosListing
+from exactlyonce.testing.contract_samples import OWNED, PLAIN
+from tests.contract.conftest import ENTITY_CONTAINERS, create_containers
+from tests.contract.cosmos_requests import REQUESTS
+
+NOW: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+async def _all(pages: Any) -> None:
+    async for _ in pages:
+        pass
+
+
+LISTINGS: Final[Mapping[str, Callable[[CosmosListing], Awaitable[Any]]]] = {
+    "owing": lambda listing: _all(listing.owing(OWNED, NOW)),
+    "holding": lambda listing: _all(listing.holding(OWNED, NOW)),
+    "parked": lambda listing: _all(listing.parked()),
+    "belongings": lambda listing: listing.belongings(EntityRef(OWNED, ("o-1",), "e-1")),
+}
+"""By the names of the port. The requests of strategies are listed with the contract of stores."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What was asked of the service.
+
+    Attributes:
+        operations: words of the request log; of a batch, those of its operations.
+        queries: their texts, by container.
+    """
+
+    operations: set[str] = field(default_factory=set)
+    queries: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+
+async def record(monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    """Make every request once."""
+    recorded = Recorded()
+    _listen(recorded, monkeypatch)
+    with running_emulator() as emulator:
+        async with CosmosClient(emulator.endpoint, emulator.key) as client:
+            await create_containers(await client.create_database("recorded"))
+        connection = CosmosConnection(emulator.endpoint, "recorded", key=emulator.key)
+        store = CosmosStore(connection, ENTITY_CONTAINERS)
+        for number, request in enumerate(REQUESTS.values()):
+            await request(store, EntityRef(PLAIN, (f"e-{number}",), f"e-{number}"))
+        beside = [replace(one, companions=one.type == OWNED) for one in ENTITY_CONTAINERS]
+        for search in LISTINGS.values():
+            await search(CosmosListing(connection, beside))
+        await connection.close()
+        recorded.operations.update(total.operation for total in emulator.totals())
+    recorded.operations.remove("batch")
+    return recorded
+
+
+def _listen(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request log has neither the texts of queries nor what batches hold; the SDK is asked with them."""
+    batch, query = ContainerProxy.execute_item_batch, ContainerProxy.query_items
+
+    def execute_item_batch(self: ContainerProxy, operations: Any, *rest: Any, **options: Any) -> Any:
+        recorded.operations.update(operation[0] for operation in operations)
+        return batch(self, operations, *rest, **options)
+
+    def query_items(self: ContainerProxy, text: str, *rest: Any, **options: Any) -> Any:
+        recorded.queries[self.id].add(text)
+        return query(self, text, *rest, **options)
+
+    monkeypatch.setattr(ContainerProxy, "execute_item_batch", execute_item_batch)
+    monkeypatch.setattr(ContainerProxy, "query_items", query_items)

@@ -1,0 +1,128 @@
+"""Cosmos DB: the account as the library verifies it, containers as entities declare them, nothing indexed in vain."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from devtools.cosmos_emulator.query.parser import parse_query
+from devtools.cosmos_emulator.query.tree import Path
+from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos_layout import LIBRARY_PATH
+from tests.infra.bicep import deployment, one
+from tests.infra.conftest import settings_of
+from tests.infra.recording import Recorded
+
+NARROWS_NOTHING = {"/_ledger/type/?"}
+"""Asked for beside something that does, and the same in most documents of a container."""
+
+
+def account(**parameters: Any) -> dict[str, Any]:
+    return one(deployment(**parameters), "document-db/database-account")
+
+
+def containers(**parameters: Any) -> dict[str, dict[str, Any]]:
+    (database,) = account(**parameters)["sqlDatabases"]
+    assert database["name"] == settings_of()["COSMOS__database"]
+    return {container["name"]: container for container in database["containers"]}
+
+
+def indexed(container: dict[str, Any]) -> set[str]:
+    policy = container["indexingPolicy"]
+    assert (policy["indexingMode"], policy["excludedPaths"]) == ("consistent", [{"path": "/*"}])
+    return {path["path"] for path in policy["includedPaths"]}
+
+
+def test_containers_are_those_of_the_entities_and_the_librarys(app: ModuleType) -> None:
+    declared = {entity.container: list(entity.paths) for entity in app.once._entities}
+    assert set(declared) == {"games", "boards"}
+    wanted = {**declared, LIBRARY_CONTAINER: [LIBRARY_PATH]}
+    assert {name: container["paths"] for name, container in containers().items()} == wanted
+    assert settings_of()["EXACTLYONCE__container"] == LIBRARY_CONTAINER
+
+
+def test_nothing_expires_by_itself_and_only_the_librarys_documents_may() -> None:
+    assert {name: container.get("defaultTtl") for name, container in containers().items()} == {
+        "games": None,
+        "boards": None,
+        LIBRARY_CONTAINER: -1,
+    }
+
+
+def test_long_partition_keys_are_hashed_whole_and_no_key_has_to_be_unique() -> None:
+    for container in containers().values():
+        assert container["version"] == 2
+        assert "uniqueKeyPolicyKeys" not in container
+
+
+def test_there_is_one_region_that_writes_and_no_weaker_consistency() -> None:
+    params = account()
+    assert params["enableMultipleWriteLocations"] is False
+    assert [place["failoverPriority"] for place in params["failoverLocations"]] == [0]
+    assert params["defaultConsistencyLevel"] == "Session"
+
+
+def test_the_account_takes_no_keys() -> None:
+    assert account()["disableLocalAuthentication"] is True
+
+
+@pytest.mark.parametrize(
+    ("capacity", "capabilities", "most"), [("serverless", ["EnableServerless"], None), ("autoscale", [], 4000)]
+)
+def test_throughput_is_paid_for_as_chosen(capacity: str, capabilities: list[str], most: int | None) -> None:
+    chosen = {"cosmosCapacity": capacity, "autoscaleMaxThroughput": 4000}
+    assert account(**chosen)["capabilitiesToAdd"] == capabilities
+    assert {one["autoscaleSettingsMaxThroughput"] for one in containers(**chosen).values()} == {most}
+
+
+def test_what_queries_ask_for_is_indexed_and_nothing_else(recorded: Recorded) -> None:
+    found = containers()
+    library = filters(recorded.queries[LIBRARY_CONTAINER])
+    entities = filters(
+        {text for name, texts in recorded.queries.items() if name != LIBRARY_CONTAINER for text in texts}
+    )
+    assert entities >= NARROWS_NOTHING | {"/_ledger/owing_since/?"}
+    for name, container in found.items():
+        asked = library if name == LIBRARY_CONTAINER else entities - NARROWS_NOTHING
+        wanted, given = asked | {f"{path}/?" for path in container["paths"]}, indexed(container)
+        assert {path for path in wanted if not any(covers(one, path) for one in given)} == set()
+        assert {one for one in given if not any(covers(one, path) for path in wanted)} == set()
+
+
+def covers(index: str, path: str) -> bool:
+    """Whether an index path, which may end with `*`, is good for this one."""
+    return path.startswith(index[:-1]) if index.endswith("/*") else path == index
+
+
+def filters(queries: set[str]) -> set[str]:
+    """Index paths of all that queries select rows by, but `id` and `_ts`, which are always indexed."""
+    found = set()
+    for text in queries:
+        query = parse_query(text)
+        roots = {query.alias: ""}
+        for join in query.joins:
+            roots[join.alias] = _index_path(roots, join.array) + "/[]"
+        found |= {f"{_index_path(roots, path)}/?" for path in _paths(query.where)}
+    return found - {"/id/?", "/_ts/?"}
+
+
+def _index_path(roots: dict[str, str], path: Path) -> str:
+    return "/".join((roots[path.alias], *("[]" if isinstance(step, int) else step for step in path.steps)))
+
+
+def _paths(tree: object) -> set[Path]:
+    if isinstance(tree, Path):
+        return {tree}
+    if isinstance(tree, tuple):
+        return set().union(*map(_paths, tree))
+    if is_dataclass(tree):
+        return set().union(*(_paths(getattr(tree, field.name)) for field in fields(tree)))
+    return set()
+
+
+def test_a_filter_is_found_wherever_it_stands() -> None:
+    query = 'SELECT c.a FROM c JOIN o IN c.outputs WHERE c.b = @b AND (IS_STRING(c.d.e) OR NOT o["f"]["g"][0] BETWEEN 1 AND 2)'
+    assert filters({query, "SELECT * FROM c WHERE c.id IN (@x)"}) == {"/b/?", "/d/e/?", "/outputs/[]/f/g/[]/?"}

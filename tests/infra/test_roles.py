@@ -1,0 +1,68 @@
+"""Roles in Cosmos DB: exactly what the library's requests take, on one database, for the identities that make them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from exactlyonce.stores.listing import AsyncListing
+from exactlyonce.stores.port import AsyncStore
+from tests.contract.cosmos_requests import REQUESTS
+from tests.infra.bicep import deployment, one
+from tests.infra.permissions import ACTIONS, JOBS, needed
+from tests.infra.recording import LISTINGS, Recorded
+
+
+def definitions() -> dict[str, dict[str, Any]]:
+    roles = one(deployment(), "document-db/database-account")["sqlRoleDefinitions"]
+    return {role["roleName"]: role for role in roles}
+
+
+def test_every_method_of_the_ports_is_among_the_requests() -> None:
+    assert {name.split(" ")[0] for name in REQUESTS} == methods(AsyncStore)
+    assert set(LISTINGS) == methods(AsyncListing)
+
+
+def methods(port: type) -> set[str]:
+    return {name for name in vars(port) if not name.startswith("_")}
+
+
+def test_the_application_may_do_what_its_requests_take_and_nothing_else(recorded: Recorded) -> None:
+    assert recorded.operations == {"create", "read", "replace", "upsert", "delete", "query"}
+    given = definitions()["exactlyonce-application"]["dataActions"]
+    assert set(given) == needed(frozenset(recorded.operations))
+    assert len(set(given)) == len(given)
+
+
+def test_jobs_may_read_fence_and_delete_and_nothing_else() -> None:
+    assert set(definitions()["exactlyonce-spark"]["dataActions"]) == needed(JOBS)
+
+
+def test_no_role_has_a_wildcard_or_may_change_what_is_not_data() -> None:
+    for role in definitions().values():
+        for action in role["dataActions"]:
+            assert "*" not in action
+            assert action in needed(frozenset(ACTIONS))
+
+
+def test_roles_hold_on_the_database_and_nowhere_else() -> None:
+    modules = deployment(deploySpark=True)
+    assignments = one(modules, "document-db/database-account")["sqlRoleAssignments"]
+    places = {assignment["scope"] for assignment in assignments}
+    assert [place.rpartition("/dbs/")[2] for place in places] == ["shooting-range"]
+    assert all(set(role["assignableScopes"]) == places for role in definitions().values())
+
+
+def test_the_apps_identity_has_the_apps_role_and_the_workspace_the_jobs() -> None:
+    names = {role["name"]: role["roleName"] for role in definitions().values()}
+    for spark, wanted in (
+        (False, [("exactlyonce-application", "identity.outputs.principalId")]),
+        (
+            True,
+            [
+                ("exactlyonce-application", "identity.outputs.principalId"),
+                ("exactlyonce-spark", "synapse!.outputs.principalId"),
+            ],
+        ),
+    ):
+        given = one(deployment(deploySpark=spark), "document-db/database-account")["sqlRoleAssignments"]
+        assert [(names[role["roleDefinitionId"]], role["principalId"]) for role in given] == wanted

@@ -1,0 +1,108 @@
+"""Queues and blobs: what the app names exists, with the least that the identity needs on each, and lives long enough."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from exactlyonce import Outbox
+from exactlyonce.blobs import CLAIM_CHECKS
+from exactlyonce.hosting import Settings
+from tests.infra.bicep import deployment, one
+from tests.infra.conftest import settings_of
+
+
+def account(**parameters: Any) -> dict[str, Any]:
+    return one(deployment(**parameters), "storage/storage-account")
+
+
+def roles(resources: list[dict[str, Any]]) -> dict[str, set[str]]:
+    """Roles of the app's identity on each queue or container."""
+    for resource in resources:
+        assert {role["principalId"] for role in resource["roleAssignments"]} == {"identity.outputs.principalId"}
+    return {one["name"]: {role["roleDefinitionIdOrName"] for role in one["roleAssignments"]} for one in resources}
+
+
+def triggers(app: ModuleType) -> set[str]:
+    """Queues that functions are triggered by."""
+    found = (function.get_trigger() for function in app.app.get_functions())
+    return {trigger.get_dict_repr()["queueName"] for trigger in found if trigger.type == "queueTrigger"}
+
+
+def test_every_queue_that_the_app_names_exists_with_its_poison_queue_and_no_other(app: ModuleType) -> None:
+    read = triggers(app)
+    sent = {destination.name for destination in app.once._destinations}
+    # The host makes no poison queue for a queue that is one.
+    poison = {f"{queue}-poison" for queue in read if not queue.endswith("-poison")}
+    assert "shooting-range-poison" in poison
+    assert set(roles(account()["queueServices"]["queues"])) == read | sent | poison
+
+
+def test_the_app_may_process_what_it_reads_and_only_send_to_the_others(app: ModuleType) -> None:
+    read = triggers(app)
+    for name, given in roles(account()["queueServices"]["queues"]).items():
+        assert given == {"Storage Queue Data Contributor" if name in read else "Storage Queue Data Message Sender"}, (
+            name
+        )
+
+
+def test_containers_are_those_of_the_app_the_package_and_the_host() -> None:
+    containers = roles(account()["blobServices"]["containers"])
+    settings = settings_of()
+    package = one(deployment(), "web/site")["functionAppConfig"]["deployment"]["storage"]["value"]
+    assert package == "storage.outputs.blobServiceUri" + "app-package"
+    assert set(containers) == {
+        settings["EXACTLYONCE__blobContainer"],
+        "app-package",
+        "azure-webjobs-hosts",
+        "azure-webjobs-secrets",
+    }
+    assert set().union(*containers.values()) == {"Storage Blob Data Contributor"}
+
+
+def test_no_role_is_given_on_the_whole_account() -> None:
+    assert "roleAssignments" not in account()
+
+
+@pytest.mark.parametrize(("limit", "retention"), [(7, 30), (2, 20)])
+def test_data_of_messages_goes_when_nothing_can_refer_to_it_any_more(limit: int, retention: int) -> None:
+    (rule,) = account(deliveryLimitDays=limit, retentionDays=retention)["managementPolicyRules"]
+    assert rule["enabled"] is True
+    assert rule["definition"]["actions"] == {
+        "baseBlob": {"delete": {"daysAfterCreationGreaterThan": limit + retention}}
+    }
+
+
+def test_days_are_those_of_the_librarys_defaults() -> None:
+    (rule,) = account()["managementPolicyRules"]
+    forgotten = Settings.model_fields["delivery_limit"].default + Outbox.embedded().retention
+    days = rule["definition"]["actions"]["baseBlob"]["delete"]["daysAfterCreationGreaterThan"]
+    assert timedelta(days=days) == forgotten
+
+
+def test_only_data_of_messages_is_deleted_by_age() -> None:
+    (rule,) = account()["managementPolicyRules"]
+    container = settings_of()["EXACTLYONCE__blobContainer"]
+    assert rule["definition"]["filters"] == {
+        "blobTypes": ["blockBlob"],
+        "prefixMatch": [f"{container}/{CLAIM_CHECKS}/"],
+    }
+
+
+def test_storage_takes_no_keys_and_shows_nothing_in_public() -> None:
+    for module in deployment(deploySpark=True):
+        if module.reference.startswith("storage/"):
+            assert module.params["allowSharedKeyAccess"] is False
+            assert module.params["allowBlobPublicAccess"] is False
+
+
+@pytest.mark.parametrize(("access", "action"), [("Enabled", "Allow"), ("Disabled", "Deny")])
+def test_the_public_network_can_be_shut_out(access: str, action: str) -> None:
+    modules = deployment(publicNetworkAccess=access, deployServiceBus=True)
+    storage = one(modules, "storage/storage-account")
+    assert (storage["publicNetworkAccess"], storage["networkAcls"]["defaultAction"]) == (access, action)
+    assert one(modules, "document-db/database-account")["networkRestrictions"]["publicNetworkAccess"] == access
+    assert one(modules, "service-bus/namespace")["publicNetworkAccess"] == access

@@ -1,0 +1,243 @@
+"""The commands of operators, on a store in memory: what they show, what they refuse, and how they answer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from types import ModuleType
+
+import pytest
+
+from exactlyonce import Outbox, Resequencer, TryAgainLater, VersionStream
+from exactlyonce.hosting.ops.commands import main
+from exactlyonce.hosting.ops.tables import plain, table
+from exactlyonce.hosting.poison import UNREADABLE
+from tests.samples import accounts, deposit
+from tests.unit.boards import BOARDS, scored
+from tests.unit.operated import PLACE, WEEK, InMemory
+from tests.unit.playing import AT
+
+SECRET = "what-the-body-says"
+ASIDE = '["account","exactlyonce.put-aside"]'
+
+
+OUTBOX = accounts()
+STREAM = accounts(VersionStream()).using(VersionStream())
+STREAM.name = "stream"
+READ_MODEL = BOARDS.using(Resequencer(gap_timeout=timedelta(0), on_gap="skip"))
+
+
+@pytest.fixture
+def app() -> Iterator[InMemory]:
+    """The application, at the top level of the module `app_of_a_test`."""
+    once = InMemory(OUTBOX, STREAM, READ_MODEL)
+    module = ModuleType("app_of_a_test")
+    module.once = once  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+    yield once
+    del sys.modules[module.__name__]
+
+
+class Told:
+    """What a command said."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
+        self.code = main(["--app", "app_of_a_test", *arguments])
+        self.out, self.err = capsys.readouterr()
+
+
+def test_parked_messages_are_listed_the_oldest_first_without_their_bodies(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Told(capsys, "parked").out == "nothing is parked\n"
+    app.park(deposit("m-2", note=SECRET))
+    app.park(deposit("m-1", note=SECRET), "its \x1b[2Jhandler raised")
+    told = Told(capsys, "parked")
+    assert told.code == 0
+    assert told.out.splitlines() == [
+        "AT                    ENTITY               MESSAGE  REASON",
+        f"2026-01-01T00:00:00Z  {PLACE}  web/m-2  its handler raised ValueError",
+        f"2026-01-01T00:00:00Z  {PLACE}  web/m-1  its \\x1b[2Jhandler raised",
+    ]
+    assert SECRET in Told(capsys, "parked", "--bodies").out
+    assert app.closed == 3
+
+
+def test_a_parked_message_is_sent_again_by_what_the_list_says_of_it(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.park(deposit("m-1"))
+    told = Told(capsys, "requeue", '["account", "a", "a"]', "web/m-1", "--to", "receipts")
+    assert (told.code, told.out) == (0, "sent to receipts\n")
+    assert [output.envelope for output in app.world.published] == [deposit("m-1").to_json()]
+    again = Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
+    assert again.code == 1
+    assert "no such parked message" in again.out
+
+
+def test_one_that_is_too_old_stays_parked(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    app.park(deposit("m-1"))
+    app.clock.advance(WEEK.total_seconds() + 1)
+    told = Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
+    assert (told.code, told.out.startswith("too old")) == (1, True)
+    assert "web/m-1" in Told(capsys, "parked").out
+
+
+@pytest.mark.parametrize(
+    ("entity", "message", "to", "code", "words"),
+    [
+        (PLACE, "web/m-1", "recipts", 2, "no destination 'recipts'; known are: receipts"),
+        ("account/a", "web/m-1", "receipts", 2, "is no ENTITY as 'parked' lists them"),
+        ("[7]", "web/m-1", "receipts", 2, "is no ENTITY"),
+        ("[7, 8]", "web/m-1", "receipts", 2, "is no ENTITY"),
+        ("[", "web/m-1", "receipts", 2, "is no ENTITY"),
+        (PLACE, f"{UNREADABLE}/q-1", "receipts", 1, "nobody could read"),
+    ],
+)
+def test_what_cannot_be_sent_again_is_refused_with_what_to_do(  # noqa: PLR0917
+    app: InMemory, capsys: pytest.CaptureFixture[str], entity: str, message: str, to: str, code: int, words: str
+) -> None:
+    told = Told(capsys, "requeue", entity, message, "--to", to)
+    assert (told.code, told.out) == (code, "")
+    assert words in told.err
+
+
+@pytest.mark.parametrize(("days", "code"), [(3, 0), (5, 1), (None, 0)])
+def test_what_was_put_aside_is_as_old_as_the_message_itself(
+    app: InMemory, capsys: pytest.CaptureFixture[str], days: int | None, code: int
+) -> None:
+    sent = None if days is None else AT - timedelta(days=days)
+    app.park(replace(deposit("m-1"), time=sent), place=ASIDE)
+    app.clock.advance(timedelta(days=3).total_seconds())
+    told = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts")
+    assert told.code == code
+    assert len(app.world.published) == 1 - code
+    assert Told(capsys, "requeue", ASIDE, "web/m-2", "--to", "receipts").code == 1
+
+
+def test_discarding_has_to_be_said_twice(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    app.park(deposit("m-1"))
+    assert Told(capsys, "discard", PLACE, "web/m-1").code == 2
+    assert "web/m-1" in Told(capsys, "parked").out
+    assert Told(capsys, "discard", PLACE, "web/m-1", "--yes").code == 0
+    assert Told(capsys, "discard", PLACE, "web/m-1", "--yes").code == 1
+    assert Told(capsys, "parked").out == "nothing is parked\n"
+
+
+def test_an_entity_is_shown_with_what_it_owes_and_bodies_only_if_asked_for(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.open = False
+    with pytest.raises(TryAgainLater):
+        app.deliver(OUTBOX, deposit("m-1", padding=SECRET, amount=77))
+    app.park(deposit("m-2"))
+    told = Told(capsys, "inspect", "account", "a")
+    assert told.code == 0
+    assert "ledger   version 1, by outbox" in told.out
+    assert "owing    since 2026-01-01T00:00:00" in told.out
+    assert "web/m-1  2026-01-01T00:00:00+00:00  1        yes" in told.out
+    assert "parked  -        web/m-2" in told.out
+    assert SECRET not in told.out
+    assert "77" not in told.out
+    assert '"total": 77' in Told(capsys, "inspect", "account", '["a", "a"]', "--bodies").out
+
+
+def test_streams_and_read_models_are_shown(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    app.deliver(STREAM, deposit("m-1"))
+    app.deliver(READ_MODEL, scored(2))
+    assert "entry  1        web/m-1" in Told(capsys, "inspect", "stream", "a").out
+    told = Told(capsys, "inspect", "board", "b").out
+    assert "s       1     2-2" in told
+    assert "numbered  -        s/m-2" in told
+
+
+def test_what_is_not_there_is_told(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    told = Told(capsys, "inspect", "account", "nobody", "--bodies")
+    assert (told.code, "there is no document" in told.out, "absent or deleted" in told.out) == (0, True, True)
+
+
+def test_sweeping_tells_what_came_of_it(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    app.open = False
+    with pytest.raises(TryAgainLater):
+        app.deliver(OUTBOX, deposit("m-1"))
+    assert Told(capsys, "sweep").out == "0 swept, 0 failed, 0 left\n"
+    app.clock.advance(1)
+    failed = Told(capsys, "sweep", "--older-than", "0")
+    assert (failed.code, failed.out.splitlines()[0]) == (1, "0 swept, 1 failed, 0 left")
+    assert f"{PLACE}: TryAgainLater" in failed.out
+    app.open = True
+    assert Told(capsys, "sweep", "--type", "board", "--older-than", "0").out == "0 swept, 0 failed, 0 left\n"
+    swept = Told(capsys, "sweep", "--type", "account", "--older-than", "0", "--limit", "1")
+    assert (swept.code, swept.out) == (0, "1 swept, 0 failed, 0 left\n")
+
+
+def test_gaps_are_tended_and_streams_sent_again(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    app.deliver(READ_MODEL, scored(2))
+    assert Told(capsys, "tend", "board", "b").code == 0
+    assert "held" not in Told(capsys, "inspect", "board", "b").out
+    app.deliver(STREAM, deposit("m-1"))
+    told = Told(capsys, "replay", "stream", "a", "1", "1")
+    assert (told.code, told.out) == (0, "1 messages sent again\n")
+    assert len(app.world.published) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("inspect", "acount", "a"), "no entity type 'acount'; there are: account, stream, board"),
+        (("inspect", "account", '["x", "y", "a"]'), "the key given has 2 value(s)"),
+        (("tend", "account", "a"), "no resequenced read model"),
+        (("replay", "account", "a", "1", "1"), "keeps no version stream"),
+        (("reset-token", "stream", "a", "--yes"), "only that keeps a session token"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    app: InMemory, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    told = Told(capsys, *arguments)
+    assert (told.code, told.out) == (2, "")
+    assert words in told.err
+
+
+def test_resetting_a_token_explains_its_risk_first(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    told = Told(capsys, "reset-token", "account", "a")
+    assert told.code == 2
+    assert "processed again if a copy of it" in told.out
+    assert Told(capsys, "reset-token", "account", "a", "--yes").out == "there is no session token to exchange\n"
+
+
+def test_a_token_ahead_of_the_account_is_reset_and_what_was_lost_is_told(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.open = False
+    with pytest.raises(TryAgainLater):
+        app.deliver(accounts(Outbox.transaction_id()), deposit("m-1"))
+    assert "at the token" in Told(capsys, "reset-token", "account", "a", "--yes").out
+    app.world.store.library.clear()  # As a failover may: the staged outputs are gone, and the token leads nowhere.
+    told = Told(capsys, "reset-token", "account", "a", "--yes")
+    assert (told.code, told.out.splitlines()[0]) == (0, "reset")
+    assert "the outputs of message web/m-1 were lost" in told.out
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no_such_app", "There is no module 'no_such_app'"),
+        ("app_of_a_test:twice", "app_of_a_test has once at its top level"),
+        ("json", "json has nothing at its top level"),
+    ],
+)
+def test_an_application_that_is_not_there_is_told(
+    app: InMemory, capsys: pytest.CaptureFixture[str], name: str, words: str
+) -> None:
+    assert main(["--app", name, "parked"]) == 2
+    assert words in capsys.readouterr().err
+    assert main(["--app", "app_of_a_test:once", "parked"]) == 0
+
+
+def test_tables_are_as_wide_as_what_is_in_them_and_steer_no_terminal() -> None:
+    assert list(table(("A", "B"), [("x", None), ("yyy", 7)])) == ["A    B", "x    -", "yyy  7"]
+    assert list(table(("A",), [])) == []
+    assert plain("a\nb\x1b\u202e ÄÖ") == "a\\nb\\x1b\\u202e ÄÖ"

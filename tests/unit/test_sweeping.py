@@ -1,0 +1,285 @@
+"""The sweeper: whom it looks after, whom it leaves alone, and that nobody is kept from their turn."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from exactlyonce import (
+    Colocated,
+    Context,
+    Destination,
+    Entity,
+    Envelope,
+    Outbox,
+    Rebuild,
+    Resequencer,
+    TryAgainLater,
+    VersionStream,
+)
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publishing import Address, Publisher
+from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.handling.attempts import Strategy
+from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.sweeping import LONGEST, MOST_LISTED, Sweeper
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import Output
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.stores.listing import AsyncListing
+from exactlyonce.stores.memory_listing import MemoryListing
+from exactlyonce.testing.world import World
+from exactlyonce.transports.memory import MemoryTransport
+from tests.samples import Deposited, accounts, deposit
+from tests.unit.boards import BOARDS, Board, Scored, Shown, scored
+
+MINUTE = timedelta(minutes=1)
+RECEIPTS = Destination("receipts", receives=(Deposited,))
+SCREENS = Destination("screens", receives=(Shown,))
+
+
+class Place(World):
+    """A world whose queues take nothing at first, so that everything is owed; and what sweeps it."""
+
+    def __init__(self) -> None:
+        self.open = False
+        super().__init__((RECEIPTS, SCREENS), outcome=lambda output: (self.takes(output), True))
+        self.broken: set[str] = set()
+
+    def takes(self, output: Output) -> bool:
+        return self.open and not any(output.envelope.value["source"] == f"account/{one}" for one in self.broken)
+
+    async def owe(self, type: Entity[Any], *messages: Envelope) -> None:
+        """Process messages whose outputs are not published; their process crashes. An hour passes."""
+        process = self.process(backoff=Backoff(tries=1))
+        for message in messages:
+            with pytest.raises(TryAgainLater):
+                await process.deliver(type, message)
+        await process.crash()
+        await self.later()
+
+    async def later(self) -> None:
+        await self.clock.sleep(3600)
+
+    def sweeper(self, listing: AsyncListing | None = None) -> Sweeper:
+        driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
+        mending = Mending(driver, Retrying(Backoff(tries=2), self.random), self.routes)
+        return Sweeper(mending, listing or MemoryListing(self.store), Surroundings(self.clock, Random(1)))
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+@pytest.mark.parametrize("strategy", [Outbox(), Outbox.transaction_id(), Outbox.embedded(), Colocated()])
+async def test_what_has_been_owed_for_long_is_published_once_and_marked(place: Place, strategy: Strategy) -> None:
+    kind = accounts(strategy)
+    await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
+    place.open = True
+    swept = await place.sweeper().sweep([kind], MINUTE, 1_000)
+    assert (swept.swept, swept.failed, swept.left) == (2, (), 0)
+    assert sorted(output.envelope.value["source"] for output in place.published) == ["account/a", "account/b"]
+    assert (await place.sweeper().sweep([kind], MINUTE, 1_000)).swept == 0
+    assert not place.facts().owing
+
+
+async def test_what_is_owed_for_a_moment_is_left_to_who_is_at_work(place: Place) -> None:
+    kind = accounts()
+    await place.owe(kind, deposit("m-1"))
+    place.open = True
+    assert (await place.sweeper().sweep([kind], timedelta(hours=2), 1_000)).swept == 0
+    assert not place.published
+
+
+async def test_a_stream_owes_nothing_and_is_not_searched(place: Place) -> None:
+    class Refusing(MemoryListing):
+        def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+            raise AssertionError(type)
+
+    kind = accounts(VersionStream())
+    await place.owe(kind, deposit("m-1"))
+    assert (await place.sweeper(Refusing(place.store)).sweep([kind], MINUTE, 1_000)).failed == ()
+
+
+async def test_a_read_model_publishes_what_it_owes_and_marks_it(place: Place) -> None:
+    await place.owe(BOARDS, scored(1, answers=2))
+    place.open = True
+    assert (await place.sweeper().sweep([BOARDS], MINUTE, 1_000)).swept == 1
+    assert len(place.published) == 2
+    assert not place.facts().owing
+
+
+async def test_a_read_model_that_has_missed_a_message_for_long_is_tended(place: Place) -> None:
+    boards = BOARDS.using(Resequencer(gap_timeout=MINUTE, on_gap="skip"))
+    process = place.process()
+    await process.deliver(boards, scored(2))
+    await process.close()
+    assert (await place.sweeper().sweep([boards], MINUTE, 1_000)).swept == 0
+    await place.later()
+    assert (await place.sweeper().sweep([boards], MINUTE, 1_000)).swept == 1
+    assert (await place.sweeper().sweep([boards], MINUTE, 1_000)).swept == 0
+    assert len(place.facts().skipped) == 1
+
+
+async def test_a_read_model_whose_handler_raises_is_tried_again_and_told(place: Place) -> None:
+    mended: list[bool] = []
+    boards = Entity("screen", state=Board, container="boards", strategy=Resequencer())
+
+    @boards.handles(Scored, key=lambda scored: scored.board)
+    def show(state: Board, given: Scored, context: Context) -> Board:
+        if not mended:
+            raise ValueError("what the body says")
+        return Board([*state.seen, str(given.number)])
+
+    process = place.process()
+    await process.deliver(boards, scored(1))
+    await process.close()
+    await place.later()
+    swept = await place.sweeper().sweep([boards], MINUTE, 1_000)
+    ((name, reason),) = swept.failed
+    assert (swept.swept, name) == (0, '["screen","b","b"]')
+    assert reason.startswith("HandlerFailed: Message s/m-1 on entity screen/b")
+    assert "what the body says" not in reason
+    mended.append(True)
+    await place.later()
+    assert (await place.sweeper().sweep([boards], MINUTE, 1_000)).swept == 1
+
+
+async def test_what_a_read_model_asks_of_its_source_is_sent_by_the_sweeper(place: Place) -> None:
+    rebuild = Rebuild(of=accounts(VersionStream()), through="receipts", destination="screens")
+    boards = BOARDS.using(Resequencer(gap_timeout=MINUTE, on_gap=rebuild))
+    process = place.process()
+    await process.deliver(boards, scored(2))
+    await process.close()
+    await place.later()
+    place.open = True
+    await place.sweeper().sweep([boards], MINUTE, 1_000)
+    assert [output.envelope.value["type"] for output in place.published] == ["exactlyonce.replay"]
+
+
+async def test_an_entity_that_fails_is_told_and_does_not_stop_the_others(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind = accounts()
+    await place.owe(kind, *(deposit(f"m-{one}", one, padding="the-body") for one in "abc"))
+    place.open, place.broken = True, {"b"}
+    with caplog.at_level(logging.INFO):
+        swept = await place.sweeper().sweep([kind], MINUTE, 1_000)
+    assert (swept.swept, swept.left) == (2, 0)
+    ((failed, reason),) = swept.failed
+    assert failed == kind.ref("b").key
+    assert reason.startswith("TryAgainLater: Entity account/b: 2 attempts did not finish")
+    assert "account/b could not be swept" in caplog.text
+    assert "the-body" not in caplog.text
+    place.broken.clear()
+    assert (await place.sweeper().sweep([kind], MINUTE, 1_000)).swept == 1
+
+
+async def test_an_error_that_is_not_ours_is_told_by_its_name_only(place: Place) -> None:
+    kind = accounts()
+    await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
+    place.open = True
+    raising = iter([ValueError("what the body says")])
+
+    def outcome(_: Output) -> tuple[bool, bool]:
+        for error in raising:
+            raise error
+        return True, True
+
+    place.transport._outcome = outcome
+    swept = await place.sweeper().sweep([kind], MINUTE, 1_000)
+    assert (swept.swept, [reason for _, reason in swept.failed]) == (1, ["ValueError"])
+
+
+async def test_a_type_that_cannot_be_searched_does_not_stop_the_others(place: Place) -> None:
+    class Silent(MemoryListing):
+        def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+            if type == "board":
+                raise TryAgainLater("the container could not be searched")
+            return super().owing(type, before)
+
+    kind = accounts()
+    await place.owe(kind, deposit("m-1"))
+    place.open = True
+    swept = await place.sweeper(Silent(place.store)).sweep([BOARDS, kind], MINUTE, 1_000)
+    assert swept.swept == 1
+    assert swept.failed == (("board", "TryAgainLater: the container could not be searched"),)
+
+
+async def test_what_always_fails_keeps_nobody_from_their_turn(place: Place) -> None:
+    kind = accounts()
+    names = [f"a{number}" for number in range(12)]
+    await place.owe(kind, *(deposit(f"m-{one}", one) for one in names))
+    place.open, place.broken = True, set(names[:10])
+    sweeper = place.sweeper()
+    for _ in range(60):
+        swept = await sweeper.sweep([kind], MINUTE, 3)
+        assert swept.swept + len(swept.failed) == 3
+        if len(place.published) == 2:
+            break
+    assert {output.envelope.value["source"] for output in place.published} == {"account/a10", "account/a11"}
+
+
+async def test_what_a_run_does_not_come_to_is_counted(place: Place) -> None:
+    kind = accounts()
+    await place.owe(kind, *(deposit(f"m-{one}", one) for one in "abcde"))
+    place.open = True
+    swept = await place.sweeper().sweep([kind], MINUTE, 2)
+    assert (swept.swept, swept.left) == (2, 3)
+
+
+async def test_a_run_that_has_lasted_long_begins_with_no_other_entity(place: Place) -> None:
+    kind = accounts()
+    await place.owe(kind, *(deposit(f"m-{one}", f"a{one}") for one in range(20)))
+
+    class Slow(MemoryTransport):
+        async def send(self, address: str, outputs: tuple[Output, ...]) -> Any:
+            await place.clock.sleep(LONGEST.total_seconds() / 4)
+            return await super().send(address, outputs)
+
+    place._publisher = Publisher({"receipts": Address(Slow(), "receipts")})
+    swept = await place.sweeper().sweep([kind], MINUTE, 1_000)
+    assert 0 < swept.swept < 20
+    assert swept.swept + swept.left == 20
+
+
+async def test_two_sweepers_at_once_publish_copies_at_most(place: Place) -> None:
+    kind = accounts()
+    await place.owe(kind, *(deposit(f"m-{one}", one) for one in "abc"))
+    place.open = True
+    await asyncio.gather(*(place.sweeper().sweep([kind], MINUTE, 1_000) for _ in range(2)))
+    assert len({output.id for output in place.published}) == 3
+    assert not place.facts().owing
+
+
+async def test_a_run_takes_notice_of_a_bounded_number(place: Place) -> None:
+    asked: list[int] = []
+
+    class Endless(MemoryListing):
+        async def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+            for page in range(10**9):
+                asked.append(page)
+                yield tuple(EntityRef(type, (f"{page}-{one}",), f"{page}-{one}") for one in range(1_000))
+
+    swept = await place.sweeper(Endless(place.store)).sweep([accounts()], MINUTE, 10)
+    assert (swept.swept, swept.left) == (10, MOST_LISTED - 10)
+    assert len(asked) == MOST_LISTED // 1_000
+
+
+async def test_a_strategy_that_is_not_the_librarys_is_told() -> None:
+    class Other(Outbox):
+        pass
+
+    place = Place()
+    swept = await place.sweeper().sweep([accounts(Other())], MINUTE, 10)
+    ((name, reason),) = swept.failed
+    assert name == "account"
+    assert "which is none of the library's" in reason
