@@ -1,0 +1,74 @@
+"""Writes the job file of an application: `python -m spark_jobs.describe function_app --database shooting-range`.
+
+The entities, their containers and protocols are those that the application's module declares. Which entity type reads the
+queue of a destination is decided by triggers, and so has to be told: `--consumer leader-board=board`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from exactlyonce import Entity
+from exactlyonce.errors import ConfigurationError
+from spark_jobs.configuration import Job
+from spark_jobs.exits import Exit, ending
+
+
+def entities_of(module: ModuleType) -> tuple[Entity[Any], ...]:
+    """The entities that a module has at its top level, in the order in which it names them.
+
+    Raises:
+        ConfigurationError: it has none.
+    """
+    found = [value for value in vars(module).values() if isinstance(value, Entity)]
+    if not found:
+        raise ConfigurationError(f"The module {module.__name__} has no entities at its top level.")
+    return tuple({id(one): one for one in found}.values())
+
+
+def main(arguments: Sequence[str] | None = None) -> Exit:
+    """Write a job file to the standard output.
+
+    Raises:
+        ConfigurationError: the module cannot be imported, or has no entities that fit together.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m spark_jobs.describe", description="Write an application's job file."
+    )
+    parser.add_argument("module", help="that declares the entities, such as function_app")
+    parser.add_argument("--database", required=True, help="that holds their containers")
+    parser.add_argument("--endpoint", help="of the account, where the environment of the job will not say it")
+    parser.add_argument("--library", default="exactlyonce", help="the library's container")
+    parser.add_argument(
+        "--consumer",
+        action="append",
+        default=[],
+        metavar="DESTINATION=TYPE",
+        help="the entity type that reads a destination's queue; may be given several times",
+    )
+    given = parser.parse_args(arguments)
+    consumers = dict(_consumer(one) for one in given.consumer)
+    try:
+        module = import_module(given.module)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"The module {given.module} cannot be imported: {error}.") from None
+    where = {"endpoint": given.endpoint} if given.endpoint else {}
+    job = Job.of(entities_of(module), database=given.database, library=given.library, consumers=consumers, **where)
+    sys.stdout.write(job.text())
+    return Exit.DONE
+
+
+def _consumer(text: str) -> tuple[str, str]:
+    destination, sign, type = text.partition("=")
+    if not (destination and sign and type):
+        raise ConfigurationError(f"--consumer {text} has to be DESTINATION=TYPE, such as leader-board=board.")
+    return destination, type
+
+
+if __name__ == "__main__":
+    sys.exit(ending(main))

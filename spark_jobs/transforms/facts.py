@@ -1,0 +1,163 @@
+"""What the rules judge: the documents, sorted by what they tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+
+from exactlyonce.identity import EntityRef, message_key
+from spark_jobs.schemas import LIBRARY
+
+SEEN: Final = StructType(
+    [StructField("entity", StringType()), StructField("version", LongType()), StructField("seen_at", LongType())]
+)
+"""That an earlier audit saw an entity at a version, and when (seconds): the version of its ledger as it was read then."""
+
+_TOLD: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "owes")
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From when on things are findings. `retention` has to be the one of clean-up, and no longer than any `embedded()` has.
+
+    Attributes:
+        retention: age from which clean-up may take what tells of a commit.
+        horizon: longest life of an attempt and its requests.
+        delivery_limit: longest time that a message may wait in its queue.
+        requeue_limit: oldest parked message that is sent again.
+        owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap are
+            findings. An output that is sent with a delay is unknown to its consumer until the delay is over.
+        grace: age below which nothing is judged that could look different in another container.
+        live_since: when the application went live: there was no commit before. None if that is not known.
+        consumers: by destination the entity type that consumes it, as far as it is ours.
+    """
+
+    retention: timedelta = timedelta(days=30)
+    horizon: timedelta = timedelta(hours=1)
+    delivery_limit: timedelta = timedelta(days=7)
+    requeue_limit: timedelta = timedelta(days=7)
+    owed_after: timedelta = timedelta(minutes=10)
+    lost_after: timedelta = timedelta(hours=1)
+    gap_after: timedelta = timedelta(minutes=10)
+    grace: timedelta = timedelta(minutes=5)
+    live_since: datetime | None = None
+    consumers: Mapping[str, str] = field(default_factory=dict)
+
+    def kept_since(self, now: int) -> int:
+        """Second from which on nothing can have expired, with the life of an attempt as a margin."""
+        return before(now, self.retention - self.horizon)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Frames of what was observed. Documents that cannot be explained are in `unreadable`, and nowhere else.
+
+    Attributes:
+        entities: one row per entity that has a ledger: `entity, id, type, ts, source` (CloudEvents source of what it sends),
+            `prefix` (that source as it begins message keys), and `version, protocol, receptions` of its ledger.
+        transactions: what entries of ledgers and streams, and records tell: `entity, version, message, tx, at, digest,
+            outputs, owes`, `told` ("entry", "record", "beside", "stream"), and `after`: second that no commit of a
+            later version is before. A commit may be told by several rows.
+        staged: `entity, message, tx, at, ts`.
+        numbered: `entity, source, number, message, held, at, ts`.
+        parked: `entity, message`.
+        unreadable: `place, id, entity, message, ts, problem`.
+        seen: `SEEN`: what earlier audits saw; None if there was none.
+    """
+
+    entities: DataFrame
+    transactions: DataFrame
+    staged: DataFrame
+    numbered: DataFrame
+    parked: DataFrame
+    unreadable: DataFrame
+    seen: DataFrame | None = None
+
+    @classmethod
+    def of(cls, documents: DataFrame, seen: DataFrame | None = None) -> Facts:
+        """The facts that documents tell.
+
+        Args:
+            documents: `schemas.DOCUMENT`, of all places. They are gone through more than once: cache or write them first.
+            seen: `SEEN`.
+        """
+        known = documents.where(F.col("problem").isNull())
+        ledgers = known.where((F.col("kind") == "entity") & F.col("ledger").isNotNull())
+        return cls(
+            _entities(ledgers),
+            _entries(ledgers).unionByName(_records(known)),
+            known.where(F.col("kind") == "staged").select("entity", "message", "tx", "at", "ts"),
+            known.where(F.col("kind") == "numbered").select(
+                "entity", "source", F.col("order.number").alias("number"), "message", "held", "at", "ts"
+            ),
+            known.where(F.col("kind") == "parked").select("entity", "message"),
+            documents.where(F.col("problem").isNotNull()).select("place", "id", "entity", "message", "ts", "problem"),
+            seen,
+        )
+
+    def without_unreadable(self, frame: DataFrame) -> DataFrame:
+        """The rows of a frame but those of entities that have documents which cannot be explained.
+
+        A rule that finds something absent must not accuse them: what it misses may stand there.
+        """
+        return frame.join(self.unreadable.select("entity").distinct(), "entity", "left_anti")
+
+
+def before(now: int, age: timedelta) -> int:
+    """The second that is so long ago."""
+    return now - int(age.total_seconds())
+
+
+def second(column: Column | str) -> Column:
+    """A timestamp in seconds."""
+    return F.unix_seconds(column) if isinstance(column, Column) else F.unix_seconds(F.col(column))
+
+
+def type_of(entity: Column | str) -> Column:
+    """The type that the key of an entity names."""
+    return F.get_json_object(entity, "$[0]")
+
+
+def _entities(ledgers: DataFrame) -> DataFrame:
+    names = _names(F.col("entity"))
+    return ledgers.withColumn("names", names).select(
+        "entity",
+        "id",
+        type_of("entity").alias("type"),
+        "ts",
+        F.col("names")[0].alias("source"),
+        F.col("names")[1].alias("prefix"),
+        *(F.col(f"ledger.{name}").alias(name) for name in ("version", "protocol", "receptions")),
+    )
+
+
+@F.udf(ArrayType(StringType()))
+def _names(key: str) -> list[str]:
+    """Source of an entity's messages, and how their keys begin."""
+    type, *partition, id = json.loads(key)
+    source = EntityRef(type, tuple(partition), id).source
+    return [source, message_key(source, "")]
+
+
+def _entries(ledgers: DataFrame) -> DataFrame:
+    """What ledgers hold. Entries are trimmed by `seen`; one that has none proves that nothing after it was ever trimmed."""
+    rows = ledgers.select("entity", F.explode("ledger.entries").alias("entry"))
+    told = rows.select("entity", "entry.*")
+    never = F.lit(2**62)
+    return told.select(*_TOLD, F.lit("entry").alias("told"), F.coalesce("seen", never).alias("after"))
+
+
+def _records(known: DataFrame) -> DataFrame:
+    rows = known.where(F.col("kind").isin("processed", "entry"))
+    told = F.when(F.col("kind") == "entry", "stream").when(F.col("place") == LIBRARY, "record").otherwise("beside")
+    # Records beside an entity are written again when their outputs are published, perhaps long after a later commit.
+    rewritten = (told == "beside") & (F.size("outputs") > 0)
+    after = F.when(rewritten, F.least("ts", second("at"))).otherwise(F.col("ts"))
+    return rows.select(*_TOLD, told.alias("told"), after.alias("after"))

@@ -1,0 +1,211 @@
+"""Rules about outputs: what was sent is what was committed, is published in time, and arrives."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+
+from spark_jobs.transforms.facts import Facts, Thresholds, before, second, type_of
+from spark_jobs.transforms.rules.findings import findings, said
+from spark_jobs.transforms.rules.sightings import outputs, unexplained
+
+_CONSISTENT = "consistent_state_and_output"
+
+
+def consistent_state_and_output(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What was sent comes from the commits that are told of, and is told the same everywhere.
+
+    Found are: a commit whose entry and record tell other outputs, or another digest; an output id listed twice, by one commit
+    or by those of two messages; a number of a sequence given to two outputs; a message that a consumer saw of an entity of
+    which every commit that could have sent it is kept, and none lists it.
+
+    It cannot compare contents: bodies are not kept after publishing, and are not read. Grace: a message that a consumer saw is
+    older than the grace by the time at which it came; the other facts are of commits, and need none.
+    """
+    found = (
+        _told_differently(facts),
+        _listed_twice(facts),
+        _numbered_twice(facts),
+        _ghosts(facts, thresholds, now),
+    )
+    first, *rest = found
+    for one in rest:
+        first = first.unionByName(one)
+    return first
+
+
+def _told_differently(facts: Facts) -> DataFrame:
+    told = facts.transactions.groupBy("entity", "message", "tx").agg(
+        F.count_distinct(F.struct("digest", "outputs")).alias("ways"),
+        F.sort_array(F.collect_set("version")).alias("made"),
+        F.min("at").alias("since"),
+    )
+    return findings(
+        told.where(F.col("ways") > 1),
+        _CONSISTENT,
+        message="message",
+        versions=F.col("made"),
+        subject=F.col("tx"),
+        detail=said("The transaction is told in %d ways, which differ in their outputs or their digest.", "ways"),
+        advice="Compare its entry and its records, and with them what its consumers saw. Documents of the library are not to "
+        "be edited by hand.",
+        since="since",
+    )
+
+
+def _listed_twice(facts: Facts) -> DataFrame:
+    """An id derives from entity, message and place, so two messages cannot share one, nor two outputs of one."""
+    ids = F.transform("outputs", lambda output: output.getField("id"))
+    again = facts.transactions.where(F.size(F.array_distinct(ids)) < F.size(ids))
+    listed = outputs(facts).select("entity", "message", "version", "at", F.col("output.id").alias("output"))
+    shared = listed.groupBy("entity", "output").agg(
+        F.sort_array(F.collect_set("message")).alias("messages"),
+        F.sort_array(F.collect_set("version")).alias("made"),
+        F.min("at").alias("since"),
+    )
+    advice = "Look what its consumers did with it: they know one message by that id. Then find out who edits documents by hand."
+    return findings(
+        again.dropDuplicates(["entity", "version", "message"]),
+        _CONSISTENT,
+        message="message",
+        versions=F.array("version"),
+        detail=F.lit("The commit lists two outputs under one id."),
+        advice=advice,
+        since="at",
+    ).unionByName(
+        findings(
+            shared.where(F.size("messages") > 1),
+            _CONSISTENT,
+            message=F.col("messages")[0],
+            versions=F.col("made"),
+            subject=F.col("output"),
+            detail=said("The output is listed by the commits of %s.", F.concat_ws(", ", "messages")),
+            advice=advice,
+            since="since",
+        )
+    )
+
+
+def _numbered_twice(facts: Facts) -> DataFrame:
+    placed = outputs(facts).where(F.col("output.order").isNotNull())
+    places = placed.groupBy("entity", "output.destination", "output.order.key", "output.order.number").agg(
+        F.sort_array(F.collect_set("output.id")).alias("ids"),
+        F.sort_array(F.collect_set("version")).alias("made"),
+        F.min("at").alias("since"),
+    )
+    return findings(
+        places.where(F.size("ids") > 1),
+        _CONSISTENT,
+        versions=F.col("made"),
+        subject=said("%s %s %d", "destination", "key", "number"),
+        detail=said("The number is given to %d outputs: %s.", F.size("ids"), F.concat_ws(", ", "ids")),
+        advice="The read model took one of them only: rebuild it under a new key. Then find out whether the entity was deleted "
+        "by hand, or restored from a backup, so that its numbers began anew.",
+        since="since",
+    )
+
+
+def _ghosts(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    return findings(
+        unexplained(facts, thresholds, now).where("ghost"),
+        _CONSISTENT,
+        message="message",
+        subject=F.col("consumer"),
+        detail=said("%s saw the message, which no commit of its sender lists.", "consumer"),
+        advice="Undo by hand what the consumer did. Then find out who sends in the name of the entity without the library, or "
+        "whether the entity was restored from a backup.",
+        since="at",
+    )
+
+
+def output_owed(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """Outputs owed for longer than the threshold, of a commit that has no record.
+
+    A record is written after publishing, so an entry beside its record owes nothing, whatever it says. Whoever published marks
+    within seconds, and the sweeper finishes what a crash left, within a minute or so. Grace: the threshold, by the time of the
+    attempt. It cannot see what a stream has not published yet: a stream keeps no such mark.
+    """
+    owing = facts.transactions.where(F.col("owes").isNotNull() & (second("at") <= before(now, thresholds.owed_after)))
+    recorded = facts.transactions.where(F.col("told") == "record").select("entity", "message", "tx")
+    owed = owing.join(recorded, ["entity", "message", "tx"], "left_anti")
+    return findings(
+        facts.without_unreadable(owed),
+        "output_owed",
+        message="message",
+        versions=F.array("version"),
+        subject=F.col("tx"),
+        detail=said("%d outputs of the commit are owed, %s.", F.size("outputs"), "owes"),
+        advice="Look whether the sweeper runs, and whether their destinations are still configured and take messages. What is "
+        "owed is published when the message, or the next one on the entity, is delivered.",
+        since="at",
+    )
+
+
+def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """An output that its consumer does not know, although it is older than the threshold and is not owed.
+
+    Known is what an entity of the consumer's type has in an entry or a record, has parked, holds, or has passed in its
+    sequence. Judged are commits within the retention, since what a consumer knew of older ones may have expired. If the
+    consumers' type has documents of which not even the message can be read, nothing that goes to it is judged.
+
+    A message that waits in a queue, for its delay or behind others, is not known either, and so is one that was requeued and
+    has not come yet: nothing at rest tells it from a lost one. Set the threshold above the longest delay. It cannot see outputs
+    to destinations that no entity type consumes. Grace: the threshold, by the time of the attempt.
+    """
+    if not thresholds.consumers:
+        return findings(facts.transactions.where(F.lit(False)), "output_lost", detail=F.lit(""), advice="")
+    consumers = F.create_map(*(F.lit(one) for one in chain.from_iterable(thresholds.consumers.items())))
+    young = F.least(second("at"), F.col("after")) >= thresholds.kept_since(now)
+    settled = (second("at") <= before(now, thresholds.lost_after)) & young
+    sent = (
+        outputs(facts)
+        .groupBy("entity", "version", "message", "output")
+        .agg(F.min("at").alias("at"), F.min("after").alias("after"), _owed_still().alias("owed"))
+    )
+    due = sent.where(settled & ~F.col("owed")).withColumn("consumer", consumers[F.col("output.destination")])
+    senders = facts.entities.select("entity", "source", "prefix")
+    due = due.where(F.col("consumer").isNotNull()).join(senders, "entity")
+    due = due.withColumn("sent", F.concat("prefix", "output.id"))
+    return findings(
+        _unknown(facts, facts.without_unreadable(due)),
+        "output_lost",
+        message="message",
+        versions=F.array("version"),
+        subject=F.col("sent"),
+        detail=said("No entity of type %s knows the output that went to %s.", "consumer", "output.destination"),
+        advice="Look for it in the queue and its poison queue: it may wait there. If it is nowhere, replay the version stream "
+        "of the entity if it keeps one, or send its content by hand, with the id that the finding names.",
+        since="at",
+    )
+
+
+def _owed_still() -> Column:
+    """Whether a commit owes, of which there may be an entry and a record: a record means that it does not."""
+    return F.bool_and(F.col("owes").isNotNull())
+
+
+def _unknown(facts: Facts, due: DataFrame) -> DataFrame:
+    """Those of the outputs that no consumer knows."""
+    known = (
+        facts.transactions.select("entity", "message")
+        .unionByName(facts.numbered.select("entity", "message"))
+        .unionByName(facts.parked)
+        .unionByName(facts.unreadable.select("entity", "message"))
+        .where(F.col("message").isNotNull())
+        .select(type_of("entity").alias("consumer"), F.col("message").alias("sent"))
+        .distinct()
+    )
+    passed = facts.entities.select("type", "id", F.explode("receptions").alias("reception")).alias("reader")
+    blind = facts.unreadable.where(F.col("message").isNull()).select(
+        F.coalesce(type_of("entity"), "place").alias("consumer")
+    )
+    behind = (
+        (F.col("due.consumer") == F.col("reader.type"))
+        & (F.col("due.output.order.key") == F.col("reader.id"))
+        & (F.col("due.source") == F.col("reader.reception.source"))
+        & (F.col("due.output.order.number") < F.col("reader.reception.next"))
+    )
+    unknown = due.join(known, ["consumer", "sent"], "left_anti").join(blind.distinct(), "consumer", "left_anti")
+    return unknown.alias("due").join(passed, behind, "left_anti")

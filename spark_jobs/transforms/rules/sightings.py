@@ -1,0 +1,71 @@
+"""What consumers saw of what entities sent."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+
+from spark_jobs.transforms.facts import Facts, Thresholds, before, second
+
+
+def outputs(facts: Facts) -> DataFrame:
+    """What is kept of outputs: the columns of transactions, and `output` (id, destination, order)."""
+    return facts.transactions.withColumn("output", F.explode("outputs")).drop("outputs")
+
+
+def sightings(facts: Facts) -> DataFrame:
+    """Messages that entities handled or hold: `consumer, message, at, sender` (how its key begins), `output` (its id)."""
+    handled = facts.transactions.select("entity", "message", "at")
+    numbered = facts.numbered.where(F.col("message").isNotNull()).select("entity", "message", "at")
+    begins = F.substring_index("message", "/", 1)
+    seen = handled.unionByName(numbered).groupBy("entity", "message").agg(F.min("at").alias("at"))
+    return seen.select(
+        F.col("entity").alias("consumer"),
+        "message",
+        "at",
+        F.concat(begins, F.lit("/")).alias("sender"),
+        F.substring_index("message", "/", -1).alias("output"),
+    )
+
+
+def unexplained(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """Messages that consumers saw of an entity, though nothing kept of it lists them.
+
+    Read models keep no transactions, so what they send is not judged; nor are entities with documents that cannot be explained.
+    A message that came within the grace is not: its commit may be younger than the read of its sender.
+
+    Returns:
+        `entity` (that sent it), `protocol, message, consumer, at`, and `ghost`: whether its commit would certainly be kept.
+    """
+    senders = facts.entities.where(F.col("protocol") != "resequencer").select("entity", "prefix", "protocol", "version")
+    senders = facts.without_unreadable(senders)
+    settled = sightings(facts).where(second("at") <= before(now, thresholds.grace))
+    seen = settled.join(senders, F.col("sender") == F.col("prefix"))
+    listed = outputs(facts).select("entity", F.col("output.id").alias("output"))
+    unlisted = seen.join(listed.distinct(), ["entity", "output"], "left_anti")
+    return unlisted.join(_covered(facts), "entity", "left").select(
+        "entity", "protocol", "message", "consumer", "at", F.coalesce(_ghost(thresholds), F.lit(False)).alias("ghost")
+    )
+
+
+def _ghost(thresholds: Thresholds) -> Column:
+    """Whether the commit would be kept: all are; or all since the earliest time at which it can have been.
+
+    Clean-up refuses to run where something is owed for more than half of the retention. Streams may have sent it again at any
+    time after.
+    """
+    longest = thresholds.delivery_limit + thresholds.requeue_limit + thresholds.retention / 2 + thresholds.horizon
+    since = second("at") - int(longest.total_seconds()) >= second("covered_at")
+    return (F.col("covered_from") == 1) | ((F.col("protocol") != "stream") & since)
+
+
+def _covered(facts: Facts) -> DataFrame:
+    """By entity the version from which on all are kept, up to the newest, and when that was made."""
+    newest = facts.entities.select("entity", F.col("version").alias("newest"))
+    kept = facts.transactions.groupBy("entity", "version").agg(F.min("at").alias("at")).join(newest, "entity")
+    from_above = Window.partitionBy("entity").orderBy(F.col("version").desc())
+    known = kept.where(F.col("version") <= F.col("newest")).withColumn("rank", F.row_number().over(from_above))
+    unbroken = known.where(F.col("version") == F.col("newest") - F.col("rank") + 1)
+    return unbroken.groupBy("entity").agg(
+        F.min("version").alias("covered_from"), F.min_by("at", "version").alias("covered_at")
+    )

@@ -1,0 +1,56 @@
+"""Rules about outputs that are staged apart from their entity."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+
+from spark_jobs.transforms.facts import Facts, Thresholds, before, second
+from spark_jobs.transforms.rules.findings import findings, said
+
+
+def orphan_staged(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """A staged document beyond the horizon whose transaction no entry names.
+
+    A crash before the commit leaves one, and so may a commit that drops its entry, since deleting is best effort: garbage that
+    clean-up takes. Grace: the horizon, by the time at which the service wrote it; no attempt lives longer, so no commit
+    that the read of the entity missed can name it.
+    """
+    staged = facts.staged.where(F.col("ts") <= before(now, thresholds.horizon))
+    named = facts.transactions.where(F.col("told") == "entry").select("entity", "tx")
+    return findings(
+        facts.without_unreadable(staged.join(named, ["entity", "tx"], "left_anti")),
+        "orphan_staged",
+        message="message",
+        subject=F.col("tx"),
+        detail=said("The outputs that transaction %s staged belong to no entry.", "tx"),
+        advice="Run clean-up, which fences the entity and then deletes them. If that is done daily, look why it does not.",
+        since=F.timestamp_seconds("ts"),
+    )
+
+
+def staged_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """An entry owes outputs that lie in a staged document, and there is none, nor a record.
+
+    A document goes only after the commit that drops its entry, or behind a fence where no entry names it. Grace: the entry is
+    older than the grace by the time of its attempt. Between the reads of the entity and of the library's container the entry
+    may have left, and the document gone: the second look, which reads the entity again, acquits it.
+    """
+    apart = (F.col("owes") == "staged") & (second("at") <= before(now, thresholds.grace))
+    owing = facts.transactions.where((F.col("told") == "entry") & apart)
+    staged = facts.staged.select("entity", "tx")
+    recorded = facts.transactions.where(F.col("told") == "record").select("entity", "tx")
+    lacking = owing.join(staged.unionByName(recorded), ["entity", "tx"], "left_anti")
+    return findings(
+        facts.without_unreadable(lacking),
+        "staged_missing",
+        message="message",
+        versions=F.array("version"),
+        subject=F.col("tx"),
+        detail=said(
+            "The commit owes outputs that transaction %s staged, and the document that held them is gone.", "tx"
+        ),
+        advice="Restore the document from a backup before the entity's next message takes its outputs for published; or send "
+        "them by hand, with the ids that the entry lists. Then find out who deletes documents of the library.",
+        since="at",
+    )

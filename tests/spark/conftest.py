@@ -1,0 +1,64 @@
+"""Fixtures of all Spark tests: one session and one local Cosmos per run, one database per test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Final
+
+import pytest
+from azure.cosmos import CosmosClient, DatabaseProxy
+from pyspark.sql import SparkSession
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
+from devtools.cosmos_emulator.semantics.account import AccountSettings
+from devtools.cosmos_emulator.semantics.clock import Clock
+from spark_jobs.configuration import Account
+from spark_jobs.sessions import local_session
+
+PARTITIONS: Final = 3
+"""Physical partitions of every container."""
+
+_numbers = count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """PySpark leaves the socket of every `collect` to the garbage collector."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Spark in this process: its start takes seconds, so there is one."""
+    session = local_session("tests", cores=2, shuffle_partitions=2, attempts=2)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_cosmos() -> Iterator[RunningEmulator]:
+    """A local Cosmos whose containers have several physical partitions. Its clock starts at the true time."""
+    with running_emulator(AccountSettings(partitions=PARTITIONS), clock=Clock()) as running:
+        yield running
+
+
+@pytest.fixture
+def cosmos(shared_cosmos: RunningEmulator) -> Iterator[RunningEmulator]:
+    """The local Cosmos; no test inherits another's trouble."""
+    yield shared_cosmos
+    shared_cosmos.clear_faults()
+
+
+@pytest.fixture
+def account(cosmos: RunningEmulator) -> Account:
+    """How to reach it."""
+    return Account(cosmos.endpoint, cosmos.key)
+
+
+@pytest.fixture
+def database(cosmos: RunningEmulator) -> Iterator[DatabaseProxy]:
+    """A database of the test's own, through a client of the test's own."""
+    with CosmosClient(cosmos.endpoint, cosmos.key) as client:
+        yield client.create_database(f"spark-{next(_numbers)}")

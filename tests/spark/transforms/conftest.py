@@ -1,0 +1,113 @@
+"""All that is planted is judged in one go, since Spark takes longer for a run than for a hundred entities."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.transforms.facts import SEEN, Facts, Thresholds
+from spark_jobs.transforms.rules import ALL, Rule
+from tests.spark.transforms import cases, healthy_cases
+from tests.spark.transforms.dumping import Stored, parsed, rows
+from tests.spark.transforms.planting import LIMITS, seconds
+
+QUICK = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""To compile code for a few rows takes longer than to interpret it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What tests look at of a finding."""
+
+    rule: str
+    entity: str | None
+    message: str | None
+    versions: tuple[int, ...]
+    subject: str | None
+    detail: str
+    advice: str
+    since: datetime | None
+
+    @property
+    def case(self) -> str:
+        """The entity is called by its case, and in parts."""
+        name = json.loads(self.entity)[-1] if self.entity else (self.subject or "").split("/")[-1]
+        return str(name).split(":")[0]
+
+
+Found = dict[str, list[Finding]]
+"""What the rules find, by case."""
+Kept = Callable[[Iterable[tuple[str, str]]], DataFrame]
+
+
+@pytest.fixture(scope="package")
+def quick(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, set for little data."""
+    before = {name: str(spark.conf.get(name)) for name in QUICK}
+    for name, value in QUICK.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.fixture(scope="package")
+def kept(quick: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    """Parses rows, and keeps the documents as a file, which many rules can go through."""
+
+    def keep(found: Iterable[tuple[str, str]]) -> DataFrame:
+        path = str(Path(tmp_path_factory.mktemp("documents"), "parquet"))
+        parsed(quick, found).coalesce(2).write.parquet(path)
+        return quick.read.parquet(path)
+
+    return keep
+
+
+def all_findings(facts: Facts, thresholds: Thresholds, now: int, rules: Iterable[Rule] = ALL) -> DataFrame:
+    """What rules find, as one frame."""
+    return reduce(DataFrame.unionByName, (rule.judge(facts, thresholds, now) for rule in rules))
+
+
+def as_findings(frame: DataFrame) -> list[Finding]:
+    """The same, here."""
+    rows = (row.asDict() for row in frame.collect())
+    return [Finding(**{**one, "versions": tuple(one["versions"])}) for one in rows]
+
+
+def judged(facts: Facts, thresholds: Thresholds, now: int) -> list[Finding]:
+    """What all rules find."""
+    return as_findings(all_findings(facts, thresholds, now))
+
+
+@pytest.fixture(scope="package")
+def stored() -> list[Stored]:
+    """The documents of all cases."""
+    all_cases = {**cases.CASES, **healthy_cases.CASES}
+    return [one for case, plant in all_cases.items() for entity in plant(case) for one in entity.stored()]
+
+
+@pytest.fixture(scope="package")
+def planted_documents(stored: list[Stored], kept: Kept) -> DataFrame:
+    """The same, parsed."""
+    return kept(rows(stored))
+
+
+@pytest.fixture(scope="package")
+def planted(quick: SparkSession, planted_documents: DataFrame) -> Found:
+    """What the rules find in them."""
+    found: Found = {case: [] for case in (*cases.CASES, *healthy_cases.CASES)}
+    facts = Facts.of(planted_documents, quick.createDataFrame(cases.SEEN_BEFORE, SEEN))
+    for one in judged(facts, LIMITS, seconds()):
+        found.setdefault(one.case, []).append(one)
+    return found

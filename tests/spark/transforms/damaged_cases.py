@@ -1,0 +1,249 @@
+"""Entities in each of which one thing is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import message_key
+from exactlyonce.numbering import Order, Reception
+from exactlyonce.records import Ledger, Output
+from spark_jobs.schemas import LIBRARY
+from tests.spark.transforms.dumping import Stored
+from tests.spark.transforms.planting import (
+    DAY,
+    HOUR,
+    MINUTE,
+    NOW,
+    Planted,
+    colocated,
+    kept,
+    numbered,
+    on_the_wire,
+    outbox,
+    reader,
+    record,
+    ref,
+    seconds,
+    sent,
+    staged,
+    stream,
+    stream_entry,
+    told,
+    with_entries,
+)
+
+Plant = Callable[[str], list[Planted]]
+NOBODY = "shop/of%20nobody"
+
+
+def applied_twice(case: str) -> list[Planted]:
+    planted = outbox(case)
+    again = told(planted.entity, 6, 2 * DAY, message="web/m-2", tx="tx-new")
+    return [with_entries(planted, told(planted.entity, 5, 3 * DAY), again)]
+
+
+def applied_twice_beside(case: str) -> list[Planted]:
+    planted = stream(case)
+    again = told(planted.entity, 4, 2 * DAY, message="web/m-2", tx="tx-new")
+    # Its own entry has the id; the other one was put there under another.
+    other = Stored(
+        "shop", _as_stored(planted, stream_entry(planted.entity, again), "entry:other"), ("/tenant", "/owner/name")
+    )
+    return [replace(planted, beside=planted.beside[:3], more=[other])]
+
+
+def _as_stored(planted: Planted, companion: Any, id: str) -> dict[str, Any]:
+    (stored,) = [
+        one
+        for one in replace(planted, beside=[(companion, 2 * DAY)], records=[], more=[]).stored()
+        if "_kind" in one.document
+    ]
+    return {**stored.document, "id": id}
+
+
+def two_changes(case: str) -> list[Planted]:
+    planted = outbox(case)
+    rival = told(planted.entity, 5, 3 * DAY, message="web/m-0", tx="tx-0")
+    planted.records.append((kept(planted.entity, rival), 3 * DAY))
+    return [planted]
+
+
+def hole_among_records(case: str) -> list[Planted]:
+    planted = outbox(case)
+    del planted.records[1:3]
+    return [planted]
+
+
+def hole_in_the_ledger(case: str) -> list[Planted]:
+    planted = outbox(case, versions=9, left=5)
+    entries = [told(planted.entity, number, (11 - number) * DAY) for number in (6, 7, 9)]
+    return [with_entries(planted, *entries)]
+
+
+def newest_entry_gone(case: str) -> list[Planted]:
+    planted = outbox(case)
+    return [with_entries(planted, told(planted.entity, 5, 3 * DAY))]
+
+
+def hole_beside(case: str) -> list[Planted]:
+    planted = colocated(case)
+    del planted.beside[2]
+    return [planted]
+
+
+def hole_at_the_top_of_a_stream(case: str) -> list[Planted]:
+    planted = stream(case)
+    del planted.beside[3]
+    return [planted]
+
+
+def number_passed_over(case: str) -> list[Planted]:
+    planted = reader(case)
+    del planted.beside[1:3]
+    return [planted]
+
+
+def removed_since_the_last_audit(case: str) -> list[Planted]:
+    return [replace(outbox(case, versions=40, left=38), records=[])]
+
+
+def removed_though_seen(case: str) -> list[Planted]:
+    """The mailer saw the output of the second commit, of which nothing is kept."""
+    planted = outbox(case)
+    planted.records = planted.records[2:]
+    mailer = ref("mailer", f"{case}:mailer")
+    message = on_the_wire(planted.entity, sent(planted.entity, "web/m-2"))
+    ledger = Ledger(version=1, entries=(told(mailer, 1, 5 * DAY, message=message),), type="mailer")
+    return [planted, Planted(mailer, ledger)]
+
+
+def told_in_two_ways(case: str) -> list[Planted]:
+    planted = outbox(case)
+    entry = told(planted.entity, 5, 3 * DAY)
+    planted.records.append((replace(kept(planted.entity, entry), digest="another"), DAY))
+    return [planted]
+
+
+def one_id_twice(case: str) -> list[Planted]:
+    planted = colocated(case)
+    output = sent(planted.entity, "web/m-2")
+    other = told(planted.entity, 3, 3 * DAY, outputs=(output,))
+    last = told(planted.entity, 4, 2 * DAY, outputs=(sent(planted.entity, "web/m-4"),) * 2)
+    planted.beside[2:] = [(record(planted.entity, other), 3 * DAY), (record(planted.entity, last), 2 * DAY)]
+    return [planted]
+
+
+def one_number_twice(case: str) -> list[Planted]:
+    planted = outbox(case)
+    order = Order("board", 1)
+    entries = [
+        told(planted.entity, number, DAY, outputs=(sent(planted.entity, f"web/m-{number}", order=order),))
+        for number in (5, 6)
+    ]
+    return [with_entries(planted, *entries)]
+
+
+def ghost(case: str) -> list[Planted]:
+    """The mailer saw a message of the shop's that none of its commits lists; a reader took one, too."""
+    planted = outbox(case)
+    messages = [on_the_wire(planted.entity, sent(planted.entity, f"web/ghost-{number}")) for number in (1, 2)]
+    mailer, read = ref("mailer", f"{case}:mailer"), reader(f"{case}:reader", taken=1, source=planted.entity.source)
+    ledger = Ledger(version=1, entries=(told(mailer, 1, DAY, message=messages[0]),), type="mailer")
+    read.beside = [(numbered(read.entity, 1, DAY, source=planted.entity.source, message=messages[1]), DAY)]
+    return [planted, Planted(mailer, ledger), read]
+
+
+def owing(case: str) -> list[Planted]:
+    planted = outbox(case)
+    return [with_entries(planted, told(planted.entity, 5, 3 * DAY, owed="staged", staged=True), *_last(planted))]
+
+
+def _last(planted: Planted) -> tuple[Any, ...]:
+    assert planted.ledger is not None
+    return planted.ledger.entries[-1:]
+
+
+def owing_beside(case: str) -> list[Planted]:
+    planted = colocated(case)
+    output = Output(sent(planted.entity, "web/m-4").id, "else", Json.of({"secret": 5}))
+    owes = record(planted.entity, told(planted.entity, 4, 2 * DAY))
+    planted.beside[3] = (replace(owes, owed=(output,), owing_since=owes.at), 2 * DAY)
+    return [planted]
+
+
+def lost(case: str) -> list[Planted]:
+    planted = outbox(case)
+    outputs = (
+        sent(planted.entity, "web/m-5", 0, "mails"),
+        sent(planted.entity, "web/m-5", 1, "reports", Order("r", 3)),
+    )
+    newest = told(planted.entity, 6, 59 * MINUTE, outputs=(sent(planted.entity, "web/m-6", destination="mails"),))
+    return [with_entries(planted, told(planted.entity, 5, 2 * HOUR, outputs=outputs), newest)]
+
+
+def orphan(case: str) -> list[Planted]:
+    planted = outbox(case)
+    planted.records.append((staged(planted.entity, told(planted.entity, 7, 0 * DAY)), 61 * MINUTE))
+    return [planted]
+
+
+def waiting(case: str) -> list[Planted]:
+    board = reader(case)
+    return [_receiving(board, Reception(NOBODY, 5, held=((7, 7), (9, 10)), gap_since=NOW - 11 * MINUTE), 7, 9, 10)]
+
+
+def _receiving(board: Planted, reception: Reception, *held: int) -> Planted:
+    assert board.ledger is not None
+    body = Json.of({"secret": 6})
+    board.beside += [(numbered(board.entity, one, 11 * MINUTE, source=NOBODY, held=body), 11 * MINUTE) for one in held]
+    return replace(board, ledger=replace(board.ledger, receptions=(reception,)))
+
+
+def skipped(case: str) -> list[Planted]:
+    board = reader(case)
+    gone = [numbered(board.entity, number, DAY, source=NOBODY, message=None) for number in (2, 3)]
+    board.beside[1:3] = [(one, DAY) for one in gone]
+    return [board]
+
+
+def two_with_one_number(case: str) -> list[Planted]:
+    board = reader(case)
+    other = numbered(board.entity, 2, DAY, source=NOBODY, message=message_key(NOBODY, "other"))
+    board.more = [Stored("reader", _as_stored(board, other, "numbered:other"), ("/tenant", "/owner/name"))]
+    return [board]
+
+
+def stuck(case: str) -> list[Planted]:
+    return [_receiving(reader(case), Reception(NOBODY, 5, held=((5, 6),), failing="HandlerFailed"), 5, 6)]
+
+
+def held_and_gone(case: str) -> list[Planted]:
+    return [_receiving(reader(case), Reception(NOBODY, 5, held=((6, 8),), gap_since=NOW - 9 * MINUTE), 6, 8)]
+
+
+def newer(case: str) -> list[Planted]:
+    """A record of a newer version: there is no hole, as far as anybody can tell."""
+    planted = outbox(case)
+    planted.records[1] = (replace(planted.records[1][0], schema=2), DAY)
+    return [planted]
+
+
+def damaged(case: str) -> list[Planted]:
+    planted = outbox(case)
+    entity = planted.entity
+    document = {
+        "pk": entity.key,
+        "kind": "processed",
+        "schema": 1,
+        "message": "web/m-9",
+        "_etag": '"1"',
+        "_ts": seconds(DAY),
+    }
+    planted.more = [
+        Stored(LIBRARY, {"id": f"{case}:1", **document}),
+        Stored(LIBRARY, {"id": f"{case}:2", **document, "kind": "strange"}),
+    ]
+    return [planted]

@@ -1,0 +1,146 @@
+"""What a query of the jobs would give, of documents that nobody has to store: the local Cosmos' own query engine answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache, reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from devtools.cosmos_emulator.query import grouping
+from devtools.cosmos_emulator.query.execution import matches
+from devtools.cosmos_emulator.query.parser import parse_query
+from devtools.cosmos_emulator.query.sources import Sources
+from devtools.cosmos_emulator.values import serialise
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import read_parked, read_processed, read_staged
+from exactlyonce.stores.cosmos_layout import to_library
+from exactlyonce.stores.memory import MemoryStore
+from spark_jobs.schemas import LIBRARY, RAW, Asked, selection
+from spark_jobs.transforms.reading import documents
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_READ: Mapping[str, Callable[[Any], Any]] = {"processed": read_processed, "staged": read_staged, "parked": read_parked}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A document as the service has it.
+
+    Attributes:
+        place: as the jobs call its container.
+        document: with `_etag`, `_ts` and the properties of its partition key.
+        paths: of the container's partition key.
+    """
+
+    place: str
+    document: dict[str, Any]
+    paths: tuple[str, ...] = ("/pk",)
+
+    @property
+    def asked(self) -> tuple[Asked, Asked]:
+        return ("records", "staged") if self.place == LIBRARY else ("entities", "companions")
+
+
+@cache
+def _query(asked: Asked, paths: tuple[str, ...]) -> tuple[Any, Callable[[Any], Any]]:
+    chosen = selection(asked, paths)
+    query = parse_query(f"SELECT {', '.join(chosen.columns)} FROM c WHERE {chosen.where}")  # noqa: S608  # Both are ours.
+    return query, Sources(query, {}).compiler.evaluator(grouping.selected(query.selection))
+
+
+def rows(stored: Iterable[Stored]) -> Iterator[tuple[str, str]]:
+    """Place and JSON text of each row that the selections of its container give of a document."""
+    for one in stored:
+        for asked in one.asked:
+            query, value_of = _query(asked, one.paths)
+            if matches(query, one.document):
+                yield one.place, serialise(value_of(one.document)).decode()
+
+
+def parsed(spark: SparkSession, found: Iterable[tuple[str, str]]) -> DataFrame:
+    """The documents that these rows are: place and JSON text of each."""
+    by_place: dict[str, list[tuple[str]]] = {}
+    for place, raw in found:
+        by_place.setdefault(place, []).append((raw,))
+    frames = [documents(spark.createDataFrame(raws, RAW), place) for place, raws in by_place.items()]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def stored_in(
+    store: MemoryStore, paths: Mapping[str, tuple[str, ...]], until: Mapping[str, int] | None = None
+) -> Iterator[Stored]:
+    """What a memory store holds, as the service would.
+
+    Args:
+        store: to go through.
+        paths: partition key paths by entity type.
+        until: by place how many of the store's writes its read comes after; all, where nothing is said. A batch is seen whole
+            or not at all.
+    """
+    ends = until or {}
+    for (type, *values), partition in store.entities.items():
+        for version in partition.view(_position(partition, ends.get(str(type)))).values():
+            assert version.document is not None
+            keys = {path[1:]: value for path, value in zip(paths[str(type)], values, strict=True)}
+            document = {
+                "id": version.id,
+                **keys,
+                **version.document.value,
+                "_etag": version.etag,
+                "_ts": version.timestamp,
+            }
+            yield Stored(str(type), document, paths[str(type)])
+    for key, partition in store.library.items():
+        type, *values, id = json.loads(key)
+        for version in partition.view(_position(partition, ends.get(LIBRARY))).values():
+            assert version.document is not None
+            record = _READ[version.document.value["kind"]](version.document.value)
+            document = to_library(EntityRef(type, tuple(values), id), record)
+            yield Stored(LIBRARY, {**document, "_etag": version.etag, "_ts": version.timestamp})
+
+
+def _position(partition: Any, until: int | None) -> int:
+    position = len(partition.log)
+    if until is not None:
+        position = sum(int(version.etag.strip('"')) <= until for version in partition.log)
+    while position in partition.within:
+        position -= 1
+    return position
+
+
+def moved(found: Iterable[tuple[str, str]], by: timedelta, suffix: str, words: str) -> Iterator[tuple[str, str]]:
+    """The rows with all their times later, and some names with a suffix, so that many histories fit into one frame.
+
+    Args:
+        found: place and JSON text of each row.
+        by: how much later.
+        suffix: what names get, such as entity types.
+        words: a regular expression of these names.
+    """
+    for place, raw in found:
+        yield place, json.dumps(_later(json.loads(renamed(raw, suffix, words)), by))
+
+
+def renamed(text: str, suffix: str, words: str) -> str:
+    """A text in which these words have a suffix."""
+    return re.sub(rf"(?<![A-Za-z0-9])({words})(?![A-Za-z0-9_])", rf"\g<1>{suffix}", text)
+
+
+def _later(value: Any, by: timedelta) -> Any:
+    if isinstance(value, list):
+        return [_later(one, by) for one in value]
+    if isinstance(value, dict):
+        seconds = int(by.total_seconds())
+        return {
+            name: one + seconds if name in ("_ts", "seen") and isinstance(one, int) else _later(one, by)
+            for name, one in value.items()
+        }
+    if isinstance(value, str) and _INSTANT.fullmatch(value):
+        return (datetime.fromisoformat(value) + by).isoformat().replace("+00:00", "Z")
+    return value

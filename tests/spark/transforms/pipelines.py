@@ -1,0 +1,225 @@
+"""Random histories of weeks: players tell readers, with crashes, stale reads, lost answers, and clean-up stopped half way.
+
+What happens keeps to what the documentation asks for: nothing waits in a queue for longer than the delivery limit, what is owed
+is swept daily, and clean-up takes nothing younger than the retention. So whatever the rules find is a false alarm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from random import Random
+from typing import Any
+
+from exactlyonce import Colocated, Entity, Outbox, Resequencer, TryAgainLater, VersionStream
+from exactlyonce.drivers.retrying import Backoff
+from exactlyonce.envelope import Envelope
+from exactlyonce.handling.attempts import Strategy
+from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.memory_partitions import Partition, Version
+from exactlyonce.stores.trouble import NoTrouble
+from exactlyonce.strategies import colocated, settling
+from exactlyonce.testing.chance import InstantClock, SeededTrouble
+from exactlyonce.testing.world import Process, World
+from tests.stateful.boards import DESTINATIONS, a_play, boards, players
+from tests.stateful.histories import FATES
+
+RETENTION = timedelta(days=10)
+DELIVERY_LIMIT = timedelta(days=4)
+PATHS: Mapping[str, tuple[str, ...]] = {"player": ("/player",), "board": ("/board",)}
+WORDS = "player|board|boards|news"
+"""Names that a suffix makes unique."""
+
+SENDERS: Mapping[str, tuple[Strategy, ...]] = {
+    "outbox": (Outbox(window=3),),
+    "presets": (
+        Outbox(window=3),
+        Outbox.transaction_id(),
+        Outbox.embedded(RETENTION),
+        Outbox(window=2, inline_limit=100),
+    ),
+    "embedded": (Outbox.embedded(RETENTION),),
+    "colocated": (Colocated(),),
+    "stream": (VersionStream(snapshot_every=3),),
+}
+READERS: Mapping[str, Strategy] = {
+    "resequencer": Resequencer(),
+    "outbox": Outbox(window=2),
+    "colocated": Colocated(),
+    "stream": VersionStream(),
+}
+PACES = (timedelta(0), timedelta(minutes=7), timedelta(hours=5), timedelta(days=1), timedelta(days=3))
+
+
+class Lagging(MemoryStore):
+    """A store whose replicas lag for minutes: an attempt with a view of days ago would write documents of days ago anew."""
+
+    def _replica(self, partition: Partition) -> int:
+        oldest = self._now().timestamp() - 1800
+        old = sum(version.timestamp < oldest for version in partition.log)
+        return max(super()._replica(partition), old)
+
+
+@dataclass
+class Waiting:
+    """A message in a queue, and since when."""
+
+    type: Entity[Any]
+    envelope: Envelope
+    since: datetime
+
+
+class Pipeline:
+    """One history.
+
+    Args:
+        seed: of all chance.
+        senders: strategies of the players, one of which each delivery is handled by.
+        reader: strategy of the boards.
+        paces: how long nothing may happen.
+
+    Attributes:
+        removed: how many documents clean-up took.
+    """
+
+    def __init__(
+        self, seed: int, senders: Sequence[Strategy], reader: Strategy, paces: Sequence[timedelta] = PACES
+    ) -> None:
+        self.random = Random(seed)
+        self.clock = InstantClock()
+        self.trouble = SeededTrouble(self.random, FATES, stale=0.2, lag=3)
+        self.world = World(
+            DESTINATIONS,
+            random=self.random,
+            store=Lagging(self.clock.now, self.trouble),
+            outcome=lambda _: self.random.choices([(True, True), (True, False), (False, False)], [0.9, 0.05, 0.05])[0],
+            clock=self.clock,
+        )
+        self.senders = [players("player", one) for one in senders]
+        self.board = boards(reader)
+        self.paces = paces
+        self.queue: list[Waiting] = []
+        self.plays = 0
+        self.fetched = 0
+        self.removed = 0
+
+    async def run(self, rounds: int) -> None:
+        """Go on for some rounds; the last one is left as it is, in the middle of things."""
+        for _ in range(rounds):
+            pause = self.random.choice(self.paces)
+            if pause > timedelta(hours=1):
+                await self.deliver_old_ones()
+            await self.look_after()
+            self.clock.advance(pause.total_seconds())
+            for _ in range(self.random.randint(1, 4)):
+                told = self.random.choice([[], ["chess"], ["go"], ["chess", "go"], ["go", "go"]])
+                sender = self.senders[0]
+                play = a_play(sender, self.plays, self.random.choice("ab"), told, self.random.randint(0, 9))
+                self.plays += 1
+                self.queue += [Waiting(sender, play, self.clock.now())] * self.random.choice([1, 1, 2])
+            await self.trouble_round()
+
+    async def trouble_round(self) -> None:
+        """Some deliveries at once, with crashes."""
+        self.random.shuffle(self.queue)
+        batch, self.queue = self.queue[:8], self.queue[8:]
+        processes = [self.world.process(backoff=Backoff(tries=4)) for _ in range(2)]
+        tasks = [asyncio.create_task(self.deliver(self.random.choice(processes), one)) for one in batch]
+        for _ in range(self.random.randint(0, 80)):
+            await asyncio.sleep(0)
+        self.world.store.land_delayed()
+        for process in processes:
+            await process.close() if self.random.random() < 0.6 else await process.crash()
+        for one, result in zip(batch, await asyncio.gather(*tasks, return_exceptions=True), strict=True):
+            if isinstance(result, (asyncio.CancelledError, TryAgainLater)):
+                self.queue.append(one)
+            elif result is not None:
+                raise result
+        self.fetch()
+
+    async def deliver(self, process: Process, waiting: Waiting) -> None:
+        type = self.random.choice(self.senders) if waiting.type is not self.board else self.board
+        await process.deliver(type, waiting.envelope)
+
+    def fetch(self) -> None:
+        """Take what arrived in the queue of the boards, some of it twice."""
+        queue = self.world.transport.queues["boards"]
+        arrived, self.fetched = queue[self.fetched :], len(queue)
+        for output in arrived:
+            waiting = Waiting(self.board, Envelope.read(output.envelope.text), self.clock.now())
+            self.queue += [waiting] * self.random.choice([1, 1, 2])
+
+    async def deliver_old_ones(self) -> None:
+        """What would wait for too long."""
+        old = [one for one in self.queue if self.clock.now() - one.since > timedelta(hours=6)]
+        self.queue = [one for one in self.queue if one not in old]
+        process = self.world.process()
+        for one in old:
+            await self.deliver(process, one)
+        await process.close()
+        self.fetch()
+
+    async def look_after(self) -> None:
+        """Without trouble, sweep everything, and clean up some of what may go."""
+        store = self.world.store
+        store.land_delayed()
+        store._trouble, before = NoTrouble(), store._trouble
+        outcome, self.world.transport._outcome = self.world.transport._outcome, lambda _: (True, True)
+        process = self.world.process()
+        for type in (self.senders[0], self.board):
+            for ref in {type.ref(one) for one in ("a", "b", "chess", "go")}:
+                if store._entity(ref).newest(ref.id) is not None:
+                    await self._sweep(process, type, ref)
+        await process.close()
+        self.fetch()
+        self._clean_up()
+        store._trouble = before
+        self.world.transport._outcome = outcome
+
+    async def _sweep(self, process: Process, type: Entity[Any], ref: Any) -> None:
+        if isinstance(type.strategy, Colocated):
+            await process.run(ref, partial(colocated.sweep, ref))
+        elif isinstance(type.strategy, Outbox):
+            await process.run(ref, partial(settling.sweep, ref))
+
+    def _clean_up(self) -> None:
+        """Each of the documents that may go goes, or does not: whoever deletes them may be stopped at any time."""
+        store = self.world.store
+        oldest = (self.clock.now() - RETENTION).timestamp()
+        for partition in (*store.library.values(), *store.entities.values()):
+            for version in partition.view(len(partition.log)).values():
+                if version.timestamp < oldest and _may_go(version) and self.random.random() < 0.4:
+                    store._delete_unchanged(partition, version.id, version.etag)
+                    self.removed += 1
+
+    @property
+    def orphans(self) -> set[str]:
+        """Transactions that left a staged document to clean-up."""
+        store = self.world.store
+        staged = {
+            version.document.value["tx"]
+            for partition in store.library.values()
+            for version in partition.view(len(partition.log)).values()
+            if version.document is not None and version.document.value["kind"] == "staged"
+        }
+        entries = {
+            entry["tx"]
+            for partition in store.entities.values()
+            for version in partition.view(len(partition.log)).values()
+            if version.document is not None and version.companion is None
+            for entry in version.document.value["_ledger"]["entries"]
+        }
+        return staged - entries
+
+
+def _may_go(version: Version) -> bool:
+    """Whether it is of a kind that expires."""
+    assert version.document is not None
+    document = version.companion or version.document.value
+    kind = document.get("_kind", document.get("kind"))
+    if kind == "numbered":
+        return document["held"] is None
+    return kind == "entry" or (kind == "processed" and document.get("owed") is None)

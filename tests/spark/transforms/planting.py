@@ -1,0 +1,186 @@
+"""Small worlds made by hand, from the library's own shapes: entities in which everything is in order until a test breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef, Origin, message_key
+from exactlyonce.numbering import Order, Reception
+from exactlyonce.records import (
+    Entry,
+    Ledger,
+    LibraryRecord,
+    OutputRef,
+    ParkedMessage,
+    ProcessedRecord,
+    StagedOutputs,
+    entity_document,
+    processed_record,
+)
+from exactlyonce.stores.cosmos_layout import to_library
+from spark_jobs.schemas import LIBRARY
+from spark_jobs.transforms.facts import Thresholds
+from tests.spark.transforms.dumping import Stored
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
+PATHS = ("/tenant", "/owner/name")
+DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
+LIMITS = Thresholds(consumers={"reports": "reader", "mails": "mailer"})
+
+
+def seconds(age: timedelta = timedelta()) -> int:
+    """The second that is so long ago."""
+    return int((NOW - age).timestamp())
+
+
+def ref(type: str, name: str) -> EntityRef:
+    """An entity whose partition key has two parts."""
+    return EntityRef(type, ("t 1", name), name)
+
+
+def sent(
+    entity: EntityRef, message: str, index: int = 0, destination: str = "else", order: Order | None = None
+) -> OutputRef:
+    return OutputRef(Origin(entity, message).output_id(index), destination, order)
+
+
+def told(entity: EntityRef, version: int, age: timedelta, **more: Any) -> Entry:
+    """A commit, of the message that is numbered like its version, and which sent one output, as was published."""
+    message = more.get("message", f"web/m-{version}")
+    entry = Entry(message, f"tx-{version}", version, NOW - age, (sent(entity, message),), f"digest-{version}")
+    return replace(entry, **more)
+
+
+def on_the_wire(entity: EntityRef, output: OutputRef) -> str:
+    """Key of the message that an output is."""
+    return message_key(entity.source, output.id)
+
+
+@dataclass
+class Planted:
+    """An entity with its documents; `case` is in its name, so that findings can be told apart.
+
+    Attributes:
+        entity: which.
+        ledger: of its document.
+        age: of its document's last write.
+        records: in the library's container, each with its age.
+        beside: companions, each with its age.
+        more: other documents.
+    """
+
+    entity: EntityRef
+    ledger: Ledger | None
+    age: timedelta = DAY
+    records: list[tuple[LibraryRecord, timedelta]] = field(default_factory=list)
+    beside: list[tuple[Companion, timedelta]] = field(default_factory=list)
+    more: list[Stored] = field(default_factory=list)
+
+    def stored(self) -> Iterable[Stored]:
+        name = self.entity.id
+        keys = {"tenant": "t 1", "owner": {"name": name}}
+        body = Json.of({"id": name, **keys, "message": "of the user", "version": "too"})
+        document = body if self.ledger is None else entity_document(body, self.ledger)
+        yield Stored(self.entity.type, {**document.value, **_system(self.age, 0)}, PATHS)
+        for number, (companion, age) in enumerate(self.beside, 1):
+            yield Stored(
+                self.entity.type, {**companion_document(self.entity, companion), **keys, **_system(age, number)}, PATHS
+            )
+        for number, (record, age) in enumerate(self.records, 1):
+            yield Stored(LIBRARY, {**to_library(self.entity, record), **_system(age, number)})
+        yield from self.more
+
+
+def _system(age: timedelta, number: int) -> dict[str, Any]:
+    return {"_etag": f'"{number}"', "_ts": seconds(age), "_rid": "r", "_self": "s", "_attachments": "a"}
+
+
+def outbox(case: str, *, type: str = "shop", versions: int = 6, left: int = 4) -> Planted:
+    """An entity of an outbox: the first versions have left, a day apart each; the newest is two days old."""
+    entity = ref(type, case)
+    commits = [told(entity, number, (versions - number + 2) * DAY) for number in range(1, versions + 1)]
+    ledger = Ledger(version=versions, entries=tuple(commits[left:]), type=type)
+    gone = [(processed_record(entity, entry), age_of(entry.at)) for entry in commits[:left]]
+    return Planted(entity, ledger, 2 * DAY, list(gone))
+
+
+def colocated(case: str, *, versions: int = 4) -> Planted:
+    """An entity with records beside it."""
+    entity = ref("shop", case)
+    commits = [told(entity, number, (versions - number + 2) * DAY) for number in range(1, versions + 1)]
+    return Planted(
+        entity,
+        Ledger(version=versions, type="shop", protocol="colocated"),
+        2 * DAY,
+        beside=[(record(entity, entry), age_of(entry.at)) for entry in commits],
+    )
+
+
+def stream(case: str, *, versions: int = 4) -> Planted:
+    """An entity with a version stream."""
+    entity = ref("shop", case)
+    commits = [told(entity, number, (versions - number + 2) * DAY) for number in range(1, versions + 1)]
+    return Planted(
+        entity,
+        Ledger(version=versions, type="shop", protocol="stream", snapshot_every=2),
+        2 * DAY,
+        beside=[(stream_entry(entity, entry), age_of(entry.at)) for entry in commits],
+    )
+
+
+def reader(case: str, *, taken: int = 4, source: str = "shop/of%20nobody") -> Planted:
+    """A read model that has taken some messages of one source."""
+    entity = ref("reader", case)
+    numbers = [numbered(entity, number, (taken - number + 2) * DAY, source=source) for number in range(1, taken + 1)]
+    ledger = Ledger(version=taken, type="reader", protocol="resequencer", receptions=(Reception(source, taken + 1),))
+    return Planted(entity, ledger, 2 * DAY, beside=[(one, age_of(one.at)) for one in numbers])
+
+
+def numbered(entity: EntityRef, number: int, age: timedelta, *, source: str, **more: Any) -> NumberedMessage:
+    message = message_key(source, f"n-{number}")
+    made = NumberedMessage(entity.key, source, Order(entity.id, number), message, NOW - age, held=None)
+    return replace(made, **more)
+
+
+def record(entity: EntityRef, entry: Entry) -> ColocatedRecord:
+    """What the co-located protocol keeps of a commit, once it was published."""
+    return ColocatedRecord(
+        entity.key, entry.message, entry.tx, entry.version, entry.at, entry.outputs, entry.digest, None, None
+    )
+
+
+def stream_entry(entity: EntityRef, entry: Entry) -> StreamEntry:
+    """What a version stream keeps of a commit."""
+    way = Json.of({"body": {"secret": 1}, "sequences": []})
+    envelope = Json.of({"secret": 2})
+    return StreamEntry(
+        entity.key, entry.message, entry.tx, entry.version, entry.at, envelope, way, True, entry.outputs, entry.digest
+    )
+
+
+def staged(entity: EntityRef, entry: Entry) -> StagedOutputs:
+    return StagedOutputs(entity.key, entry.message, entry.tx, entry.at, ())
+
+
+def parked(entity: EntityRef, message: str) -> ParkedMessage:
+    return ParkedMessage(entity.key, message, "because", NOW - DAY, Json.of({"secret": 3}))
+
+
+def kept(entity: EntityRef, entry: Entry) -> ProcessedRecord:
+    return processed_record(entity, entry)
+
+
+def age_of(at: datetime) -> timedelta:
+    return NOW - at
+
+
+def with_entries(planted: Planted, *entries: Entry) -> Planted:
+    """The same with these entries in its ledger."""
+    assert planted.ledger is not None
+    planted.ledger = replace(planted.ledger, entries=entries)
+    return planted

@@ -1,0 +1,199 @@
+"""`exactlyonce.invariants` and the rules are two forms of one judgement: of random histories they find the same.
+
+Compared is what documents at rest tell of, and what is kept whole: nothing was cleaned up.
+
+- `at_most_one_state_change`: entity and message.
+- `versions_are_distinct`, and `two_owners`: entity and version.
+- `no_ghost_output` of what consumers saw of entities whose history has no hole, and `consistent_state_and_output`: the output.
+- `consistent_state_and_output`, where entry and record of a commit are both kept and one has another digest: message.
+- `in_sequence`, and `ledger_hole` and `sequence_gap` of read models: entity, source and number, of numbers up to the highest
+  that was taken. Above it `ledger_hole` finds more, since it knows what the read model is to take next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from exactlyonce import invariants
+from exactlyonce.companions import KIND, ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.invariants import Commit
+from exactlyonce.records import Output, read_entity, read_processed
+from exactlyonce.shapes import read_shape
+from exactlyonce.stores.cosmos_layout import from_library, without_system
+from spark_jobs.schemas import LIBRARY
+from spark_jobs.transforms.facts import Facts, Thresholds
+from tests.spark.transforms.conftest import Finding, Kept, judged
+from tests.spark.transforms.damaging import DAMAGES
+from tests.spark.transforms.dumping import Stored, moved, rows, stored_in
+from tests.spark.transforms.pipelines import PATHS, READERS, SENDERS, WORDS, Pipeline
+from tests.spark.transforms.planting import NOW, seconds
+
+pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
+
+MANY = 50
+"""Histories per example: Spark takes as long for all of them as for one."""
+SHORT = (timedelta(0), timedelta(minutes=7))
+SHAPES: dict[str, type[Any]] = {"processed": ColocatedRecord, "entry": StreamEntry, "numbered": NumberedMessage}
+Judgement = dict[str, set[tuple[Any, ...]]]
+"""By what is compared, what was found: the name of the history first."""
+
+
+@dataclass(frozen=True)
+class History:
+    """One history at rest.
+
+    Attributes:
+        name: unlike any other's.
+        stored: its documents.
+        published: what its entities sent.
+        rows: of the documents, as of the one time at which all histories are judged, and with the name in all names.
+    """
+
+    name: str
+    stored: list[Stored]
+    published: tuple[Output, ...]
+    rows: list[tuple[str, str]]
+
+
+async def history(name: str, drawn: tuple[str, str, int, list[str]]) -> History:
+    senders, reader, seed, damages = drawn
+    pipeline = Pipeline(seed, SENDERS[senders], READERS[reader], SHORT)
+    await pipeline.run(5)
+    stored = list(stored_in(pipeline.world.store, PATHS))
+    random = Random(seed)
+    for damage in damages:
+        DAMAGES[damage](stored, random)
+    found = list(moved(rows(stored), NOW - pipeline.clock.now(), name, WORDS))
+    return History(name, stored, pipeline.world.published, found)
+
+
+def told(stored: list[Stored]) -> Iterator[Commit]:
+    """What documents tell of commits, as the library reads them."""
+    for one in stored:
+        own = {name: value for name, value in without_system(one.document).items() if f"/{name}" not in one.paths}
+        if one.place == LIBRARY:
+            if own["kind"] == "processed":
+                record = read_processed(from_library(own))
+                yield Commit.of(record.entity, record)
+        elif KIND in own:
+            kind = own.pop(KIND)
+            del own["id"]  # Damage may have given it one that is not its own.
+            companion: Any = read_shape(SHAPES[kind], {**own, "kind": kind}, "A companion")
+            if not (isinstance(companion, NumberedMessage) and companion.held is not None):
+                yield Commit.of(companion.entity, companion)
+        else:
+            partition = tuple(one.document[path[1:]] for path in one.paths)
+            ref = EntityRef(one.place, partition, own["id"])
+            ledger = read_entity(ref, Json.of(without_system(one.document))).ledger
+            yield from (Commit.of(ref.key, entry) for entry in (ledger.entries if ledger else ()))
+
+
+def sightings(stored: list[Stored]) -> tuple[Output, ...]:
+    """What boards saw of players: held messages as well."""
+    found = [commit.message for commit in told(stored)]
+    found += [one.document["message"] for one in stored if one.document.get("held")]
+    seen = {message.split("/")[1] for message in found if message.startswith("player%2F")}
+    return tuple(Output(id, "", Json("{}")) for id in seen)
+
+
+def by_invariants(history: History) -> Judgement:
+    commits = tuple(told(history.stored))
+    name = history.name
+    listed = [one for one in commits if one.version is not None]
+    ghosts = invariants.no_ghost_output(listed, sightings(history.stored))
+    sequence = invariants.in_sequence(invariants.Facts(commits))
+    numbers = (re.match(r"number (\d+) of (\S+) was taken", one.detail) for one in sequence)
+    return {
+        "once": {(name, one.entity, one.message) for one in invariants.at_most_one_state_change(commits)},
+        "owners": {(name, one.entity, int(one.detail.split()[1])) for one in invariants.versions_are_distinct(commits)},
+        "ghosts": {(name, one.detail.split()[1]) for one in ghosts},
+        "digests": {
+            (name, one.entity, one.message)
+            for one in invariants.consistent_state_and_output(commits, history.published)
+        },
+        "numbers": {(name, found[2], int(found[1])) for found in numbers if found},
+    }
+
+
+def by_rules(histories: list[History], found: list[Finding]) -> Judgement:
+    """The findings, with the names that histories had before."""
+    highest = {one.name: highest_taken(one) for one in histories}
+    judgement: Judgement = {"once": set(), "owners": set(), "ghosts": set(), "digests": set(), "numbers": set()}
+    for one in found:
+        assert one.entity is not None
+        name = next(part for part in re.findall(r"_h\d+_", one.entity))
+        entity, message, subject = (
+            None if text is None else text.replace(name, "") for text in (one.entity, one.message, one.subject)
+        )
+        match one.rule, subject:
+            case "at_most_one_state_change", _:
+                judgement["once"].add((name, entity, message))
+            case "two_owners", _:
+                judgement["owners"].add((name, entity, *one.versions))
+            case "consistent_state_and_output", str(told) if told.startswith("["):
+                judgement["ghosts"].add((name, str(message).split("/")[1]))
+            case "consistent_state_and_output", str() if one.detail.startswith("The transaction is told"):
+                judgement["digests"].add((name, entity, message))
+            case "ledger_hole", str(told):
+                source, run = told.rsplit(" ", 1)
+                first, last = map(int, run.split("-"))
+                taken = highest[name].get((str(entity), source), 0)
+                judgement["numbers"] |= {(name, source, number) for number in range(first, min(last, taken) + 1)}
+            case "sequence_gap", str(told) if message is not None:
+                source, number = told.rsplit(" ", 1)
+                judgement["numbers"].add((name, source, int(number)))
+    return judgement
+
+
+def highest_taken(history: History) -> dict[tuple[str, str], int]:
+    highest: dict[tuple[str, str], int] = {}
+    for commit in told(history.stored):
+        if commit.place is not None:
+            source, number = commit.place
+            highest[commit.entity, source] = max(number, highest.get((commit.entity, source), 0))
+    return highest
+
+
+def drawn(random: Random) -> tuple[str, str, int, list[str]]:
+    """Strategies, seed and damages of a history; half have read models, which have damages of their own."""
+    reader = random.choice([*sorted(READERS), "resequencer", "resequencer"])
+    damages = random.choices(sorted(DAMAGES), k=random.randrange(4))
+    return random.choice(sorted(SENDERS)), reader, random.getrandbits(32), damages
+
+
+@settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=2,
+    phases=[Phase.generate],  # A smaller number is no simpler history.
+    suppress_health_check=list(HealthCheck),
+)
+@given(seed=st.integers(0, 2**32))
+def test_rules_and_invariants_find_the_same(kept: Kept, seed: int) -> None:
+    async def play() -> list[History]:
+        random = Random(seed)
+        return [await history(f"_h{number}_", drawn(random)) for number in range(MANY)]
+
+    histories = asyncio.run(play())
+    documents = kept(row for one in histories for row in one.rows)
+    thresholds = Thresholds(live_since=NOW - timedelta(days=20), grace=timedelta(0))
+    judgement = by_rules(histories, judged(Facts.of(documents), thresholds, seconds()))
+    expected: Judgement = {}
+    for one in histories:
+        for compared, found in by_invariants(one).items():
+            expected.setdefault(compared, set()).update(found)
+    assert judgement == expected
+    assert all(len(found) > 1 for found in expected.values())

@@ -1,0 +1,143 @@
+"""Histories of weeks in which the library kept its promise, whatever happened: nothing is found in them, at any time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from exactlyonce.records import read_entity
+from spark_jobs.schemas import LIBRARY
+from spark_jobs.transforms.facts import SEEN, Facts, Thresholds
+from spark_jobs.transforms.rules import ALL
+from tests.spark.transforms.conftest import Finding, Kept, all_findings, as_findings
+from tests.spark.transforms.dumping import moved, renamed, rows, stored_in
+from tests.spark.transforms.pipelines import DELIVERY_LIMIT, PATHS, READERS, RETENTION, SENDERS, WORDS, Pipeline
+from tests.spark.transforms.planting import NOW, seconds
+
+pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
+
+SNAPSHOTS = (16, 10)
+"""After how many more rounds each history is looked at."""
+
+
+@dataclass
+class Looked:
+    """All looks at all histories, as of one time.
+
+    Attributes:
+        rows: of the documents, those of each look under names of its own.
+        seen: what audits saw at the looks before, under the same names.
+        moving: of a look while documents are written, so that containers are of different moments.
+        consumers: as thresholds have them.
+        orphans: transactions that left a staged document to clean-up.
+        removed: how many documents clean-up took.
+    """
+
+    rows: list[tuple[str, str]] = field(default_factory=list)
+    seen: list[tuple[str, int, int]] = field(default_factory=list)
+    moving: list[tuple[str, str]] = field(default_factory=list)
+    consumers: dict[str, str] = field(default_factory=dict)
+    orphans: set[str] = field(default_factory=set)
+    removed: int = 0
+
+    def add(self, pipeline: Pipeline, suffix: str, seen: list[tuple[str, int, datetime]]) -> None:
+        """What a history has come to."""
+        now = pipeline.clock.now()
+        found = rows(stored_in(pipeline.world.store, PATHS))
+        self.rows += moved(found, NOW - now, suffix, WORDS)
+        self.seen += [(renamed(key, suffix, WORDS), version, seconds(now - at)) for key, version, at in seen]
+        self.consumers[f"boards{suffix}"] = f"board{suffix}"
+        self.orphans |= pipeline.orphans
+
+    def add_moving(self, pipeline: Pipeline, suffix: str) -> None:
+        """What a look sees that began some writes ago."""
+        store, random = pipeline.world.store, pipeline.random
+        begun, middle = sorted(store._writes - random.randint(0, 12) for _ in range(2))
+        until = dict(zip(random.sample(["player", "board"], 2), (begun, middle), strict=True))
+        until[LIBRARY] = random.randint(middle, store._writes)
+        written = (version for log in (*store.entities.values(), *store.library.values()) for version in log.log)
+        start = max(version.timestamp for version in written if int(version.etag.strip('"')) <= begun)
+        later = NOW - datetime.fromtimestamp(start, tz=NOW.tzinfo)
+        self.moving += moved(rows(stored_in(store, PATHS, until)), later, suffix, WORDS)
+
+
+def versions_of(pipeline: Pipeline) -> Iterator[tuple[str, int, datetime]]:
+    """What an audit sees of the entities of a history now."""
+    for type in (pipeline.senders[0], pipeline.board):
+        for ref in map(type.ref, ("a", "b", "chess", "go")):
+            newest = pipeline.world.store._entity(ref).newest(ref.id)
+            if newest is not None and (ledger := read_entity(ref, newest.document).ledger) is not None:
+                yield ref.key, ledger.version, pipeline.clock.now()
+
+
+async def look() -> Looked:
+    looked = Looked()
+    for seed, (senders, reader) in enumerate((one, other) for one in SENDERS for other in READERS):
+        pipeline = Pipeline(seed, SENDERS[senders], READERS[reader])
+        seen: list[tuple[str, int, datetime]] = []
+        for number, rounds in enumerate(SNAPSHOTS):
+            await pipeline.run(rounds)
+            looked.add(pipeline, f"_{senders}_{reader}_{number}", seen)
+            seen += versions_of(pipeline)
+        looked.add_moving(pipeline, f"_{senders}_{reader}_{len(SNAPSHOTS) - 1}")
+        looked.removed += pipeline.removed
+    return looked
+
+
+@pytest.fixture(scope="module")
+def looked() -> Looked:
+    return asyncio.run(look())
+
+
+@pytest.fixture(scope="module")
+def facts(looked: Looked, kept: Kept, quick: SparkSession) -> Facts:
+    return Facts.of(kept(looked.rows), quick.createDataFrame(looked.seen, SEEN))
+
+
+def limits(looked: Looked) -> Thresholds:
+    """As short as they may be: no time for a second look, none for what is on its way between two containers."""
+    waiting = DELIVERY_LIMIT + timedelta(days=1)
+    return Thresholds(
+        retention=RETENTION,
+        delivery_limit=DELIVERY_LIMIT,
+        requeue_limit=timedelta(0),
+        lost_after=waiting,
+        gap_after=waiting,
+        grace=timedelta(0),
+        consumers=looked.consumers,
+    )
+
+
+def accused(findings: DataFrame, looked: Looked) -> list[Finding]:
+    """All but staged outputs of attempts that crashed, which are clean-up's."""
+    found = as_findings(findings)
+    return [one for one in found if not (one.rule == "orphan_staged" and one.subject in looked.orphans)]
+
+
+def test_nothing_is_found_in_any_history_at_any_time(facts: Facts, looked: Looked) -> None:
+    assert accused(all_findings(facts, limits(looked), seconds()), looked) == []
+
+
+def test_a_look_at_different_moments_accuses_nobody_but_what_the_second_look_acquits(
+    looked: Looked, kept: Kept
+) -> None:
+    thresholds = replace(limits(looked), grace=timedelta(minutes=5))
+    found = accused(all_findings(Facts.of(kept(looked.moving)), thresholds, seconds()), looked)
+    assert [one for one in found if one.rule != "staged_missing"] == []
+
+
+def test_the_histories_are_eventful(facts: Facts, looked: Looked) -> None:
+    assert looked.removed > 50
+    assert len(looked.orphans) > 5
+    # Had nothing been allowed to expire, what is missing would be found.
+    early = replace(limits(looked), retention=timedelta(days=1000))
+    rules = [rule for rule in ALL if rule.name in ("ledger_hole", "dedup_expired_early")]
+    found = as_findings(all_findings(facts, early, seconds(), rules))
+    senders = {rule.name: {str(one.entity).split("_")[1] for one in found if one.rule == rule.name} for rule in rules}
+    assert senders["ledger_hole"] >= {"outbox", "presets", "colocated", "stream"}
+    assert senders["dedup_expired_early"] >= {"outbox", "colocated"}

@@ -1,0 +1,51 @@
+"""What the rules ask of documents in files is asked of the files: no more columns, and no more rows, than they need."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from pyspark.sql import DataFrame
+
+from spark_jobs.transforms.facts import Facts
+from spark_jobs.transforms.rules.history import two_owners
+from tests.spark.transforms.planting import LIMITS, seconds
+
+pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
+
+
+def scans(frame: DataFrame) -> list[tuple[str, str]]:
+    """The conditions and the columns of each scan of files in the physical plan."""
+    session = frame.sparkSession
+    before = session.conf.get("spark.sql.maxMetadataStringLength") or "100"
+    session.conf.set("spark.sql.maxMetadataStringLength", "100000")
+    try:
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+    finally:
+        session.conf.set("spark.sql.maxMetadataStringLength", before)
+    return re.findall(r"PushedFilters: \[(.*?)\], ReadSchema: (\S+)", plan)
+
+
+def test_conditions_are_pushed_down_to_the_files(planted_documents: DataFrame) -> None:
+    facts = Facts.of(planted_documents)
+    expected = {
+        "staged": "EqualTo(kind,staged)",
+        "numbered": "EqualTo(kind,numbered)",
+        "parked": "EqualTo(kind,parked)",
+        "entities": "EqualTo(kind,entity)",
+        "unreadable": "IsNotNull(problem)",
+    }
+    for name, condition in expected.items():
+        ((pushed, _),) = scans(getattr(facts, name))
+        assert condition in pushed, name
+    assert [("IsNull(problem)" in pushed) for pushed, _ in scans(facts.transactions)] == [True, True]
+
+
+def test_only_the_columns_that_matter_are_read(planted_documents: DataFrame) -> None:
+    facts = Facts.of(planted_documents)
+    ((_, columns),) = scans(facts.staged)
+    assert set(re.findall(r"(\w+):", columns)) == {"entity", "ts", "kind", "message", "tx", "at", "problem"}
+
+    ledgers, records = (set(re.findall(r"(\w+):", read)) for _, read in scans(two_owners(facts, LIMITS, seconds())))
+    assert records == {"entity", "version", "kind", "message", "tx", "at", "problem"}
+    assert not ledgers & {"receptions", "sequences", "place", "etag"}  # Entries are read whole, as Spark does.

@@ -1,0 +1,49 @@
+"""Every rule finds what was planted for it, says where and what to do, and nothing else; what is healthy is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.transforms.rules import ALL
+from tests.spark.transforms import cases, healthy_cases
+from tests.spark.transforms.conftest import Found
+from tests.spark.transforms.planting import NOW
+
+pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
+
+
+@pytest.mark.parametrize("case", cases.CASES)
+def test_damage_is_found_where_it_is_and_nothing_else(planted: Found, case: str) -> None:
+    _, expected = cases.EXPECTED[case]
+    found = [(one.rule, one.message, one.versions, one.subject) for one in planted[case]]
+    assert sorted(found, key=str) == sorted(expected(case), key=str)
+
+
+@pytest.mark.parametrize("case", healthy_cases.CASES)
+def test_what_is_in_order_is_not_accused(planted: Found, case: str) -> None:
+    assert planted[case] == []
+
+
+def test_every_rule_is_shown_by_a_case(planted: Found) -> None:
+    found = {one.rule for findings in planted.values() for one in findings}
+    assert found == {rule.name for rule in ALL}
+
+
+def test_every_finding_says_what_is_so_and_what_to_do_and_since_when(planted: Found) -> None:
+    findings = [one for found in planted.values() for one in found]
+    for one in findings:
+        assert one.entity is not None
+        assert one.detail.endswith(".")
+        assert "null" not in one.detail
+        assert one.advice.endswith((".", "?"))
+        assert one.since is not None
+        assert one.since.replace(tzinfo=NOW.tzinfo) <= NOW
+
+
+def test_no_finding_tells_of_a_body(planted: Found) -> None:
+    assert "secret" not in str(planted)
+
+
+def test_every_rule_states_its_grace() -> None:
+    assert all(rule.grace for rule in ALL)
+    assert all(rule.judge.__doc__ for rule in ALL)
