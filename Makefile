@@ -12,9 +12,10 @@ STRATEGY ?= outbox
 SEED ?= 1
 SECONDS ?= 600
 MESSAGES ?= 1000
+MINUTES ?= 10
 TWIN ?=
 
-.PHONY: help demo test check pytest model simulate fuzz bench test-pythons test-azure clean lock
+.PHONY: help demo test check pytest model simulate fuzz bench bench-spark audit-under-load test-pythons test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -33,7 +34,7 @@ check: .make/python  ## formatting, lint, types, import rules
 pytest: .make/python .make/node
 	$(PYTHON) -m coverage run -m pytest --ignore tests/model
 	$(PYTHON) -m coverage report
-	$(PYTHON) -m pytest --numprocesses auto tests/model  # Apart, since measuring coverage would make the search slow.
+	$(PYTHON) -m pytest --numprocesses auto --dist worksteal tests/model  # Apart, since measuring coverage would make the search slow.
 
 model: .make/python  ## explore the large scenarios and all mutants too; goes on where it was interrupted (an hour)
 	$(PYTHON) -m devtools.modelcheck --large --matrix
@@ -51,6 +52,12 @@ bench: .make/python .make/node  ## measure the local Cosmos beside another one, 
 	$(PYTHON) -m benchmarks.local_cosmos
 	$(PYTHON) -m benchmarks.growth
 
+bench-spark: .make/python  ## measure the audit on 10,000 to 1,000,000 records, full and of what changed; results go to benchmarks/results
+	$(PYTHON) -m benchmarks.spark
+
+audit-under-load: .make/python  ## audit a system at work for MINUTES: nothing may be found
+	EXACTLYONCE_AUDIT_MINUTES=$(MINUTES) $(PYTHON) -m pytest tests/spark/audit/test_under_load.py --timeout 7200
+
 test-pythons: .make/node  ## the library's tests on every Python from 3.10 to 3.13 that is there
 	@set -e; for version in 3.10 3.11 3.12 3.13; do \
 		command -v python$$version >/dev/null && python$$version -c '' 2>/dev/null || { echo "Python $$version is not there."; continue; }; \
@@ -59,8 +66,8 @@ test-pythons: .make/node  ## the library's tests on every Python from 3.10 to 3.
 		.make/venv-$$version/bin/python -m pytest -q -p no:cacheprovider tests/unit tests/stateful tests/contract; \
 	done
 
-test-azure: .make/python  ## the store's contract suite on a real account: COSMOS__accountEndpoint COSMOS__database
-	EXACTLYONCE_TEST_AZURE=1 $(PYTHON) -m pytest tests/contract/test_cosmos_store.py
+test-azure: .make/python  ## the contract suites on real accounts, named by the settings of an app: see CONTRIBUTING.md
+	EXACTLYONCE_TEST_AZURE=1 $(PYTHON) -m pytest tests/azure --timeout 600
 
 clean:  ## remove what the commands made
 	rm -rf .venv .make node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage dist
@@ -68,6 +75,7 @@ clean:  ## remove what the commands made
 lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv)
 	uv pip compile pyproject.toml --extra azure --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o requirements.txt
 	uv pip compile pyproject.toml --extra azure --group test --group devtools --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o locks/test.txt
+	uv pip compile pyproject.toml --extra azure --group engine --universal --python-version 3.13 --generate-hashes --no-header --no-annotate --upgrade -o locks/engine.txt
 	uv pip compile pyproject.toml --extra azure --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
 
 .make/python: locks/dev.txt

@@ -9,20 +9,48 @@ from typing import Any
 
 BEGIN = "<!-- written by `python -m benchmarks.growth`: do not edit -->"
 END = "<!-- end of what is written -->"
-_PLACE = re.compile(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 
 
-def require_place(page: Path) -> None:
-    """Raise `ValueError` if the page has no place for a table."""
-    if not _PLACE.search(page.read_text(encoding="utf-8")):
-        raise ValueError(f"{page} has no place for the table: a line {BEGIN!r} and a line {END!r}.")
+def require_place(page: Path, benchmark: str = "growth") -> None:
+    """Raise `ValueError` if the page has no place for the table of a benchmark."""
+    if not _place(benchmark).search(page.read_text(encoding="utf-8")):
+        raise ValueError(f"{page} has no place for the table: a line {_begin(benchmark)!r} and a line {END!r}.")
 
 
 def write_growth(page: Path, result: Mapping[str, Any]) -> None:
     """Put the table of a result in place of the one that is there. Raises as `require_place` does."""
-    require_place(page)
-    table = f"{BEGIN}\n{_growth(result)}\n{END}"
-    page.write_text(_PLACE.sub(lambda _: table, page.read_text(encoding="utf-8")), encoding="utf-8")
+    _write(page, "growth", _growth(result))
+
+
+def write_audit(page: Path, result: Mapping[str, Any]) -> None:
+    """The same for how long audits take."""
+    _write(page, "spark", _audit(result))
+
+
+def _write(page: Path, benchmark: str, table: str) -> None:
+    require_place(page, benchmark)
+    written = f"{_begin(benchmark)}\n{table}\n{END}"
+    page.write_text(_place(benchmark).sub(lambda _: written, page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _begin(benchmark: str) -> str:
+    return BEGIN.replace("growth", benchmark)
+
+
+def _place(benchmark: str) -> re.Pattern[str]:
+    return re.compile(rf"{re.escape(_begin(benchmark))}.*?{re.escape(END)}", re.DOTALL)
+
+
+def _audit(result: Mapping[str, Any]) -> str:
+    rows = ["| records | a full audit | what changed: 1 % |", "| ---: | ---: | ---: |"]
+    for records, seconds in result["audits"].items():
+        rows.append(f"| {int(records):,} | {seconds['full']:.1f} s | {seconds['incremental']:.1f} s |")
+    return "\n".join(["", *rows, "", f"{_measured(result)}; figures are in `benchmarks/results/spark.json`.", ""])
+
+
+def _measured(result: Mapping[str, Any]) -> str:
+    machine = result["machine"]
+    return f"Measured on {machine['cores']} cores ({machine['cpu']}), Python {machine['python']}, {machine['date']}"
 
 
 def _growth(result: Mapping[str, Any]) -> str:
@@ -35,9 +63,7 @@ def _growth(result: Mapping[str, Any]) -> str:
             cells = [f"`{name}`" if name else "", f"{int(messages):,}", *(_told(one) for one in cost.values())]
             rows.append(f"| {' | '.join(cells)} |")
             name = ""  # noqa: PLW2901  # Once is enough.
-    machine = result["machine"]
-    told = f"{machine['cores']} cores ({machine['cpu']}), Python {machine['python']}, {machine['date']}"
-    return "\n".join(["", *rows, "", f"Measured on {told}; all figures are in `benchmarks/results/growth.json`.", ""])
+    return "\n".join(["", *rows, "", f"{_measured(result)}; all figures are in `benchmarks/results/growth.json`.", ""])
 
 
 def _told(cost: Mapping[str, float]) -> str:

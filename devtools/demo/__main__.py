@@ -13,6 +13,7 @@ from random import Random
 from rich.console import Console
 
 from devtools.demo import costs, trouble
+from devtools.demo.auditing import ACTS, Act, Scene, unavailable
 from devtools.demo.display import Report, progress_bar, show
 from devtools.demo.options import Options, parse
 from devtools.demo.oracle import judge
@@ -21,9 +22,16 @@ from devtools.demo.shots import plan_deliveries, plan_shots
 from devtools.demo.stack import DATABASE, ROOT, running_stack
 
 
-async def demonstrate(options: Options, console: Console, logs: Path) -> Report:
-    """Everything between the first process and the verdict."""
-    started = time.monotonic()
+async def demonstrate(options: Options, console: Console, logs: Path, kept: Path) -> Report:
+    """Everything between the first process and the verdict.
+
+    Args:
+        options: of the demo.
+        console: shows progress.
+        logs: folder of the processes' logs.
+        kept: folder of the reports, which stay.
+    """
+    started, began = time.monotonic(), time.time()
     random = Random(options.seed)
     shots = plan_shots(options, random)
     deliveries = plan_deliveries(shots, options, random)
@@ -43,6 +51,9 @@ async def demonstrate(options: Options, console: Console, logs: Path) -> Report:
         stack.cosmos.clear_faults()
         evidence = await gather(stack)
         measured = await costs.measure(stack) if options.strategy == "outbox" else []
+        stack.cosmos.set_lag(DATABASE)
+        scene = Scene(stack.cosmos, options.strategy, kept, began)
+        acts = await asyncio.to_thread(play_acts, options, scene, console)
     findings = judge(shots, evidence)
     seconds = time.monotonic() - started
     return Report(
@@ -56,7 +67,18 @@ async def demonstrate(options: Options, console: Console, logs: Path) -> Report:
         requests=sum(total.requests for total in used),
         charge=sum(total.charge for total in used),
         seconds=seconds,
+        acts=acts,
     )
+
+
+def play_acts(options: Options, scene: Scene, console: Console) -> tuple[Act, ...]:
+    """The acts after the game; none where there is nothing to audit, or no Spark."""
+    if options.strategy == "naive" or not options.audit:
+        return ()
+    if reason := unavailable():
+        console.print(reason)
+        return ()
+    return tuple(act(scene) for act in ACTS)
 
 
 def verdict(report: Report) -> str | None:
@@ -78,7 +100,7 @@ def verdict(report: Report) -> str | None:
         return f"{len(report.findings)} violations of exactly-once processing."
     if dear := [cost for cost in report.costs if cost.operations > cost.limit]:
         return f"{dear[0].preset}, {dear[0].kind}: {dear[0].operations:.2f} operations, {dear[0].limit:g} are allowed."
-    return None
+    return next((act.problem for act in report.acts if act.problem), None)
 
 
 def main() -> int:
@@ -86,12 +108,16 @@ def main() -> int:
     options = parse()
     console = Console()
     logs = Path(tempfile.mkdtemp(prefix="exactlyonce-demo-"))
+    kept = Path(tempfile.mkdtemp(prefix="exactlyonce-audit-"))
     try:
-        report = asyncio.run(demonstrate(options, console, logs))
+        report = asyncio.run(demonstrate(options, console, logs, kept))
     except KeyboardInterrupt:
         console.print("Stopped; nothing is left running.")
         shutil.rmtree(logs)
+        shutil.rmtree(kept)
         return 130
+    if not report.acts:
+        shutil.rmtree(kept)
     show(console, report)
     if problem := verdict(report):
         console.print(f"[bold red]{problem}[/] Logs are in {logs}.")

@@ -13,7 +13,7 @@ from devtools.demo.stack import Stack, create_containers
 from exactlyonce import Destination, Entity, Envelope, Outbox
 from exactlyonce.frozen_json import Json
 from exactlyonce.hosting import ExactlyOnce, Settings
-from exactlyonce.hosting.settings import StorageConnection
+from exactlyonce.hosting.connections import StorageConnection
 from handlers.messages import FireAt, Hit, Missed
 from handlers.shooting_range import Range, fire_at
 

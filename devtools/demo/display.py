@@ -13,6 +13,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from devtools.demo.auditing import Act
 from devtools.demo.costs import Cost
 from devtools.demo.options import Options
 from devtools.demo.oracle import Evidence, Finding
@@ -36,6 +37,7 @@ class Report:
     requests: int
     charge: float
     seconds: float
+    acts: Sequence[Act] = ()
 
     @property
     def duplicates(self) -> int:
@@ -72,6 +74,10 @@ def show(console: Console, report: Report) -> None:
         console.print(_costs(report.costs))
     if report.findings:
         _show_findings(console, report.findings)
+    if report.acts:
+        console.print(_acts(report.acts))
+        for act in report.acts:
+            console.print(f"{act.title}: {act.report}", soft_wrap=True)
 
 
 def _game(report: Report) -> Table:
@@ -129,6 +135,22 @@ def _costs(costs: Sequence[Cost]) -> Table:
     table.caption = (
         "Rounds: requests one after the other; the second figure where records or outputs are written apart."
     )
+    return table
+
+
+def _acts(acts: Sequence[Act]) -> Table:
+    table = Table(title="What is stored, as the audit sees it", title_justify="left")
+    table.add_column("")
+    for name in ("damage", "findings", "seconds"):
+        table.add_column(name, justify="right")
+    for act in acts:
+        table.add_section()
+        colour = "red" if act.problem else "green"
+        table.add_row(act.title, str(len(act.expected)), f"[{colour}]{len(act.found)}[/]", f"{act.seconds:.0f}")
+        if act.told:
+            table.add_row(f"  {act.told}")
+        for rule, number in sorted(Counter(rule for rule, _ in act.found).items()):
+            table.add_row(f"  {rule}", "", str(number), "")
     return table
 
 

@@ -20,6 +20,7 @@ class Options:
         strategy: of the games, or a plain read-handle-write-send function for contrast.
         seed: of the shots and of the trouble.
         hosts: function hosts that share the queues.
+        audit: whether the last acts audit what the game left.
     """
 
     shots: int = 1000
@@ -28,6 +29,7 @@ class Options:
     strategy: Strategy = "outbox"
     seed: int = 1
     hosts: int = 2
+    audit: bool = True
 
     @property
     def disordered(self) -> bool:
@@ -52,8 +54,11 @@ def parse(arguments: list[str] | None = None) -> Options:
     parser.add_argument(
         "--hosts", type=_positive, default=Options.hosts, help="function hosts side by side (default %(default)s)"
     )
+    parser.add_argument("--audit", choices=("on", "off"), default="on", help="audit what the game left (default on)")
     given = parser.parse_args(arguments)
-    return Options(given.shots, given.games, given.faults == "on", given.strategy, given.seed, given.hosts)
+    return Options(
+        given.shots, given.games, given.faults == "on", given.strategy, given.seed, given.hosts, given.audit == "on"
+    )
 
 
 def _positive(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,15 +17,20 @@ ROOT = Path(__file__).resolve().parents[2]
 SIDE_BY_SIDE = 2
 """Demos at a time. They mostly wait: for hosts to start, and for messages to come back."""
 
+AUDITED = ("stream",)
+"""Strategies whose demos play the last acts, too. `tests/spark/audit` has others."""
+
 Played = subprocess.CompletedProcess[str]
 
 pytestmark = pytest.mark.acceptance
 
 
 def play(strategy: str) -> Played:
+    audit = "on" if strategy in AUDITED else "off"
     command = [sys.executable, "-m", "devtools.demo", "--shots", "200", "--games", "8", "--strategy", strategy]
+    command += ["--audit", audit]
     wide = {**os.environ, "COLUMNS": "160"}  # So that no line of the summary is broken.
-    return subprocess.run(command, cwd=ROOT, env=wide, capture_output=True, text=True, timeout=180, check=False)
+    return subprocess.run(command, cwd=ROOT, env=wide, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +74,13 @@ def test_every_shot_takes_place_once_whatever_happens(strategy: str, demos: Mapp
     assert figure("changed places on their way", played.stdout) >= 50
     gaps = re.findall(r"the board of game-\d waits for number \d+, with \d+ held\W+(\w[\w ]*\w)", played.stdout)
     assert gaps == [MENDED[strategy]] * 2
+    if strategy in AUDITED:
+        assert re.search(r"Audit of what the game left\W+0\W+0\W", played.stdout)
+        assert figure("at_most_one_state_change", played.stdout) == 1
+        reports = [Path(path) for path in re.findall(r"\S+/report\.html", played.stdout)]
+        for report, database in zip(reports[-2:], ("shooting-range", "shooting-range-damaged"), strict=True):
+            assert f"Audit of {database}<" in report.read_text()
+        shutil.rmtree(reports[-1].parents[1])
 
 
 @pytest.mark.timeout(400)

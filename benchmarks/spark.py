@@ -1,0 +1,102 @@
+"""How long the audit takes on 10,000, 100,000 and 1,000,000 records: `python -m benchmarks.spark`.
+
+Synthetic games, ten records each, on two cores and 4 GiB: all of it, and then what changed when one game in a hundred went on.
+The start of Spark is left out. Writes the result, and a table of docs/performance.md. Fails if the time grows faster than the
+data, or if an incremental audit of the largest takes a tenth of a full one or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from benchmarks.machine import machine
+from benchmarks.pages import require_place, write_audit
+from benchmarks.spark_data import AT, JOB, LATER, Tables, generate
+from spark_jobs.audit import Audit, Options
+from spark_jobs.auditing.telling import Lines
+from spark_jobs.configuration import Account
+from spark_jobs.report.contents import Contents
+from spark_jobs.sessions import local_session
+
+RESULT: Final = Path(__file__).with_name("results") / "spark.json"
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+SIZES: Final = (10_000, 100_000, 1_000_000)
+WARMING: Final = 1_000
+MEMORY: Final = "4g"
+MOST_OF_FULL: Final = 0.1
+"""Share of the time of a full audit that an incremental one may take, after one change in a hundred."""
+
+
+def main() -> int:
+    """Measure, print and write everything."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
+    parser.add_argument("--largest", type=int, default=max(SIZES), choices=SIZES, help="default: %(default)s")
+    parser.add_argument("--output", type=Path, default=RESULT, help="default: %(default)s")
+    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
+    options = parser.parse_args()
+    require_place(options.page, "spark")
+    result: dict[str, Any] = {"machine": machine(), "memory": MEMORY, "unit": "seconds", "audits": {}}
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-memory {MEMORY} pyspark-shell"
+    spark = local_session("benchmark", cores=2)
+    with tempfile.TemporaryDirectory() as folder:
+        measure(spark, Path(folder), WARMING)
+        for records in (size for size in SIZES if size <= options.largest):
+            result["audits"][str(records)] = measure(spark, Path(folder), records)
+            print(records, json.dumps(result["audits"][str(records)]), flush=True)
+    spark.stop()
+    options.output.parent.mkdir(exist_ok=True)
+    options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_audit(options.page, result)
+    slow = list(too_slow(result))
+    for told in slow:
+        print(told, file=sys.stderr)
+    return 1 if slow else 0
+
+
+def measure(spark: SparkSession, folder: Path, records: int) -> dict[str, float]:
+    """Seconds of a full audit, and of the incremental one after it. Raises `RuntimeError` if one is not what it should be."""
+    place = folder / str(records)
+    seconds = {}
+    for mode, now, changed in (("full", AT + 3600 * 12, False), ("incremental", LATER + 3600 * 12, True)):
+        generate(spark, place / mode, records, changed=changed)
+        begun = time.monotonic()
+        contents = _audit(spark, place, mode, now)
+        seconds[mode] = round(time.monotonic() - begun, 2)
+        if contents.mode != mode or contents.total:
+            raise RuntimeError(
+                f"The {mode} audit of {records:,} records was {contents.mode}, with {contents.total} findings."
+            )
+    return seconds
+
+
+def too_slow(result: Mapping[str, Any]) -> Iterator[str]:
+    """What takes longer than it may."""
+    sizes = sorted(map(int, result["audits"]))
+    for smaller, larger in pairwise(sizes):
+        before, after = (result["audits"][str(size)]["full"] for size in (smaller, larger))
+        if after / before > larger / smaller:
+            yield f"{larger:,} records take {after} s and {smaller:,} {before} s: more than in proportion."
+    largest = result["audits"][str(sizes[-1])]
+    if largest["incremental"] >= MOST_OF_FULL * largest["full"]:
+        yield f"After one change in a hundred, {sizes[-1]:,} records take {largest['incremental']} of {largest['full']} s."
+
+
+def _audit(spark: SparkSession, place: Path, mode: str, now: int) -> Contents:
+    account = Account(JOB.endpoint or "")
+    audit = Audit(spark, JOB, account, Tables(spark, place / mode), now, Lines(sys.stderr))
+    return audit.run(Options(str(place / "out"), str(place / "checkpoint")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

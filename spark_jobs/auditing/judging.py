@@ -1,0 +1,135 @@
+"""Lets the rules judge, at a first and at a second look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import reduce
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+
+from spark_jobs.auditing.keeping import kept
+from spark_jobs.auditing.looks import Chosen
+from spark_jobs.auditing.telling import Telling
+from spark_jobs.configuration import Job
+from spark_jobs.report.contents import Mode, RuleTold
+from spark_jobs.schemas import FINDING, IDENTITY
+from spark_jobs.transforms.capping import capped
+from spark_jobs.transforms.facts import Facts, Thresholds
+from spark_jobs.transforms.recheck import confirmed
+from spark_jobs.transforms.rules import ALL, Rule
+from spark_jobs.transforms.rules.outputs import output_lost
+
+MOST_CHOSEN: Final = 10_000
+"""Entities that are read one by one. If there are more, it is cheaper to read everything."""
+ONLY_FULL: Final = "it judges what is absent, which a look at changes cannot show; full audits run it"
+
+
+@dataclass
+class Judging:
+    """The judgement of one audit.
+
+    Attributes:
+        spark: the session.
+        thresholds: of the job.
+        now: the service's time in seconds since 1970.
+        telling: told of each rule.
+        mode: of the audit: rules about absence judge in full ones only.
+        suspects: by rule how much the first look found.
+    """
+
+    spark: SparkSession
+    thresholds: Thresholds
+    now: int
+    telling: Telling
+    mode: Mode = "full"
+    suspects: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """The rules that run."""
+        return [rule for rule in ALL if self.mode == "full" or rule.incremental]
+
+    def first(self, facts: Facts) -> DataFrame:
+        """What all rules find in the facts of the first look: `schemas.FINDING`."""
+        found = []
+        for rule in self.rules:
+            self.telling.begin(f"rule {rule.name}")
+            findings = kept(rule.judge(facts, self.thresholds, self.now))
+            self.suspects[rule.name] = findings.count()
+            if self.suspects[rule.name]:
+                found.append(findings)
+            self.telling.done(
+                f"{self.suspects[rule.name]:,} to look at again" if self.suspects[rule.name] else "nothing"
+            )
+        return self._union(found)
+
+    def second(self, facts: Facts, first: DataFrame) -> DataFrame:
+        """What the rules with suspects find again in the facts of the second look."""
+        self.telling.begin("rules with suspects, again")
+        found = [rule.judge(facts, self.thresholds, self.now) for rule in self.rules if self.suspects[rule.name]]
+        again = kept(confirmed(first, self._union(found)).dropDuplicates([*IDENTITY]))
+        self.telling.done(f"{again.count():,} findings")
+        return again
+
+    def told(self, findings: DataFrame) -> tuple[RuleTold, ...]:
+        """What became of each rule."""
+        rows, _ = capped(findings.groupBy("rule").count(), len(ALL))
+        found: Mapping[str, int] = {row["rule"]: row["count"] for row in rows}
+        ran = {rule.name for rule in self.rules}
+        return tuple(
+            RuleTold(
+                rule.name,
+                rule.grace,
+                None if rule.name in ran else ONLY_FULL,
+                self.suspects.get(rule.name, 0),
+                found.get(rule.name, 0),
+            )
+            for rule in ALL
+        )
+
+    def facts(self, documents: DataFrame, seen: DataFrame | None) -> Facts:
+        """The facts that documents tell, each made once: a dozen rules go over them."""
+        self.telling.begin("facts")
+        told = Facts.of(documents, seen)
+        frames: dict[str, Any] = {
+            one.name: kept(getattr(told, one.name)) for one in fields(Facts) if one.name != "seen"
+        }
+        self.telling.done("sorted")
+        return Facts(**frames, seen=seen)
+
+    def _union(self, frames: Sequence[DataFrame]) -> DataFrame:
+        return reduce(DataFrame.unionByName, frames, self.spark.createDataFrame([], FINDING))
+
+
+def to_look_at_again(facts: Facts, first: DataFrame) -> Chosen | None:
+    """What a second look has to read to judge the findings of the first again. None if that is everything.
+
+    A finding may be about another entity as well, which its subject names: a consumer.
+    """
+    if capped(first.where(F.col("rule") == output_lost.__name__), 1)[0]:
+        return None  # Any entity of the consumer's type may know the output.
+    others = first.where(F.col("subject").startswith("[")).select(F.col("subject").alias("entity"))
+    entities = first.select("entity").unionByName(others).where(F.col("entity").isNotNull())
+    return chosen(entities, facts.unreadable.where(F.col("entity").isNull()))
+
+
+def chosen(entities: DataFrame, nameless: DataFrame) -> Chosen | None:
+    """These entities, and documents that say of no entity. None if they are so many that everything had better be read.
+
+    Args:
+        entities: with a column `entity`.
+        nameless: with a column `id`.
+    """
+    keys, more_keys = capped(entities.select("entity").distinct(), MOST_CHOSEN)
+    ids, more_ids = capped(nameless.select("id").distinct(), MOST_CHOSEN)
+    if more_keys or more_ids:
+        return None
+    return Chosen(tuple(row["entity"] for row in keys), tuple(row["id"] for row in ids))
+
+
+def thresholds_of(job: Job) -> Thresholds:
+    """The thresholds that a job file names."""
+    return Thresholds(**{one.name: getattr(job, one.name) for one in fields(Thresholds)})

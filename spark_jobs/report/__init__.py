@@ -1,0 +1,1 @@
+"""The audit's report: a page for people, a summary for programs."""

@@ -1,0 +1,46 @@
+"""The report as one page of HTML that needs nothing else: no script, no network."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from importlib.resources import files
+from itertools import groupby
+from typing import Final
+
+from jinja2 import Environment, StrictUndefined
+
+from spark_jobs.report import charts
+from spark_jobs.report.contents import Contents
+
+MOST_SHOWN: Final = 1000
+"""Findings on a page. All of them are in the files beside it."""
+
+
+def page(contents: Contents) -> str:
+    """The page. All that comes from documents is escaped."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"number": _number, "moment": _moment, "span": charts.span_told}
+    template = environment.from_string(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
+    shown = sorted(contents.findings[:MOST_SHOWN], key=lambda finding: (finding.rule, finding.entity))
+    return template.render(
+        contents=contents,
+        groups=[(rule, list(found)) for rule, found in groupby(shown, key=lambda finding: finding.rule)],
+        shown=len(shown),
+        most=max((number for _, number in contents.pictures.worst), default=1),
+        kinds=charts.kinds_chart(contents.rules),
+        backlog=charts.backlog_chart(contents.pictures),
+        commits=charts.commits_chart(contents.pictures),
+        growing=charts.growing_kinds(contents.pictures),
+        growth=charts.growth_chart(contents.pictures),
+    )
+
+
+def _number(value: float | None) -> str:
+    """As people read it."""
+    if value is None:
+        return "not told"
+    return f"{value:,.1f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004
+
+
+def _moment(value: datetime) -> str:
+    return f"{value:%Y-%m-%d %H:%M:%S} UTC"

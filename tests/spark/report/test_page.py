@@ -1,0 +1,108 @@
+"""The report tells everything that has to be known, and only what is so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from html import escape
+from html.parser import HTMLParser
+
+import pytest
+
+from spark_jobs.report.charts import growing_kinds, growth_chart
+from spark_jobs.report.contents import Pictures
+from spark_jobs.report.page import MOST_SHOWN, page
+from tests.spark.report import samples
+from tests.spark.report.samples import AT, HOSTILE, RULES, contents, finding, healthy, hostile
+
+
+def test_every_rule_read_and_finding_is_told() -> None:
+    told = page(contents())
+    for rule in RULES:
+        assert rule in told
+    for name in ("games", "exactlyonce", "first look", "second look", "47,007", "3,432", "not told"):
+        assert name in told
+    for one in contents().findings:
+        assert escape(one.entity, quote=False).replace('"', "&#34;") in told
+        assert escape(one.detail, quote=False).replace('"', "&#34;") in told
+    assert contents().findings[0].advice in told
+
+
+def test_a_report_without_findings_says_so_and_shows_no_empty_chart() -> None:
+    told = page(healthy())
+    assert "Nothing found" in told
+    assert "Nothing is owed." in told
+    assert "Worst entities" not in told
+    assert "<svg" not in told
+
+
+def test_an_incremental_report_says_since_when_and_which_rules_did_not_run() -> None:
+    rules = tuple(
+        replace(one, skipped="it needs a full audit") if "lost" in one.name else one for one in samples.contents().rules
+    )
+    told = page(replace(healthy(), mode="incremental", since=AT - timedelta(hours=1), rules=rules))
+    assert "what changed since 2026-11-21 08:30:00 UTC" in told
+    assert "no: it needs a full audit" in told
+    assert "everything that is stored" not in told
+
+
+def test_findings_beyond_what_a_page_can_show_are_counted_and_their_files_named() -> None:
+    many = tuple(finding("output_owed", f"e-{number}", number) for number in range(MOST_SHOWN))
+    told = page(replace(contents(), findings=many, total=MOST_SHOWN + 1))
+    assert "1,000 of 1,001 findings are shown" in told
+    assert "findings.jsonl" in told
+
+
+class Elements(HTMLParser):
+    """Collects elements and their attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+@pytest.mark.parametrize("hostile_text", HOSTILE, ids=["script", "image", "templates", "letters"])
+def test_whatever_a_document_says_is_text(hostile_text: str) -> None:
+    plain, elements = Elements(page(contents())), Elements(page(hostile()))
+    assert elements.names <= plain.names | {"p"}
+    assert elements.attributes <= plain.attributes
+    assert "script" not in elements.names
+    assert hostile_text not in page(hostile()) or not set("<>&\"'") & set(hostile_text)
+
+
+def test_the_page_needs_nothing_from_elsewhere() -> None:
+    told = page(contents())
+    assert "Content-Security-Policy" in told
+    assert "default-src 'none'" in told
+    outside = told.replace("http://www.w3.org/", "")
+    assert "http://" not in outside
+    assert "https://" not in outside
+
+
+def test_growth_adds_up_and_its_kinds_have_the_colours_of_the_legend() -> None:
+    growth = {"none": (), "records": ((AT, 3), (AT + timedelta(hours=2), 4)), "staged": ((AT + timedelta(hours=1), 1),)}
+    pictures = Pictures(span=3600, growth=growth)
+    assert list(growing_kinds(pictures)) == ["records", "staged"]
+    chart = growth_chart(pictures) or ""
+    assert "var(--series-1)" in chart
+    assert "var(--series-2)" in chart
+    assert "var(--series-3)" not in chart
+    assert "#0000" not in chart
+
+
+def test_the_summary_is_json_that_counts_what_each_rule_that_ran_found() -> None:
+    told = json.loads(json.dumps(contents().summary(), default=str))
+    assert told["total"] == 11
+    assert told["found"]["output_owed"] == 7
+    assert set(told["found"]) == set(RULES)
+    assert told["rows"] == 48_216
+    assert "findings" not in told
+    rules = (replace(contents().rules[0], skipped="it needs a full audit"), *contents().rules[1:])
+    assert RULES[0] not in replace(contents(), rules=rules).summary()["found"]
