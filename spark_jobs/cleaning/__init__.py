@@ -1,0 +1,1 @@
+"""Parts of the clean-up: what may go, how it goes, and what is told of it."""

@@ -1,0 +1,149 @@
+"""The whole clean-up on the local Cosmos, in a container with several physical partitions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+from exactlyonce import ConfigurationError
+from spark_jobs.audit import Audit
+from spark_jobs.audit import Options as AuditOptions
+from spark_jobs.cleanup import run
+from spark_jobs.exits import Exit, UnsafeError, ending
+from spark_jobs.feed_ranges import FeedRanges
+from tests.spark.cleanup.conftest import Shops
+from tests.spark.cleanup.shop import DAY, HOUR, TYPES, everywhere, job, ref
+
+Name = tuple[str, str, str]
+
+
+def of(shops: Shops, type: str, number: int) -> Name:
+    """The document that tells of a payment."""
+    entity, message = ref(type).key, f"web/m-{number}"
+    (found,) = (name for name, one in shops.documents().items() if name[1] == entity and one.get("message") == message)
+    return found
+
+
+class Meddling(FeedRanges):
+    """Between the archive and the deletion somebody writes one document anew, and deletes another."""
+
+    def __init__(self, shops: Shops, change: Name, take: Name) -> None:
+        super().__init__(shops.spark, shops.account, shops.database)
+        self._shops, self._change, self._take = shops, change, take
+
+    def delete(self, container: str, rows: DataFrame) -> DataFrame:
+        if container == self._change[0]:
+            self._shops.put(container, {**self._shops.documents()[self._change], "written": "anew"})
+            self._shops.remove(self._take)
+        return super().delete(container, rows)
+
+
+@pytest.mark.timeout(300)
+def test_a_dry_run_changes_nothing_and_tells_what_goes_then_an_archive_holds_all_that_went(shops: Shops) -> None:
+    newer, blue = of(shops, "beside", 1), of(shops, "outbox", 1)
+    before = shops.documents()
+    for name, more in ((newer, {"schema": 99}), (blue, {"colour": 'blue "ö"\n', "depth": [1.5, {"a": None}]})):
+        shops.put(name[0], {**before[name], **more})
+    shops.cosmos.advance_clock(31 * DAY)
+    entity = ref("outbox").key
+    shops.put("exactlyonce", {"id": "parked:x", "pk": entity, "kind": "parked", "entity": entity, "message": "web/x"})
+    shops.process([one for name in ("s", "t") for one in everywhere(range(9, 12), name)])
+    before, begun = shops.documents(), shops.cosmos.requests()[-1].n
+
+    dry = shops.clean()
+    assert shops.writes_after(begun) == []
+    charged = sum(one.charge for one in shops.cosmos.requests(begun) if one.database == shops.database)
+    assert dry.units == pytest.approx(charged, abs=2)  # That an entity is absent is answered, too, and not counted.
+    going = shops.names("goes")
+    assert (dry.mode, dry.total("goes"), dry.total("removed")) == ("dry run", len(going), 0)
+    assert blue in going
+    kept = {one.kind: one.results for one in dry.counts if one.container == "shops"}
+    assert kept["processed"]["unreadable"] == 1
+    assert sum(number for one in dry.counts for number in one.results.values()) == len(before)
+    assert sum(number for one in dry.counts for number in one.ages.values()) == len(going)
+
+    changed, taken = of(shops, "beside", 2), of(shops, "beside", 3)
+    archives = shops.folder / "archives"
+    done = shops.clean(source=Meddling(shops, changed, taken), delete=True, archive=str(archives))
+    assert shops.names("removed") == going - {changed, taken}
+    assert (shops.names("changed meanwhile"), shops.names("gone")) == ({changed}, {taken})
+    after = shops.documents()
+    assert set(after) == set(before) - going | {changed}
+    assert {newer, of_parked(entity)} <= set(after)
+    assert sum(number for one in done.counts for number in one.results.values()) == len(before)
+
+    archived = shops.spark.read.parquet(*map(str, archives.iterdir())).collect()
+    assert {(row.container, row.entity, row.id): json.loads(row.document) for row in archived} == {
+        name: before[name] for name in going
+    }
+    assert all(row.document == compact(before[row.container, row.entity, row.id]) for row in archived)
+
+    assert json.loads((shops.folder / "out" / "summary.json").read_text())["mode"] == "delete"
+    copies_change_nothing(shops)
+
+
+def of_parked(entity: str) -> Name:
+    return "exactlyonce", entity, "parked:x"
+
+
+def compact(document: dict[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def copies_change_nothing(shops: Shops) -> None:
+    """Copies of young messages find what they left; the next ones are processed as ever."""
+    states = {one["id"]: one["total"] for _, one in shops.everything() if "total" in one}
+    assert len(shops.process(everywhere(range(9, 12)))) == 2 * 3  # Streams send again what they sent.
+    assert {one["id"]: one["total"] for _, one in shops.everything() if "total" in one} == states
+    shops.process(everywhere([12]))
+    now = {one["id"]: one["total"] for _, one in shops.everything() if "total" in one}
+    assert {id for id in states if now[id] != states[id]} == {f"{type}-s" for type in TYPES}
+
+
+@pytest.mark.timeout(300)
+def test_after_a_clean_up_of_healthy_data_the_audit_has_nothing_to_report(shops: Shops) -> None:
+    assert shops.clean(delete=True, wave=10).total("removed") == len(shops.names("removed")) > 40
+    assert sum(line.startswith("deleting from shops") for line in shops.lines.told) == 4
+    twice = shops.clean(delete=True)
+    assert (twice.total("removed"), shops.listed) == (0, [])
+    now = int(shops.cosmos.now()) + HOUR // 2
+    audit = Audit(shops.spark, job(shops.database), shops.account, shops.source(), now, shops.lines)
+    assert audit.run(AuditOptions(str(shops.folder / "audit"))).findings == ()
+
+
+class TestRefusals:
+    def test_a_retention_that_is_too_short(self, empty: Shops) -> None:
+        begun = empty.cosmos.requests()[-1].n
+        with pytest.raises(UnsafeError, match="retention of 14 days, 0:00:00 has to be longer"):
+            empty.clean(delete=True, limits={"retention": "P14D"})
+        assert [one for one in empty.cosmos.requests(begun) if one.database == empty.database] == []
+
+    def test_something_owed_for_too_long_names_who_owes(self, empty: Shops) -> None:
+        empty.process(everywhere([1], types=["beside", "outbox"]))
+        (document,) = (one for _, one in empty.everything() if one["id"] == "outbox-s")
+        document["_ledger"]["owing_since"] = "2026-01-01T00:00:00Z"
+        empty.put("shops", document)
+        with pytest.raises(UnsafeError, match=r'more than half of the retention.*\["outbox","s","outbox-s"\]'):
+            empty.clean(delete=True)
+
+    def test_a_clock_that_is_wrong(self, empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)
+        file = empty.folder / "job.json"
+        file.write_text(job(empty.database, endpoint=empty.cosmos.endpoint).text())
+        wrong = empty.cosmos.now() - HOUR
+        assert ending(lambda: run(["--config", str(file), "--delete"], lambda: wrong)) is Exit.UNSAFE
+
+    def test_a_folder_that_holds_something_else(self, empty: Shops) -> None:
+        (empty.folder / "out").mkdir()
+        (empty.folder / "out" / "mine.txt").touch()
+        with pytest.raises(ConfigurationError, match="holds something else"):
+            empty.clean()
+
+    @pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf", "much"])
+    def test_a_rate_that_is_none(self, rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            run(["--config", "job.json", "--rate", rate])
+        assert "--rate" in capsys.readouterr().err

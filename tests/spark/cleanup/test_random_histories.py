@@ -1,0 +1,168 @@
+"""Random histories under the fault model, cleaned up in between: whoever comes again inside the retention finds its record,
+and whoever could still commit finds what it staged, or fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from random import Random
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from exactlyonce import Envelope
+from exactlyonce.beside import DeleteBeside
+from exactlyonce.drivers.retrying import Backoff
+from exactlyonce.effects import DeleteProcessed, DeleteStaged
+from exactlyonce.errors import TryAgainLater
+from exactlyonce.identity import EntityRef
+from exactlyonce.invariants import violations
+from exactlyonce.stores.trouble import NoTrouble
+from exactlyonce.strategies.colocated import sweep
+from exactlyonce.testing.chance import SeededTrouble
+from exactlyonce.testing.world import Process, World
+from spark_jobs.cleaning.fencing import cleaned, entity_of
+from spark_jobs.cleaning.judging import GOES, judged
+from spark_jobs.configuration import Job
+from spark_jobs.schemas import LIBRARY
+from tests.spark.cleanup.shop import DAY, RECEIPTS, TYPES, job, paid
+from tests.spark.transforms.dumping import parsed, rows, stored_in
+from tests.stateful.histories import FATES
+
+SHOPS, MESSAGES, ROUNDS = 5, 9, 4
+JOB = job("in-memory", horizon=1)
+PATHS = {name: one.paths for name, one in TYPES.items()}
+Message = tuple[str, Envelope]
+
+
+@dataclass
+class History:
+    """Shops of every type in one world. Each gets its messages over months, some of them again and again."""
+
+    spark: SparkSession
+    random: Random
+    job: Job = JOB
+    fences: bool = True
+    came: dict[tuple[str, ...], int] = field(default_factory=dict)
+    gone: int = 0
+
+    def __post_init__(self) -> None:
+        self.world = World([RECEIPTS], random=self.random, trouble=SeededTrouble(self.random, FATES, stale=0.2, lag=3))
+
+    @property
+    def now(self) -> int:
+        return int(self.world.clock.now().timestamp())
+
+    async def play(self) -> None:
+        """Deliver, clean up while attempts are under way, let time pass; at last, deliver again whatever may come again."""
+        messages = [paid(type, 1 + n, f"s{shop}") for type in TYPES for shop in range(SHOPS) for n in range(MESSAGES)]
+        for turn in range(ROUNDS):
+            fresh = [one for one in messages if int(one[1].id.removeprefix("m-")) % ROUNDS == turn]
+            copies = [one for one in messages if self._may_come(one)]
+            await self._deliver([*fresh, *self.random.sample(copies, len(copies) // 4)], cleans=turn > 1)
+            self.world.clock.advance(self.random.randint(8, 20) * DAY)  # type: ignore[attr-defined]
+        self.world.store._trouble = NoTrouble()
+        await self.clean(until=None)
+        await self._deliver([one for one in messages if self._may_come(one)], cleans=False)
+        await self._finish({TYPES[type].ref_of(envelope) for type, envelope in messages})
+
+    def _may_come(self, message: Message) -> bool:
+        """Whether a copy of a message that came before may still arrive."""
+        first = self.came.get(_name(message))
+        return first is not None and self.now - first <= 30 * DAY
+
+    async def _deliver(self, messages: list[Message], *, cleans: bool) -> None:
+        self.random.shuffle(messages)
+        half = len(messages) // 2
+        while messages:
+            some, messages = messages[:40], messages[40:]
+            process = self.world.process(backoff=Backoff(tries=4))
+            tasks = [asyncio.create_task(self._come(process, one)) for one in some]
+            for _ in range(self.random.randint(0, 200)):
+                await asyncio.sleep(0)
+            if cleans and len(messages) <= half:
+                await self.clean(until=self.random.randint(1, 10**6))
+                cleans = False
+            if self.random.random() < 0.2:
+                await process.crash()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            await process.close()
+            self.world.store.land_delayed()
+            for one, result in zip(some, results, strict=True):
+                if isinstance(result, (asyncio.CancelledError, TryAgainLater)):
+                    messages.append(one)  # Its queue delivers it again.
+                elif result is not None:
+                    raise result
+
+    async def _come(self, process: Process, message: Message) -> None:
+        self.came.setdefault(_name(message), self.now)
+        await process.deliver(TYPES[message[0]], message[1])
+
+    async def _finish(self, refs: set[EntityRef]) -> None:
+        """Co-located records drop what was published by best effort; the rest is the sweeper's."""
+        last = self.world.process()
+        for ref in refs:
+            if ref.type == "beside":
+                await last.run(ref, partial(sweep, ref))
+        await last.close()
+
+    async def clean(self, until: int | None) -> None:
+        """Clean up by a view that may be old: what was written up to a number of writes."""
+        written = self.world.store._writes
+        view = None if until is None else max(written - until % 50, 1)
+        found = judged(self._documents(view), self.job, self.now).where(f.col("verdict") == GOES).collect()
+        driver = self.world.process()._driver
+        for row in found:
+            entity, store = entity_of(row.entity), self.world.store
+            self.gone += 1
+            if row.kind == "staged" and not self.fences:
+                store.delete_staged(DeleteStaged(entity, (row.tx,)))
+            elif row.kind == "staged":
+                await cleaned(driver, entity, (row.tx,), {"id": entity.id}, Backoff(tries=2))
+            elif row.container == JOB.library:
+                store.delete_processed(DeleteProcessed(entity, ((row.message, row.etag),)))
+            else:
+                store.delete_beside(DeleteBeside(entity, ((row.id, row.etag),)))
+
+    def _documents(self, view: int | None) -> DataFrame:
+        stored = stored_in(self.world.store, PATHS, None if view is None else dict.fromkeys((*TYPES, LIBRARY), view))
+        found: Iterator[tuple[str, str]] = (
+            (LIBRARY if place == LIBRARY else "outbox", raw) for place, raw in rows(stored)
+        )
+        container = f.when(f.col("place") == LIBRARY, JOB.library).otherwise("shops")
+        return parsed(self.spark, found).withColumn("container", container)
+
+
+def _name(message: Message) -> tuple[str, ...]:
+    type, envelope = message
+    return type, envelope.data.value["shop"], envelope.id
+
+
+@settings(
+    derandomize=True,
+    max_examples=2,
+    phases=[Phase.generate],
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(seed=st.integers(0, 2**32))
+def test_after_clean_ups_copies_inside_the_retention_change_nothing_and_nothing_is_lost(
+    spark: SparkSession, seed: int
+) -> None:
+    history = History(spark, Random(seed))
+    asyncio.run(history.play())
+    assert violations(history.world.facts(), drained=True) == ()
+    assert len(history.world.facts().acknowledged) == len(TYPES) * SHOPS * MESSAGES
+    assert history.gone > 50
+
+
+def test_a_clean_up_that_takes_too_much_would_be_noticed(spark: SparkSession) -> None:
+    hasty = History(spark, Random(1), JOB.model_copy(update={"retention": timedelta(days=5)}))
+    asyncio.run(hasty.play())
+    assert {one.property for one in violations(hasty.world.facts(), drained=True)} >= {"at_most_one_state_change"}
