@@ -51,6 +51,7 @@ fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, 
 bench: .make/python .make/node  ## measure the local Cosmos beside another one, and costs over 100,000 messages; results go to benchmarks/results
 	$(PYTHON) -m benchmarks.local_cosmos
 	$(PYTHON) -m benchmarks.growth
+	$(PYTHON) -m benchmarks.telemetry
 
 bench-spark: .make/python  ## measure the audit on 10,000 to 1,000,000 records, full and of what changed; results go to benchmarks/results
 	$(PYTHON) -m benchmarks.spark
@@ -75,7 +76,7 @@ clean:  ## remove what the commands made
 lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv)
 	uv pip compile pyproject.toml --extra azure --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o requirements.txt
 	uv pip compile pyproject.toml --extra azure --group test --group devtools --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o locks/test.txt
-	uv pip compile pyproject.toml --extra azure --group engine --universal --python-version 3.13 --generate-hashes --no-header --no-annotate --upgrade -o locks/engine.txt
+	uv pip compile pyproject.toml --extra azure --group engine --constraint requirements.txt --universal --python-version 3.13 --generate-hashes --no-header --no-annotate --upgrade -o locks/engine.txt
 	uv pip compile pyproject.toml --extra azure --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
 
 .make/python: locks/dev.txt

@@ -7,6 +7,7 @@ package checks and writes it.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -26,11 +27,20 @@ MAX_ATTRIBUTE_LENGTH: Final = 1024
 
 DATAREF: Final = "dataref"
 
+TRACEPARENT: Final = "traceparent"
+TRACESTATE: Final = "tracestate"
+MAX_TRACESTATE_LENGTH: Final = 512
+"""Longest `tracestate` that is passed on; W3C Trace Context asks for that many characters at least."""
+
 _REQUIRED_ATTRIBUTES: Final = ("specversion", "id", "source", "type")
+
+_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 _OWN_ATTRIBUTES: Final = frozenset({"specversion", "id", "source", "type", "time", "subject", "datacontenttype"})
 
 Extension = str | int | bool
+Extensions = tuple[tuple[str, Extension], ...]
+"""Attributes beyond those of every CloudEvent, sorted by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ class Envelope:
     data: Json
     time: datetime | None = None
     subject: str | None = None
-    extensions: tuple[tuple[str, Extension], ...] = ()
+    extensions: Extensions = ()
 
     def to_json(self) -> Json:
         """The envelope in the JSON event format of CloudEvents 1.0."""
@@ -88,6 +98,25 @@ class Envelope:
         """The envelope with the data it refers to."""
         extensions = tuple(one for one in self.extensions if one[0] != DATAREF)
         return replace(self, data=data, extensions=extensions)
+
+    @property
+    def trace(self) -> Extensions:
+        """The attributes of the "Distributed Tracing" extension of CloudEvents: the context in which the message came about.
+
+        Empty if there is none, or none that can be: what is passed on must not grow with what a stranger sends.
+        """
+        given = dict(self.extensions)
+        parent, state = given.get(TRACEPARENT), given.get(TRACESTATE)
+        if not isinstance(parent, str) or not _TRACEPARENT.fullmatch(parent):
+            return ()
+        if not isinstance(state, str) or not 0 < len(state) <= MAX_TRACESTATE_LENGTH:
+            return ((TRACEPARENT, parent),)
+        return ((TRACEPARENT, parent), (TRACESTATE, state))
+
+    def with_trace(self, trace: Extensions) -> Envelope:
+        """The envelope with these attributes for its trace, as another one's `trace` says them."""
+        others = (one for one in self.extensions if one[0] not in (TRACEPARENT, TRACESTATE))
+        return replace(self, extensions=tuple(sorted((*others, *trace))))
 
     @classmethod
     def read(cls, body: bytes | str, *, limit: int = MAX_MESSAGE_BYTES) -> Envelope:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from exactlyonce.drivers.observing.port import Delivery
 from exactlyonce.drivers.operations import blob_operations, store_operations
 from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.retrying import Pause
+from exactlyonce.drivers.retrying import Pause, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import Begin, Begun, Effect, Publish, Step, Together
+from exactlyonce.handling.attempts import Again, Memory
+from exactlyonce.identity import EntityRef
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.blobs import AsyncBlobs
 
@@ -25,12 +28,16 @@ class AsyncDriver:
         publisher: where outputs go.
         surroundings: time and chance.
         blobs: where blobs are; None if there are none.
+
+    Attributes:
+        observing: where its observer is found, if it has one.
     """
 
     def __init__(
         self, store: AsyncStore, publisher: Publisher, surroundings: Surroundings, blobs: AsyncBlobs | None = None
     ) -> None:
         self._surroundings = surroundings
+        self.observing = surroundings.observing
         self._perform: Mapping[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
             Begin: self._begin,
             Pause: self._pause,
@@ -49,7 +56,37 @@ class AsyncDriver:
             except StopIteration as finished:
                 result: Result = finished.value
                 return result
-            reply = await self._perform[type(effect)](effect)
+            reply = await self._performed(effect)
+
+    async def process(
+        self,
+        retrying: Retrying,
+        entity: EntityRef,
+        attempt: Callable[[Memory], Step[Result | Again]],
+        memory: Memory,
+        deliveries: Sequence[Delivery] | None = None,
+    ) -> Result:
+        """Make attempts until one comes to something, in the observer's sight.
+
+        Args:
+            retrying: what to do when one does not finish.
+            entity: that they are made on.
+            attempt: begins one.
+            memory: for the first.
+            deliveries: that they are made for, as the observer knows them; None if somebody else waits for them.
+
+        Raises:
+            As `Retrying.process` does.
+        """
+        observer = self.observing.observer
+        if observer is None:
+            return await self.run(retrying.process(entity, attempt, memory))
+        with observer.watching(entity, deliveries) as watch:
+            return await self.run(retrying.process(entity, watch.attempts(attempt), memory))
+
+    def _performed(self, effect: Effect[Any]) -> Awaitable[Any]:
+        perform, observer = self._perform[type(effect)], self.observing.observer
+        return perform(effect) if observer is None else observer.perform(effect, perform)
 
     async def _begin(self, effect: Begin) -> Begun:
         return self._surroundings.begin(effect)
@@ -59,5 +96,5 @@ class AsyncDriver:
 
     async def _together(self, effect: Together[Any, Any]) -> tuple[Any, Any]:
         first, second = effect.first, effect.second
-        replies = await asyncio.gather(self._perform[type(first)](first), self._perform[type(second)](second))
+        replies = await asyncio.gather(self._performed(first), self._performed(second))
         return replies[0], replies[1]

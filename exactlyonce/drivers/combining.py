@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.observing.port import Delivery
 from exactlyonce.drivers.retrying import Retrying
 from exactlyonce.drivers.surroundings import Clock
 from exactlyonce.envelope import Envelope
@@ -33,10 +35,16 @@ class Assignment:
     evolve: Evolve | None = None
 
 
+class _Waiting(NamedTuple):
+    envelope: Envelope
+    done: asyncio.Future[None]
+    delivery: Delivery | None  # As the observer knows it, if there is one.
+
+
 @dataclass
 class _Lane:
     assignment: Assignment
-    waiting: list[tuple[Envelope, asyncio.Future[None]]] = field(default_factory=list)
+    waiting: list[_Waiting] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     memory: Memory = field(default_factory=Memory)
 
@@ -68,6 +76,14 @@ class Combiner:
         Raises:
             ExactlyOnceError: it may not be acknowledged, and why.
         """
+        observer = self._driver.observing.observer
+        if observer is None:
+            await self._enter(assignment, envelope, None)
+            return
+        with observer.processing(assignment.entity, envelope) as delivery:
+            await self._enter(assignment, envelope, delivery)
+
+    async def _enter(self, assignment: Assignment, envelope: Envelope, delivery: Delivery | None) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         lane = self._lanes.get(assignment.entity.key)
         if lane is None:
@@ -75,7 +91,7 @@ class Combiner:
             task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        lane.waiting.append((envelope, done))
+        lane.waiting.append(_Waiting(envelope, done, delivery))
         lane.arrived.set()
         await done
 
@@ -93,8 +109,8 @@ class Combiner:
         for task in self._tasks:
             task.cancel()
         for lane in self._lanes.values():
-            for _, done in lane.waiting:
-                done.cancel()
+            for one in lane.waiting:
+                one.done.cancel()
         self._lanes.clear()
 
     async def _serve(self, lane: _Lane) -> None:
@@ -104,8 +120,8 @@ class Combiner:
                 await self._process_group(lane)
         finally:
             self._lanes.pop(lane.assignment.entity.key, None)
-            for _, done in lane.waiting:
-                done.cancel()  # Only an attempt that was cancelled leaves anybody behind.
+            for one in lane.waiting:
+                one.done.cancel()  # Only an attempt that was cancelled leaves anybody behind.
         if lane.memory.published:
             await self._mark(lane)
 
@@ -113,12 +129,14 @@ class Combiner:
         strategy, limit = lane.assignment.strategy, lane.assignment.strategy.group_limit
         group, lane.waiting = lane.waiting[:limit], lane.waiting[limit:]
         given = lane.assignment
-        work = Work(given.entity, tuple(envelope for envelope, _ in group), given.handle, given.absent, given.evolve)
+        work = Work(given.entity, tuple(one.envelope for one in group), given.handle, given.absent, given.evolve)
         memory, lane.memory = lane.memory, Memory()
         failed: dict[str, Exception] = {}
         try:
-            attempts = self._retrying.process(work.entity, lambda memory: strategy.attempt(work, memory), memory)
-            finished = await self._driver.run(attempts)
+            deliveries = [one.delivery for one in group if one.delivery is not None]
+            finished = await self._driver.process(
+                self._retrying, work.entity, lambda memory: strategy.attempt(work, memory), memory, deliveries
+            )
             lane.memory = finished.memory
             failed.update(finished.failed)
             for key, error in finished.stopped:  # Acknowledged, since it is held: nobody else will hear of it.
@@ -132,11 +150,11 @@ class Combiner:
             lane.memory = memory  # What it published before is published still.
             failed.update((key_of(envelope), _about(envelope, error)) for envelope in work.messages)
         except BaseException:  # Cancelled, or worse.
-            for _, done in group:
-                done.cancel()
+            for one in group:
+                one.done.cancel()
             raise
-        for envelope, done in group:
-            _resolve(done, failed.get(key_of(envelope)))
+        for one in group:
+            _resolve(one.done, failed.get(key_of(one.envelope)))
 
     async def _woken(self, lane: _Lane) -> bool:
         """Wait until a message arrives: True; or until it is time to mark: False."""
@@ -154,11 +172,13 @@ class Combiner:
     async def _mark(self, lane: _Lane) -> None:
         entity, strategy = lane.assignment.entity, lane.assignment.strategy
         try:
-            await self._driver.run(
-                self._retrying.process(entity, lambda memory: strategy.mark(entity, memory), lane.memory)
+            await self._driver.process(
+                self._retrying, entity, lambda memory: strategy.mark(entity, memory), lane.memory, ()
             )
-        except Exception:  # Nobody waits for this. The next message on the entity publishes again and marks.
-            _log.warning("entity %s: what was published could not be marked", entity, exc_info=True)
+        except Exception as error:  # Nobody waits for this. The next message on the entity publishes again and marks.
+            # Only the library's own errors are told, and no causes: others may quote a body.
+            reason = error if isinstance(error, ExactlyOnceError) else type(error).__name__
+            _log.warning("entity %s: what was published could not be marked: %s", entity, reason)
 
 
 def _about(envelope: Envelope, error: Exception) -> Exception:

@@ -46,7 +46,9 @@ class Publisher:
             by_destination[output.destination].append(output)
         if lost := by_destination.keys() - self._addresses.keys():
             # Their entity waits for it: dropping what is owed would lose it.
-            _log.error("outputs are owed to %s, which is no destination of this application any more", min(lost))
+            name = min(lost)
+            told = "output %s is owed to %s, which is no destination of this application any more"
+            _log.error(told, by_destination[name][0].id, name)
             return UNKNOWN
         sends = (self._send(self._addresses[name], outputs) for name, outputs in by_destination.items())
         replies = await asyncio.gather(*sends)

@@ -68,7 +68,9 @@ class Retrying:
             StoredDataError: the strategy refused what the store holds.
         """
         delays = self.backoff.delays(self.random)
+        number = 0
         while True:
+            number += 1
             outcome = yield from self.insist(attempt(memory))
             if not isinstance(outcome, Again):
                 return outcome
@@ -82,7 +84,8 @@ class Retrying:
                     f"Entity {entity}: {self.backoff.tries} attempts did not finish, the last one because {outcome.reason}. "
                     "Nothing is lost: give the message back to its queue."
                 )
-            _log.info("entity %s: starting over in %.3f s, because %s", entity, delay, outcome.reason)
+            told = "entity %s: attempt %d did not finish, because %s; starting over in %.3f s"
+            _log.info(told, entity, number, outcome.reason, delay)
             yield from Pause(delay)
 
     def insist(self, step: Step[Result]) -> Step[Result]:

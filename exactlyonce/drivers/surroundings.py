@@ -11,6 +11,7 @@ from random import Random, SystemRandom
 from typing import Protocol
 from uuid import uuid4
 
+from exactlyonce.drivers.observing.port import Observing
 from exactlyonce.effects import Begin, Begun
 
 
@@ -51,11 +52,13 @@ class Surroundings:
         clock: time.
         random: jitter of delays.
         new_transaction: makes transaction ids, each of which nobody else has.
+        observing: where its observer is found, if it has one.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     random: Random = field(default_factory=SystemRandom)
     new_transaction: Callable[[], str] = field(default=lambda: uuid4().hex)
+    observing: Observing = field(default_factory=Observing)
 
     def begin(self, effect: Begin) -> Begun:
         """Perform `Begin`."""

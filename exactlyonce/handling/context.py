@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from exactlyonce.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
-from exactlyonce.envelope import Envelope
+from exactlyonce.envelope import Envelope, Extensions
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Routes
@@ -28,12 +28,22 @@ class Context:
     Nothing that is sent here leaves before the new state is committed.
     """
 
-    def __init__(self, origin: Origin, now: datetime, routes: Routes, sequences: Sequences = (), tx: str = "") -> None:
+    def __init__(
+        self,
+        origin: Origin,
+        now: datetime,
+        routes: Routes,
+        sequences: Sequences = (),
+        tx: str = "",
+        *,
+        trace: Extensions = (),
+    ) -> None:
         self._origin = origin
         self._now = now
         self._routes = routes
         self._sequences = sequences
         self._tx = tx
+        self._trace = trace
         self._random: Random | None = None
         self._ids = 0
         self._bytes = 0
@@ -86,7 +96,8 @@ class Context:
         if order_by is not None or destination in self._routes.orders:
             key = self._routes.ordering_key(destination, message) if order_by is None else order_by
             sequences, order = self._numbered(destination, key)
-        extensions = () if order is None else order.extensions
+        # Both are sorted, and all names of the first come before those of the second.
+        extensions = (*(() if order is None else order.extensions), *self._trace)
         envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
         wire = envelope.to_json()
         blob = None

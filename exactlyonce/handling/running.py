@@ -37,7 +37,9 @@ class Runner:
     def __call__(self, before: Before, envelope: Envelope) -> Handled:
         """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
         handling, message = self.type.read(envelope)
-        context = Context(Origin(self.entity, key_of(envelope)), before.at, self.routes, before.sequences, before.tx)
+        origin = Origin(self.entity, key_of(envelope))
+        # Outputs inherit the trace of the message, telemetry or not: what is committed derives from the message alone.
+        context = Context(origin, before.at, self.routes, before.sequences, before.tx, trace=envelope.trace)
         try:
             return self._handle(handling.handler, message, before.body, context)
         except ExactlyOnceError as error:

@@ -2,7 +2,8 @@
 
 from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.composition import ExactlyOnce
-from exactlyonce.hosting.settings import Settings, StorageConnection
+from exactlyonce.hosting.connections import StorageConnection
+from exactlyonce.hosting.settings import Settings
 from exactlyonce.hosting.sweeping import Swept
 
 __all__ = ["ExactlyOnce", "PlainJson", "Settings", "StorageConnection", "Swept"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from azure.identity.aio import DefaultAzureCredential
 
@@ -13,7 +12,8 @@ from exactlyonce.drivers.publishing import Address
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
-from exactlyonce.hosting.settings import Settings, StorageConnection
+from exactlyonce.hosting.connections import StorageConnection
+from exactlyonce.hosting.settings import Settings, require_fit
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer
@@ -24,8 +24,6 @@ from exactlyonce.strategies.outbox import Outbox
 from exactlyonce.transports.azure_blobs import AzureBlobs
 from exactlyonce.transports.storage_queue import StorageQueueTransport
 
-_QUEUE_NAME: Final = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
-
 
 class AzureResources:
     """Cosmos DB, Storage Queues and blobs, as settings name them.
@@ -35,10 +33,10 @@ class AzureResources:
         storage: the account whose queues outputs go to.
         entities: whose containers are verified.
         destinations: which get an address each.
+        charged: told the request units of every reply of Cosmos DB; None if nobody wants to know.
 
     Raises:
-        ConfigurationError: settings map a destination that nobody declared, a queue has no name that queues can have, or it is
-            not known where blobs are.
+        ConfigurationError: settings do not fit the destinations or the account; it names all that is wrong.
     """
 
     def __init__(
@@ -47,19 +45,11 @@ class AzureResources:
         storage: StorageConnection,
         entities: Iterable[Entity[Any]],
         destinations: Iterable[Destination],
+        charged: Callable[[float], None] | None = None,
     ) -> None:
-        names = [destination.name for destination in destinations]
-        if unknown := sorted(settings.destinations.keys() - set(names)):
-            raise ConfigurationError(
-                f"EXACTLYONCE__destinations maps {unknown[0]!r}, which is no destination of this application; declared are: "
-                f"{', '.join(names) or 'none'}."
-            )
+        names = tuple(destination.name for destination in destinations)
+        require_fit(settings, storage, names)
         queues = {name: settings.destinations.get(name, name) for name in names}
-        if wrong := [queue for queue in queues.values() if not _QUEUE_NAME.fullmatch(queue)]:
-            raise ConfigurationError(
-                f"{wrong[0]!r} cannot be the name of a queue: 3 to 63 lower-case letters, digits and single hyphens, the first "
-                "and last no hyphen. Map the destination to a queue in EXACTLYONCE__destinations."
-            )
         key = settings.account_key.get_secret_value() if settings.account_key else None
         self._database = settings.database
         self._containers = tuple(
@@ -68,50 +58,47 @@ class AzureResources:
         )
         self._library = settings.library_container
         self._connection = CosmosConnection(
-            settings.account_endpoint, settings.database, key=key, client_id=settings.client_id
+            settings.account_endpoint, settings.database, key=key, client_id=settings.client_id, charged=charged
         )
         self._identity = None
         if storage.client_id is not None:
             self._identity = DefaultAzureCredential(managed_identity_client_id=storage.client_id)
         self._transport = StorageQueueTransport(storage.account, self._identity, delivery_limit=settings.delivery_limit)
-        self.blobs = self._blobs_of(settings, storage)
+        self.blobs: AzureBlobs | None = None
+        if settings.blob_container is not None and storage.blobs is not None:
+            self.blobs = AzureBlobs(storage.blobs, settings.blob_container, self._identity)
         self._verifying = asyncio.Lock()
         self._verified = False
         self.store = CosmosStore(self._connection, self._containers, self._library)
         self.listing = CosmosListing(self._connection, self._containers, self._library)
         self.addresses = {name: Address(self._transport, queue) for name, queue in queues.items()}
 
-    def _blobs_of(self, settings: Settings, storage: StorageConnection) -> AzureBlobs | None:
-        if settings.blob_container is None:
-            return None
-        if storage.blobs is None:
-            raise ConfigurationError(
-                f"EXACTLYONCE__blobContainer names a container, but not where it is: set {settings.connection}__blobServiceUri."
-            )
-        return AzureBlobs(storage.blobs, settings.blob_container, self._identity)
-
     async def ready(self) -> None:
         """Verify the accounts, once; until it passes, every call tries again.
 
+        Queues are not asked: an identity that may only send may not ask for anything, and a queue that is missing is created.
+
         Raises:
-            ConfigurationError: naming all that has to be changed.
-            TryAgainLater: the account could not be asked.
+            ConfigurationError: naming all that has to be changed, in Cosmos DB and for blobs.
+            TryAgainLater: an account could not be asked.
         """
         if self._verified:
             return
         async with self._verifying:
             if not self._verified:
-                try:
-                    client = await self._connection.client()
-                except FAILURES as error:
-                    raise TryAgainLater(
-                        f"Cosmos DB could not be reached ({type(error).__name__}). If this stays, check "
-                        "COSMOS__accountEndpoint and the network."
-                    ) from error
-                await verify(client, self._database, self._containers, self._library)
-                if self.blobs is not None:
-                    await self.blobs.verify()
+                checks = [self._verify_cosmos()] + ([self.blobs.verify()] if self.blobs else [])
+                await _pass_all(checks)
                 self._verified = True
+
+    async def _verify_cosmos(self) -> None:
+        try:
+            client = await self._connection.client()
+        except FAILURES as error:
+            raise TryAgainLater(
+                f"Cosmos DB could not be reached ({type(error).__name__}). If this stays, check "
+                "COSMOS__accountEndpoint and the network, and, without a key, that this process has an identity."
+            ) from error
+        await verify(client, self._database, self._containers, self._library)
 
     async def close(self) -> None:
         """Close all clients."""
@@ -121,3 +108,16 @@ class AzureResources:
             await self.blobs.close()
         if self._identity is not None:
             await self._identity.close()
+
+
+async def _pass_all(checks: Iterable[Awaitable[None]]) -> None:
+    """Make all checks, and tell together what they find: first what has to be changed."""
+    found = [one for one in await asyncio.gather(*checks, return_exceptions=True) if one is not None]
+    for one in found:
+        if not isinstance(one, ConfigurationError | TryAgainLater):
+            raise one
+    if any(isinstance(one, ConfigurationError) for one in found):
+        found.sort(key=lambda one: isinstance(one, TryAgainLater))
+        raise ConfigurationError("\n".join(str(one) for one in found)) from found[0]
+    for one in found:
+        raise one

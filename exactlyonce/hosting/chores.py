@@ -49,7 +49,7 @@ class Chores:
         self, ref: EntityRef, attempt: Callable[[Memory], Step[Result | Again]], memory: Memory | None = None
     ) -> Result:
         """Make attempts until one comes to something. Raises what `Retrying.process` raises."""
-        return await self.driver.run(self.retrying.process(ref, attempt, memory or Memory()))
+        return await self.driver.process(self.retrying, ref, attempt, memory or Memory())
 
     def work(self, entity: Entity[Any], ref: EntityRef, *messages: Envelope) -> Work:
         """Messages for an entity, with its handler."""

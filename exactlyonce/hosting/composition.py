@@ -26,12 +26,13 @@ from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.azure_functions import envelope_of
 from exactlyonce.hosting.azure_resources import AzureResources
 from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.connections import StorageConnection
 from exactlyonce.hosting.contradictions import require_distinct, require_rebuilds, require_retention
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.operating import Operator
 from exactlyonce.hosting.poison import Outcome, PoisonSettler
-from exactlyonce.hosting.settings import Settings, StorageConnection
+from exactlyonce.hosting.settings import Settings, load_all
 from exactlyonce.hosting.sweeping import Sweeper, Swept
 from exactlyonce.records import Output, read_entity
 from exactlyonce.strategies.gaps import REPLAY
@@ -69,7 +70,8 @@ class ExactlyOnce:
         require_rebuilds(self._entities, self._destinations)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._surroundings = surroundings or Surroundings()
-        self._resources = AzureResources(settings, storage, self._entities, self._destinations)
+        self._observing = self._surroundings.observing
+        self._resources = AzureResources(settings, storage, self._entities, self._destinations, self._observing.charged)
         self._publisher = Publisher(self._resources.addresses)
         blobs = self._resources.blobs
         self._claims = ClaimChecks(blobs)
@@ -90,8 +92,8 @@ class ExactlyOnce:
     @classmethod
     def from_environment(cls, *entities: Entity[Any], destinations: Iterable[Destination] = ()) -> ExactlyOnce:
         """An application with the settings of this environment; see `Settings` for their names."""
-        settings = Settings.load()
-        storage = StorageConnection.load(settings.connection)
+        destinations = tuple(destinations)
+        settings, storage = load_all(one.name for one in destinations)
         return cls(entities, destinations=destinations, settings=settings, storage=storage)
 
     async def process(self, message: func.QueueMessage, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
@@ -227,6 +229,10 @@ class ExactlyOnce:
         name, data = encode(message)
         envelope = Envelope(source, message_id, name, data, self._surroundings.clock.now())
         self._require_one_loop()
+        with self._observing.sending(destination, key_of(envelope)) as trace:
+            await self._send(destination, envelope.with_trace(trace))
+
+    async def _send(self, destination: str, envelope: Envelope) -> None:
         wire = envelope.to_json()
         if self._routes.blobs is not None and self._routes.is_too_large(destination, wire.size):
             wire = (await self._claims.left(envelope)).to_json()
@@ -271,6 +277,7 @@ class ExactlyOnce:
                 "asyncio.run()."
             )
         self._loop = loop
+        self._observing.look(self._surroundings.clock.now)
 
     async def quiesce(self) -> None:
         """Finish what is under way, and mark at once what was published. For scripts and measurements."""

@@ -14,14 +14,14 @@ from exactlyonce.strategies.resequencer import Rebuild, Resequencer
 
 def require_retention(entities: tuple[Entity[Any], ...], delivery_limit: timedelta) -> None:
     """Raise `ConfigurationError` where a message would be forgotten while a copy of it may still wait in a queue."""
-    for entity in entities:
-        retention = entity.strategy.retention
-        if retention is not None and retention <= delivery_limit:
-            raise ConfigurationError(
-                f"Entity {entity.name!r} forgets messages after {retention}, but a copy may wait in its queue for "
-                f"{delivery_limit} (EXACTLYONCE__deliveryLimit). Make the retention longer, also by the time that an "
-                "output may stay owed."
-            )
+    forgetful = [
+        f"Entity {entity.name!r} forgets messages after {retention}, but a copy may wait in its queue for {delivery_limit} "
+        "(EXACTLYONCE__deliveryLimit). Make the retention longer, also by the time that an output may stay owed."
+        for entity in entities
+        if (retention := entity.strategy.retention) is not None and retention <= delivery_limit
+    ]
+    if forgetful:
+        raise ConfigurationError("\n".join(forgetful))
 
 
 def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:

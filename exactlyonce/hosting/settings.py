@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from typing import Final
+from typing import Annotated, Any, Final
 
-from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.hosting.connections import ADDRESS, StorageConnection
 
-_DEVELOPMENT_STORAGE: Final = (
-    "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;"
-    # The key of the storage emulator, the same for everybody and published by Microsoft: not a secret.
-    "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
-    "QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;"
-    "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;"
-)
+_COSMOS_NAME: Final = r"^[^/\\?#]{0,254}[^/\\?#\s]$"
+_QUEUE_NAME: Final = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def _of_json(given: object) -> object:
+    """Decoded here and not by the source, which would stop at the first text that is no JSON."""
+    try:
+        return json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        raise ValueError("it has to be JSON, and is not") from None
+
+
+def _require_base64(key: SecretStr) -> SecretStr:
+    try:
+        base64.b64decode(key.get_secret_value(), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("it has to be base64, and is not") from None
+    return key
 
 
 class Settings(BaseSettings):
@@ -44,23 +59,63 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(extra="ignore")
 
-    account_endpoint: str = Field(validation_alias="COSMOS__accountEndpoint", pattern=r"^https?://")
-    database: str = Field(validation_alias="COSMOS__database", min_length=1)
-    account_key: SecretStr | None = Field(None, validation_alias="COSMOS__accountKey")
-    client_id: str | None = Field(None, validation_alias="COSMOS__clientId")
-    library_container: str = Field("exactlyonce", validation_alias="EXACTLYONCE__container")
-    connection: str = Field("AzureWebJobsStorage", validation_alias="EXACTLYONCE__connection")
-    destinations: dict[str, str] = Field(default_factory=dict, validation_alias="EXACTLYONCE__destinations")
+    account_endpoint: str = Field(
+        validation_alias="COSMOS__accountEndpoint",
+        pattern=ADDRESS,
+        description="the account's address, such as https://name.documents.azure.com:443/",
+        examples=["https://name.documents.azure.com:443/"],
+    )
+    database: str = Field(
+        validation_alias="COSMOS__database",
+        pattern=_COSMOS_NAME,
+        description="the name of the account's database",
+        examples=["shop"],
+    )
+    account_key: Annotated[SecretStr, AfterValidator(_require_base64)] | None = Field(
+        None,
+        validation_alias="COSMOS__accountKey",
+        description="the account's key as it was given out, or remove it to use an identity",
+    )
+    client_id: str | None = Field(
+        None, validation_alias="COSMOS__clientId", description="the client id of a user-assigned identity"
+    )
+    library_container: str = Field(
+        "exactlyonce",
+        validation_alias="EXACTLYONCE__container",
+        pattern=_COSMOS_NAME,
+        description="the name of the library's container, or remove it",
+    )
+    connection: str = Field(
+        "AzureWebJobsStorage",
+        validation_alias="EXACTLYONCE__connection",
+        min_length=1,
+        description="the name of a storage connection, or remove it",
+    )
+    destinations: Annotated[dict[str, str], NoDecode, BeforeValidator(_of_json)] = Field(
+        default_factory=dict,
+        validation_alias="EXACTLYONCE__destinations",
+        description='a JSON object from destination to queue name, such as {"receipts": "receipts-queue"}',
+    )
     blob_container: str | None = Field(
         None,
         validation_alias="EXACTLYONCE__blobContainer",
         pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$",
         min_length=3,
         max_length=63,
+        description="the name of a blob container (3 to 63 lower-case letters, digits and single hyphens), or remove it",
     )
-    delivery_limit: timedelta = Field(timedelta(days=7), validation_alias="EXACTLYONCE__deliveryLimit", gt=timedelta(0))
-    mark_after: float = Field(10.0, validation_alias="EXACTLYONCE__markAfter", gt=0)
-    sweep_after: float = Field(60.0, validation_alias="EXACTLYONCE__sweepAfter", gt=0)
+    delivery_limit: timedelta = Field(
+        timedelta(days=7),
+        validation_alias="EXACTLYONCE__deliveryLimit",
+        gt=timedelta(0),
+        description="a duration such as P7D, or a number of seconds above 0",
+    )
+    mark_after: float = Field(
+        10.0, validation_alias="EXACTLYONCE__markAfter", gt=0, description="a number of seconds above 0"
+    )
+    sweep_after: float = Field(
+        60.0, validation_alias="EXACTLYONCE__sweepAfter", gt=0, description="a number of seconds above 0"
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -82,56 +137,82 @@ class Settings(BaseSettings):
         Raises:
             ConfigurationError: naming every setting that is missing or wrong.
         """
-        try:
-            return cls()  # The environment gives the rest.
-        except SettingsError as error:
-            raise ConfigurationError(f"A setting that has to be JSON is not: {error}.") from None
-        except ValidationError as error:
-            wrong = "; ".join(
-                f"{one['loc'][0]}: {one['msg']}" for one in error.errors(include_input=False, include_url=False)
-            )
-            raise ConfigurationError(
-                f"Settings are missing or wrong: {wrong}. Set them as application settings, or in local.settings.json."
-            ) from None  # The cause would quote what may be a key.
-
-
-@dataclass(frozen=True, slots=True)
-class StorageConnection:
-    """How to reach a storage account.
-
-    Attributes:
-        account: a connection string, for local use; or the address of the queue service, reached with an identity.
-        client_id: of a user-assigned managed identity.
-        blob_service: the address of the blob service, reached with the same identity; None if it is not known. A connection
-            string serves for both.
-    """
-
-    account: str = field(repr=False)
-    client_id: str | None = None
-    blob_service: str | None = None
-
-    @property
-    def blobs(self) -> str | None:
-        """How to reach the account's blobs; None if that is not known."""
-        return self.account if "=" in self.account else self.blob_service
+        settings, problems = cls.examine()
+        _require_none(problems)
+        return settings
 
     @classmethod
-    def load(cls, name: str, environment: Mapping[str, str] = os.environ) -> StorageConnection:
-        """Find a connection as the Functions host does: by name, with and without the prefix `AzureWebJobs`.
+    def examine(cls) -> tuple[Settings, list[str]]:
+        """Read the environment, and say what is wrong with it. The settings have something harmless in its place, so that what
+        is right can be examined further."""
+        try:
+            return cls(), []  # The environment gives the rest.
+        except ValidationError as error:
+            # Neither the cause nor what was given: it may be a key.
+            wrong = error.errors(include_input=False, include_url=False, include_context=False)
+        fields = {str(one.validation_alias): one for one in cls.model_fields.values()}
+        harmless: dict[str, Any] = {}
+        problems = []
+        for one in wrong:
+            name = str(one["loc"][0])
+            harmless[name] = (fields[name].examples or [fields[name].get_default(call_default_factory=True)])[0]
+            problems.append(_told(name, one, fields[name].description or ""))
+        return cls(**harmless), problems
 
-        Raises:
-            ConfigurationError: there is none of that name.
-        """
-        for candidate in (name, f"AzureWebJobs{name}"):
-            if text := environment.get(candidate):
-                return cls(_DEVELOPMENT_STORAGE if text.strip() == "UseDevelopmentStorage=true" else text)
-            if uri := environment.get(f"{candidate}__queueServiceUri"):
-                blobs = environment.get(f"{candidate}__blobServiceUri")
-                return cls(uri, environment.get(f"{candidate}__clientId"), blobs)
-            if account := environment.get(f"{candidate}__accountName"):
-                queues, blobs = (f"https://{account}.{service}.core.windows.net" for service in ("queue", "blob"))
-                return cls(queues, environment.get(f"{candidate}__clientId"), blobs)
+
+def _told(name: str, error: ErrorDetails, wanted: str) -> str:
+    if error["type"] == "missing":
+        return f"{name} is missing: set it to {wanted}."
+    return f"{name} is wrong ({error['msg'].removeprefix('Value error, ')}): set it to {wanted}."
+
+
+def _require_none(problems: list[str]) -> None:
+    if problems:
         raise ConfigurationError(
-            f"There is no storage connection {name!r}. Set {name}__queueServiceUri to use an identity, or {name} to a "
-            "connection string on a developer's machine."
+            "Settings are missing or wrong. Set them as application settings, or in local.settings.json:\n"
+            + "\n".join(f"- {one}" for one in problems)
+        )
+
+
+def load_all(destinations: Iterable[str]) -> tuple[Settings, StorageConnection]:
+    """Read the environment: the settings, and the storage connection that they name.
+
+    Args:
+        destinations: names of those that the application declares.
+
+    Raises:
+        ConfigurationError: naming everything that is missing or wrong, and what to set.
+    """
+    settings, problems = Settings.examine()
+    storage = StorageConnection("Unknown=")  # It would do for everything.
+    try:
+        storage = StorageConnection.load(settings.connection)
+    except ConfigurationError as error:
+        problems.append(str(error))
+    problems += _unfit(settings, storage, tuple(destinations))
+    _require_none(problems)
+    return settings, storage
+
+
+def require_fit(settings: Settings, storage: StorageConnection, destinations: tuple[str, ...]) -> None:
+    """Raise `ConfigurationError` where settings do not fit the destinations, or the account; it names all that is wrong."""
+    _require_none([*_unfit(settings, storage, destinations)])
+
+
+def _unfit(settings: Settings, storage: StorageConnection, destinations: tuple[str, ...]) -> Iterator[str]:
+    for name in sorted(settings.destinations.keys() - set(destinations)):
+        yield (
+            f"EXACTLYONCE__destinations maps {name!r}, which is no destination of this application; declared are: "
+            f"{', '.join(destinations) or 'none'}."
+        )
+    for name in destinations:
+        queue = settings.destinations.get(name, name)
+        if not _QUEUE_NAME.fullmatch(queue):
+            yield (
+                f"{queue!r} cannot be the name of a queue: 3 to 63 lower-case letters, digits and single hyphens, the first "
+                f"and last no hyphen. Map the destination {name!r} to a queue in EXACTLYONCE__destinations."
+            )
+    if settings.blob_container is not None and storage.blobs is None:
+        yield (
+            f"EXACTLYONCE__blobContainer names a container, but not where it is: set {settings.connection}__blobServiceUri."
         )

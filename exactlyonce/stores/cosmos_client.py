@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.identity.aio import DefaultAzureCredential
@@ -14,14 +15,24 @@ CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 6
 """How long one send waits for its reply: the service gives an operation 5 s. The SDK's default is 65 s."""
 
+REQUEST_CHARGE: Final = "x-ms-request-charge"
 
-def cosmos_client(endpoint: str, credential: str | DefaultAzureCredential) -> CosmosClient:
+
+def cosmos_client(
+    endpoint: str, credential: str | DefaultAzureCredential, charged: Callable[[float], None] | None = None
+) -> CosmosClient:
     """A client with the settings that the protocols rely on.
 
     Args:
         endpoint: of the account.
         credential: the account key, or an identity.
+        charged: told the request units of every reply, in the task that waits for it.
     """
+
+    def told(response: Any) -> None:
+        if charged is not None and (units := response.http_response.headers.get(REQUEST_CHARGE)) is not None:
+            charged(float(units))
+
     return CosmosClient(
         endpoint,
         credential,
@@ -40,6 +51,7 @@ def cosmos_client(endpoint: str, credential: str | DefaultAzureCredential) -> Co
         # loops (measured: 10 times 10 sends with the default of 9), and a request should end within its time limit.
         retry_throttle_total=3,
         retry_throttle_backoff_max=5,
+        raw_response_hook=None if charged is None else told,
         # Neither `retry_write` nor an availability strategy: both send writes once more on purpose.
     )
 
@@ -52,13 +64,23 @@ class CosmosConnection:
         database: name of the database that holds all containers.
         key: the account key; for local use. Without one it is `DefaultAzureCredential`.
         client_id: of a user-assigned identity, if it is not to be the default one.
+        charged: told the request units of every reply, in the task that waits for it; None if nobody wants to know.
     """
 
-    def __init__(self, endpoint: str, database: str, *, key: str | None = None, client_id: str | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        database: str,
+        *,
+        key: str | None = None,
+        client_id: str | None = None,
+        charged: Callable[[float], None] | None = None,
+    ) -> None:
         self.database = database
         self._endpoint = endpoint
         self._key = key
         self._client_id = client_id
+        self._charged = charged
         self._opening = asyncio.Lock()
         self._identity: DefaultAzureCredential | None = None
         self._client: CosmosClient | None = None
@@ -105,7 +127,7 @@ class CosmosConnection:
 
     async def _opened(self) -> CosmosClient:
         if self._client is None:
-            client = cosmos_client(self._endpoint, self._key or self._own_identity())
+            client = cosmos_client(self._endpoint, self._key or self._own_identity(), self._charged)
             try:
                 await client.__aenter__()
             except BaseException as error:

@@ -79,12 +79,17 @@ class CosmosPartition:
         self._key: PartitionValue | list[PartitionValue] = key[0] if len(key) == 1 else list(key)
         self._time_limit = time_limit
 
+    @property
+    def _where(self) -> str:
+        """For logs. The partition key names the entity."""
+        return f"partition {self._key!r} of container {self._container}"
+
     async def read(self, id: str, token: str | None) -> Document | Absent | NoAnswer | Busy:
         """Read one document, at or after a token."""
         try:
             found = await self._ask(lambda container: container.read_item(id, self._key, session_token=token))
         except FAILURES as error:
-            reply = after_read(error)
+            reply = after_read(error, where=self._where)
             return Absent(reply.token or token) if isinstance(reply, Absent) else reply
         # A view that was asked for with a token is at that token at least, whether or not the reply says so.
         headers = found.get_response_headers()
@@ -130,7 +135,7 @@ class CosmosPartition:
         try:
             return await self._ask(all_pages)
         except FAILURES as error:
-            return after_query(error)
+            return after_query(error, self._where)
 
     async def create(self, document: dict[str, Any]) -> Applied | Conflict | Unknown:
         """Create one document, which must not exist."""
@@ -153,7 +158,7 @@ class CosmosPartition:
         try:
             written = await self._ask(lambda container: container.execute_item_batch(writes, self._key))
         except FAILURES as error:
-            return after_write(error, operation)
+            return after_write(error, operation, self._where)
         # The ETags of a batch are in its results; a header would not say whose it is.
         return Applied(_token(written.get_response_headers()), written[0].get("eTag"))
 
@@ -214,7 +219,7 @@ class CosmosPartition:
                 lambda container: container.delete_item(id, self._key, etag=etag, match_condition=condition)
             )
         except FAILURES as error:
-            after_write(error, Operation.DELETE)
+            after_write(error, Operation.DELETE, self._where)
 
     async def _write(
         self, request: Callable[[ContainerProxy], Awaitable[Any]], operation: Operation
@@ -222,7 +227,7 @@ class CosmosPartition:
         try:
             written = await self._ask(request)
         except FAILURES as error:
-            return after_write(error, operation)
+            return after_write(error, operation, self._where)
         headers = written.get_response_headers()
         return Applied(_token(headers), headers.get("etag"))
 

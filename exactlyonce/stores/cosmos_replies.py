@@ -178,9 +178,11 @@ class Absent:
     token: str | None
 
 
-def after_read(error: BaseException, operation: Operation = Operation.READ) -> Absent | NoAnswer | Busy:
+def after_read(
+    error: BaseException, operation: Operation = Operation.READ, where: str = ""
+) -> Absent | NoAnswer | Busy:
     """The reply to a read that failed. Raises the error of a row that has one."""
-    meaning = meaning_of(error, operation)
+    meaning = meaning_of(error, operation, where)
     if meaning is Meaning.ABSENT:
         return Absent(headers_of(error).get(SESSION_TOKEN))
     if meaning is Meaning.BEHIND:
@@ -188,21 +190,26 @@ def after_read(error: BaseException, operation: Operation = Operation.READ) -> A
     return Busy(_retry_after(error)) if meaning is Meaning.BUSY else UNKNOWN
 
 
-def after_query(error: BaseException) -> NoAnswer | Busy:
+def after_query(error: BaseException, where: str = "") -> NoAnswer | Busy:
     """The reply to a query that failed; there is no row by which a query finds a document absent."""
-    reply = after_read(error, Operation.QUERY)
+    reply = after_read(error, Operation.QUERY, where)
     return UNKNOWN if isinstance(reply, Absent) else reply
 
 
-def after_write(error: BaseException, operation: Operation) -> Conflict | Unknown:
+def after_write(error: BaseException, operation: Operation, where: str = "") -> Conflict | Unknown:
     """The reply to a write that failed, with the token of the conflict. Raises the error of a row that has one."""
-    if meaning_of(error, operation) is Meaning.CONFLICT:
+    if meaning_of(error, operation, where) is Meaning.CONFLICT:
         return Conflict(headers_of(error).get(SESSION_TOKEN))
     return UNKNOWN
 
 
-def meaning_of(error: BaseException, operation: Operation) -> Meaning:
+def meaning_of(error: BaseException, operation: Operation, where: str = "") -> Meaning:
     """Look an outcome up.
+
+    Args:
+        error: what the request raised.
+        operation: that it was.
+        where: the partition it was made of, for the log; empty if it was made of none.
 
     Raises:
         ConfigurationError, EntityTooLarge, MalformedMessage, OutputTooLarge: as the row says.
@@ -220,7 +227,8 @@ def meaning_of(error: BaseException, operation: Operation) -> Meaning:
         meaning = Meaning.UNKNOWN
     if meaning in (Meaning.UNKNOWN, Meaning.BUSY):
         # The class and the codes only: the text of an error may quote what was sent.
-        _log.warning("could not %s: %s, %s/%s", operation.value, type(error).__name__, status, substatus)
+        place = f" in {where}" if where else ""
+        _log.warning("could not %s%s: %s, %s/%s", operation.value, place, type(error).__name__, status, substatus)
     return meaning
 
 

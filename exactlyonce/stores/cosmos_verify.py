@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+import asyncio
+from collections.abc import Awaitable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
-from azure.cosmos.aio import CosmosClient, DatabaseProxy
+from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
 from azure.cosmos.documents import DatabaseAccount
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
@@ -14,7 +16,9 @@ from exactlyonce.stores.cosmos_beside import unfit_for_companions
 from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
 from exactlyonce.stores.cosmos_replies import FAILURES, Operation, meaning_of
 
+Answer = TypeVar("Answer")
 _TOO_WEAK: Final = ("ConsistentPrefix", "Eventual")
+_ABSENT: Final[dict[str, Any]] = {}
 
 
 async def verify(
@@ -29,24 +33,51 @@ async def verify(
         library_container: name of the container of the library.
 
     Raises:
-        ConfigurationError: names everything that has to be changed, or what the account refuses.
-        TryAgainLater: the account could not be asked.
+        ConfigurationError: names everything that has to be changed, and what the account refuses.
+        TryAgainLater: nothing is known to be wrong, but the account could not be asked for everything.
     """
-    try:
-        problems = [
-            *_of_account(await _account(client)),
-            *await _of_database(client.get_database_client(database), tuple(entities), library_container),
-        ]
-    except FAILURES as error:
-        meaning_of(error, Operation.OPEN)
-        raise TryAgainLater(
-            f"Cosmos DB could not be asked for its settings ({type(error).__name__}). If this stays, check the account's "
-            "endpoint and the network."
-        ) from error
+    inquiry = _Inquiry()
+    account = await inquiry.ask("the account", _account(client))
+    problems = [] if account is None else [*_of_account(account)]
+    problems += await _of_database(client.get_database_client(database), tuple(entities), library_container, inquiry)
+    problems += [f"{', '.join(sorted(what))}: {why}" for why, what in sorted(inquiry.refused.items())]
+    silent = ", ".join(f"{what} ({type(error).__name__})" for what, error in sorted(inquiry.unanswered.items()))
     if problems:
+        problems += [f"Nothing is known yet of what did not answer: {silent}."] if silent else []
         raise ConfigurationError(
             "Cosmos DB is not set up as it has to be:\n" + "\n".join(f"- {one}" for one in problems)
         )
+    for error in inquiry.unanswered.values():
+        raise TryAgainLater(
+            f"Cosmos DB could not be asked for its settings: {silent}. If this stays, check the account's endpoint and the "
+            "network."
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Inquiry:
+    """Asks, and goes on asking when an answer fails, so that all problems are found.
+
+    Attributes:
+        refused: by the reason, what the account refuses to tell.
+        unanswered: what got no answer, with the error; it may get one later.
+    """
+
+    refused: dict[str, list[str]] = field(default_factory=dict)
+    unanswered: dict[str, Exception] = field(default_factory=dict)
+
+    async def ask(self, what: str, question: Awaitable[Answer]) -> Answer | None:
+        """The answer; None if there was none, which is noted."""
+        try:
+            return await question
+        except FAILURES as error:
+            try:
+                meaning_of(error, Operation.OPEN)
+            except ConfigurationError as refusal:
+                self.refused.setdefault(str(refusal), []).append(what)
+            else:
+                self.unanswered[what] = error
+            return None
 
 
 async def _account(client: CosmosClient) -> DatabaseAccount:
@@ -70,30 +101,45 @@ def _of_account(account: DatabaseAccount) -> Iterator[str]:
 
 
 async def _of_database(
-    database: DatabaseProxy, entities: tuple[EntityContainer, ...], library_container: str
+    database: DatabaseProxy, entities: tuple[EntityContainer, ...], library_container: str, inquiry: _Inquiry
 ) -> list[str]:
-    try:
-        await database.read()
-    except CosmosResourceNotFoundError:
-        return [f"There is no database {database.id!r}: create it, or correct its name in the settings."]
+    if await inquiry.ask(f"database {database.id!r}", _properties(database)) == _ABSENT:
+        return [f"There is no database {database.id!r}: create it, or correct its name in COSMOS__database."]
+    names = [*(entity.container for entity in entities), library_container]
+    whats = [*(_name(entity) for entity in entities), _name_of_library(library_container)]
+    *found, library = await asyncio.gather(
+        *(
+            inquiry.ask(what, _properties(database.get_container_client(name)))
+            for what, name in zip(whats, names, strict=True)
+        )
+    )
     problems: list[str] = []
-    for entity in entities:
-        properties = await _properties(database, entity.container)
-        problems += _of_entity_container(entity, properties)
-    problems += _of_library_container(library_container, await _properties(database, library_container))
+    for entity, properties in zip(entities, found, strict=True):
+        if properties is not None:
+            problems += _of_entity_container(entity, properties)
+    if library is not None:
+        problems += _of_library_container(library_container, library)
     return problems
 
 
-async def _properties(database: DatabaseProxy, container: str) -> dict[str, Any] | None:
+async def _properties(resource: DatabaseProxy | ContainerProxy) -> dict[str, Any]:
     try:
-        return await database.get_container_client(container).read()
+        return dict(await resource.read())
     except CosmosResourceNotFoundError:
-        return None
+        return _ABSENT
 
 
-def _of_entity_container(entity: EntityContainer, properties: dict[str, Any] | None) -> Iterator[str]:
-    name = f"container {entity.container!r} of entity {entity.type!r}"
-    if properties is None:
+def _name(entity: EntityContainer) -> str:
+    return f"container {entity.container!r} of entity {entity.type!r}"
+
+
+def _name_of_library(container: str) -> str:
+    return f"container {container!r} of the library"
+
+
+def _of_entity_container(entity: EntityContainer, properties: dict[str, Any]) -> Iterator[str]:
+    name = _name(entity)
+    if properties == _ABSENT:
         yield f"There is no {name}: create it with the partition key {', '.join(entity.paths)}, or correct its name."
         return
     paths = tuple(properties["partitionKey"]["paths"])
@@ -118,10 +164,13 @@ def _of_entity_container(entity: EntityContainer, properties: dict[str, Any] | N
             )
 
 
-def _of_library_container(container: str, properties: dict[str, Any] | None) -> Iterator[str]:
-    name = f"container {container!r} of the library"
-    if properties is None:
-        yield f"There is no {name}: create it with the partition key {LIBRARY_PATH} and defaultTtl -1."
+def _of_library_container(container: str, properties: dict[str, Any]) -> Iterator[str]:
+    name = _name_of_library(container)
+    if properties == _ABSENT:
+        yield (
+            f"There is no {name}: create it with the partition key {LIBRARY_PATH} and defaultTtl -1, or correct its name in "
+            "EXACTLYONCE__container."
+        )
         return
     paths = tuple(properties["partitionKey"]["paths"])
     if paths != (LIBRARY_PATH,):

@@ -23,7 +23,7 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Before, Finished, Handle, Memory, Work, key_of
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Ledger, Output, digest
-from exactlyonce.strategies.batching import GROUP_LIMIT, Batch, Result, draft_batch
+from exactlyonce.strategies.batching import BATCH_BYTES, GROUP_LIMIT, Batch, Result, draft_batch
 from exactlyonce.strategies.outbox import start_over, write_blobs
 from exactlyonce.strategies.sighting import Sight, look_beside
 from exactlyonce.strategies.versions import Point, is_whole, point_before, versions_for, way_back
@@ -166,7 +166,10 @@ def handled_again(
             failed.append((entry.message, error))
             continue
         try:
-            outputs += outputs_again(work.entity, messages[entry.message], entry, before, work.handle)
+            # One that was sent anew may carry another trace, and outputs inherit that of the first.
+            first = Envelope.read(entry.envelope.text, limit=BATCH_BYTES)
+            copy = messages[entry.message].with_trace(first.trace)
+            outputs += outputs_again(work.entity, copy, entry, before, work.handle)
         except ExactlyOnceError as error:
             failed.append((entry.message, error))
     if outputs:

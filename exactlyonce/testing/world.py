@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.combining import Assignment, Combiner
+from exactlyonce.drivers.observing.port import Observer, Observing
 from exactlyonce.drivers.publishing import Address, Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Clock, Surroundings
@@ -63,9 +64,13 @@ class World:
         self._publisher = Publisher({one.name: Address(self.transport, one.name) for one in self._destinations})
         self.routes = Routes.to(self._destinations, self._publisher.limits)
 
-    def process(self, *, mark_after: float = 10.0, backoff: Backoff | None = None) -> Process:
+    def process(
+        self, *, mark_after: float = 10.0, backoff: Backoff | None = None, observer: Observer | None = None
+    ) -> Process:
         """Start a process that remembers nothing."""
-        surroundings = Surroundings(self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}")
+        surroundings = Surroundings(
+            self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}", Observing(observer)
+        )
         driver = AsyncDriver(Awaited(self.store), self._publisher, surroundings)
         retrying = Retrying(backoff or Backoff(), self.random)
         return Process(self, driver, retrying, Combiner(driver, retrying, self.clock, mark_after))
@@ -112,7 +117,7 @@ class Process:
         self, entity: EntityRef, attempt: Callable[[Memory], Step[Result | Again]], memory: Memory | None = None
     ) -> Result:
         """Look after an entity: sweep it, settle a message, replay its stream. Raises what `Retrying.process` raises."""
-        return await self.end_with_me(self._driver.run(self._retrying.process(entity, attempt, memory or Memory())))
+        return await self.end_with_me(self._driver.process(self._retrying, entity, attempt, memory or Memory()))
 
     async def end_with_me(self, job: Coroutine[Any, Any, Result]) -> Result:
         """Do something that is cancelled if the process crashes."""

@@ -34,6 +34,15 @@ MAX_DELAY: Final = timedelta(days=7)
 _log = logging.getLogger(__name__)
 
 
+def is_connection_string(text: str) -> bool:
+    """Whether a text is a connection string of a storage account."""
+    try:
+        QueueServiceClient.from_connection_string(text)  # Opens nothing yet.
+    except ValueError:
+        return False
+    return True
+
+
 class StorageQueueTransport:
     """Sends to the queues of one storage account; a queue that is missing is created.
 
@@ -88,7 +97,8 @@ class StorageQueueTransport:
                 await asyncio.wait_for(self._put(self._queue(address), output), self._time_limit)
             except (AzureError, asyncio.TimeoutError) as error:
                 code = getattr(error, "error_code", None)
-                _log.warning("could not send to queue %s: %s, %s", address, type(error).__name__, code)
+                told = "could not send message %s to queue %s: %s, %s"
+                _log.warning(told, output.id, address, type(error).__name__, code)
                 return False
         return True
 

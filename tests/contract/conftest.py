@@ -12,11 +12,13 @@ from azure.cosmos.aio import DatabaseProxy
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.cosmos_emulator.semantics.faults import FaultRule
+from exactlyonce.hosting import Settings
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
 from exactlyonce.testing.contract_samples import ENTITY_TYPES, PLAIN
+from tests.contract.starting import SETTINGS
 
 Fault = Callable[..., None]
 ENTITY_CONTAINERS = [EntityContainer(type, type, paths) for type, paths in ENTITY_TYPES.items()]
@@ -65,6 +67,16 @@ def fault(emulator: RunningEmulator, connection: CosmosConnection) -> Fault:
         emulator.add_fault(FaultRule(connection.database, **rule))
 
     return arm
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Settings as they have to be, and no others."""
+    for name in (*(str(one.validation_alias) for one in Settings.model_fields.values()), "AzureWebJobsStorage"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    return monkeypatch
 
 
 async def create_containers(database: DatabaseProxy) -> None:

@@ -13,6 +13,7 @@ from azure.cosmos.partition_key import NonePartitionKeyValue
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.cosmos_emulator.semantics.account import AccountSettings
+from devtools.cosmos_emulator.semantics.faults import FaultRule
 from devtools.cosmos_emulator.semantics.partition_keys import PartitionKeyDefinition
 from tests.cosmos_emulator.raw import RawClient
 
@@ -189,3 +190,16 @@ def test_the_blocking_client_works_too(emulator: RunningEmulator) -> None:
         assert len(list(container.read_all_items())) == 1
         container.execute_item_batch([("delete", (found["id"],))], "p")
         client.delete_database("blocking")
+
+
+async def test_a_container_is_refused_to_tell_its_properties_only_by_a_rule_that_names_their_reading(
+    emulator: RunningEmulator, container: ContainerProxy
+) -> None:
+    database = str(container.container_link.split("/")[1])
+    emulator.add_fault(FaultRule(database, when="before", action="status", status=403))
+    await container.read()
+    operations = ("read_container",)
+    emulator.add_fault(FaultRule(database, operations=operations, when="before", action="status", status=403))
+    with pytest.raises(CosmosHttpResponseError) as refused:
+        await container.read()
+    assert refused.value.status_code == 403

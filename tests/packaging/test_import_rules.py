@@ -20,6 +20,7 @@ SDKS = {
     "azure.storage.blob": ("exactlyonce.transports.azure_blobs*",),
     "azure.storage.queue": ("exactlyonce.transports.storage_queue*",),
     "azure.servicebus": ("exactlyonce.transports.service_bus*",),
+    "opentelemetry": ("exactlyonce.drivers.observing", "exactlyonce.drivers.observing.*"),
     "azure.functions": ("exactlyonce.hosting", "exactlyonce.hosting.*", "function_app"),
 }
 AZURE = (
@@ -39,8 +40,9 @@ def misplaced(module: str, imported: Iterable[str]) -> list[str]:
     """Imports of an SDK by a module that is not its place."""
     found = []
     for name in imported:
-        places = next((places for sdk, places in SDKS.items() if within(name, sdk)), AZURE)
-        if within(name, "azure") and name != "azure" and not any(fnmatch.fnmatch(module, place) for place in places):
+        elsewhere = AZURE if within(name, "azure") and name != "azure" else None
+        places = next((places for sdk, places in SDKS.items() if within(name, sdk)), elsewhere)
+        if places is not None and not any(fnmatch.fnmatch(module, place) for place in places):
             found.append(f"{module} imports {name}")
     return found
 
@@ -70,6 +72,7 @@ def test_each_sdk_is_imported_in_its_place_only() -> None:
         ("exactlyonce.transports.azure_blobs", "import azure.storage.queue"),
         ("exactlyonce.transports.storage_queue", "import azure.functions as func"),
         ("handlers.messages", "import azure.identity"),
+        ("exactlyonce.hosting.composition", "from opentelemetry import trace"),
     ],
 )
 def test_an_sdk_out_of_place_is_noticed(module: str, line: str) -> None:

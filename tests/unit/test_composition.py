@@ -29,7 +29,7 @@ from exactlyonce import (
 )
 from exactlyonce.frozen_json import Json
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
-from tests.samples import Deposit, accounts, deposit
+from tests.samples import Account, Deposit, accounts, deposit
 
 STORAGE = StorageConnection(
     "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;QueueEndpoint=http://127.0.0.1:9/a;"
@@ -124,6 +124,14 @@ async def test_a_message_whose_data_is_elsewhere_is_not_for_an_application_witho
 def test_a_ledger_that_forgets_before_the_last_copy_arrives_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="forgets messages after 7 days"):
         application(accounts(Outbox.embedded(timedelta(days=7))))
+
+
+def test_every_ledger_that_forgets_too_early_is_told_at_once() -> None:
+    kept = [Outbox.embedded(timedelta(days=days)) for days in (1, 2, 30)]
+    entities = [Entity(f"e-{n}", state=Account, container="c", strategy=one) for n, one in enumerate(kept)]
+    with pytest.raises(ConfigurationError) as told:
+        application(*entities)
+    assert [entity.name in str(told.value) for entity in entities] == [True, True, False]
 
 
 @pytest.mark.parametrize("name", ["Leader_Board", "a", "x" * 64, "two--hyphens", "-first"])

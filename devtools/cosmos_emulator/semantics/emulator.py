@@ -79,11 +79,11 @@ class Emulator:
             started: When it came, in seconds since the server started.
         """
         request = self.account.named(request)
-        if request.operation not in ITEM_OPERATIONS:
-            return Outcome(self.account.execute(request))
         struck = self.faults.strike(request)
         if struck is not None:
             return self._misbehave(request, *struck, started=started)
+        if request.operation not in ITEM_OPERATIONS:
+            return Outcome(self.account.execute(request))
         reply = self.account.execute(request)
         self._note(request, reply, executed=reply, started=started)
         return Outcome(reply)

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final, Literal, get_args
 
 from devtools.cosmos_emulator.semantics.errors import RefusedError
-from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, WRITES, Request
+from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, PROPERTY_READS, WRITES, Request
 
 When = Literal["before", "after", "later"]
 Action = Literal["close", "reset", "hang", "truncate", "status"]
@@ -24,7 +24,7 @@ class FaultRule:
         database: Only requests to this database.
         container: Only to this container; None for all.
         operations: Only these (create, read, replace, upsert, patch, delete, batch, query, list_items, change_feed);
-            empty for all.
+            empty for all. Reads of properties (read_database, read_container) go wrong only where they are named.
         id: Only requests that name this item; a batch names several.
         body_contains: Only requests whose body contains this text.
         when: `before`: nothing is applied; `after`: the request is applied, then its answer goes wrong; `later`: a write is
@@ -61,8 +61,9 @@ class FaultRule:
             raise ValueError("A fault rule names a database.")
         if self.when not in WHENS or self.action not in ACTIONS:
             raise ValueError(f"A fault is one of {WHENS} and one of {ACTIONS}; not {self.when!r}, {self.action!r}.")
-        if unknown := set(self.operations) - set(ITEM_OPERATIONS):
-            raise ValueError(f"There are no such operations: {sorted(unknown)}; there are {ITEM_OPERATIONS}.")
+        known = (*ITEM_OPERATIONS, *PROPERTY_READS)
+        if unknown := set(self.operations) - set(known):
+            raise ValueError(f"There are no such operations: {sorted(unknown)}; there are {known}.")
         if self.action == "truncate" and self.when != "after":
             raise ValueError("Only the answer to an applied request can be truncated.")
 
@@ -71,7 +72,7 @@ class FaultRule:
         return (
             request.database == self.database
             and self.container in (None, request.container)
-            and (not self.operations or request.operation in self.operations)
+            and request.operation in (self.operations or ITEM_OPERATIONS)
             and (self.when != "later" or request.operation in WRITES)
             and (self.body_contains is None or self.body_contains.encode() in request.body)
             and (self.id is None or self.id in named_items(request))

@@ -35,6 +35,8 @@ ResourceOperation = Literal[
 OperationKind = ItemOperation | ResourceOperation
 
 ITEM_OPERATIONS: Final[tuple[str, ...]] = get_args(ItemOperation)
+PROPERTY_READS: Final = ("read_database", "read_container")
+"""What an identity without a role is refused, too."""
 WRITES: Final = frozenset({"create", "replace", "upsert", "patch", "delete", "batch"})
 
 ConsistencyLevel = Literal["Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"]

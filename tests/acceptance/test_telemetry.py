@@ -1,0 +1,50 @@
+"""Telemetry of the sample app as it is deployed: one trace from a request to the leader board, across its functions."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import aiohttp
+import pytest
+
+from exactlyonce.drivers.observing import metrics as names
+from exactlyonce.drivers.observing import telemetry
+from exactlyonce.drivers.surroundings import SystemClock
+from tests.acceptance.test_sample_app import Passed, api, function_app
+from tests.unit.observed import Observed
+
+__all__ = ["api", "function_app"]  # Fixtures: pytest finds them here.
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def observed(monkeypatch: pytest.MonkeyPatch) -> Observed:
+    """An SDK that the app finds with its first message, as if the process had configured it."""
+    observed = Observed(SystemClock())
+    monkeypatch.setattr(telemetry, "configured", lambda _: observed.telemetry)
+    return observed
+
+
+async def test_one_trace_leads_from_the_request_through_both_functions(
+    observed: Observed, api: tuple[aiohttp.ClientSession, Passed], function_app: ModuleType
+) -> None:
+    session, passed = api
+    for _ in range(2):
+        reply = await session.post("/api/games/g-1/shots", json={"position": 0}, headers={"Idempotency-Key": "k-1"})
+        assert reply.status == 202
+    await passed.until(3)
+    await function_app.once.quiesce()
+    first, again = observed.named("send shooting-range")
+    board = observed.one("process board")
+    shots = {(one.attributes or {})["exactlyonce.outcome"]: one for one in observed.named("process range")}
+    assert shots.keys() in ({"processed", "entry"}, {"processed", "group"})
+    traces = {one.context.trace_id for one in (first, again)}
+    assert len(traces) == 2  # Each request has a trace of its own, though they are the same shot.
+    assert {one.context.trace_id for one in shots.values()} == traces
+    assert board.context.trace_id == shots["processed"].context.trace_id
+    assert [observed.parent(one) for one in (board, *shots.values())] == ["send shooting-range"] * 3
+    assert observed.total(names.PROCESSED) == 2
+    assert observed.total(names.DUPLICATES) == 1
+    assert observed.total(names.CHARGE) > 0
+    assert observed.count(names.LAG) == 2

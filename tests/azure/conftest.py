@@ -1,0 +1,112 @@
+"""The accounts of `make test-azure`: as settings name them, under an identity, and left as they were found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any, cast
+
+import pytest
+from azure.cosmos.aio import ContainerProxy
+from azure.cosmos.exceptions import CosmosResourceNotFoundError
+from azure.identity.aio import DefaultAzureCredential
+
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.hosting import Settings, StorageConnection
+from exactlyonce.hosting.settings import load_all
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.stores.cosmos_verify import verify
+from exactlyonce.stores.port import AsyncStore
+from exactlyonce.testing.contract_samples import ENTITY_TYPES, LEVELS, OWNED
+
+CONTAINERS = [
+    EntityContainer(type, type, paths, companions=type in (OWNED, LEVELS)) for type, paths in ENTITY_TYPES.items()
+]
+Environment = tuple[Settings, StorageConnection]
+
+if os.environ.get("EXACTLYONCE_TEST_AZURE") != "1":
+    collect_ignore_glob = ["test_*.py"]  # `make test` needs no account.
+    settings_of_environment: Environment | None = None
+else:
+    try:
+        settings_of_environment = load_all(())
+        if settings_of_environment[1].blobs is None:
+            raise ConfigurationError(
+                f"Set {settings_of_environment[0].connection}__blobServiceUri, too: blobs are tested beside queues."
+            )
+    except ConfigurationError as wrong:
+        raise pytest.UsageError(f"`make test-azure` needs accounts (CONTRIBUTING.md says which). {wrong}") from None
+
+
+@pytest.fixture(scope="session")
+def environment() -> Environment:
+    assert settings_of_environment is not None
+    return settings_of_environment
+
+
+@pytest.fixture
+async def credential(environment: Environment) -> AsyncIterator[DefaultAzureCredential | None]:
+    """Of the storage account; None where a connection string brings its own."""
+    if "=" in environment[1].account:
+        yield None
+        return
+    async with DefaultAzureCredential(managed_identity_client_id=environment[1].client_id) as found:
+        yield found
+
+
+@pytest.fixture
+async def connection(environment: Environment) -> AsyncIterator[CosmosConnection]:
+    """The database, which holds the containers of the contract."""
+    settings, _ = environment
+    key = settings.account_key.get_secret_value() if settings.account_key else None
+    connection = CosmosConnection(settings.account_endpoint, settings.database, key=key, client_id=settings.client_id)
+    try:
+        await verify(await connection.client(), settings.database, CONTAINERS, settings.library_container)
+        yield connection
+    finally:
+        await connection.close()
+
+
+class Tidy:
+    """A store that notes the entities it is asked about, so that what was written about them can be removed."""
+
+    def __init__(self, store: CosmosStore) -> None:
+        self._store = store
+        self.entities: set[EntityRef] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self._store, name)
+
+        def noted(effect: Any) -> Any:
+            self.entities.add(effect.entity)
+            return operation(effect)
+
+        return noted
+
+
+@pytest.fixture
+async def store(environment: Environment, connection: CosmosConnection) -> AsyncIterator[AsyncStore]:
+    library = environment[0].library_container
+    tidy = Tidy(CosmosStore(connection, CONTAINERS, library))
+    yield cast("AsyncStore", tidy)
+    for entity in tidy.entities:
+        await _remove(await connection.container(library), [entity.key], entity)
+        if len(entity.partition) == len(ENTITY_TYPES[entity.type]):
+            await _remove(await connection.container(entity.type), list(entity.partition), entity)
+
+
+async def _remove(container: ContainerProxy, partition: list[Any], entity: EntityRef) -> None:
+    """Delete the documents of an entity from a partition: its own, and the library's about it."""
+    key = partition[0] if len(partition) == 1 else partition
+    found = container.query_items(
+        "SELECT VALUE c.id FROM c WHERE c.id = @id OR c.entity = @key OR c.pk = @key",
+        parameters=[{"name": "@id", "value": entity.id}, {"name": "@key", "value": entity.key}],
+        partition_key=key,
+    )
+    for id in [str(one) async for one in found]:
+        with suppress(CosmosResourceNotFoundError):  # It had a time to live.
+            await container.delete_item(id, key)

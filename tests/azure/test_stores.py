@@ -1,0 +1,45 @@
+"""The store and the listings do on a real account what every store and every listing has to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import processed_id
+from exactlyonce.stores.cosmos_listing import CosmosListing
+from exactlyonce.stores.listing import AsyncListing
+from exactlyonce.stores.port import AsyncStore
+from exactlyonce.testing.listing_contract import ListingContract
+from exactlyonce.testing.store_contract import StoreContract
+from tests.azure.conftest import CONTAINERS, Environment
+
+# The SDK hands bodies to aiohttp as bytes; above 1 MiB aiohttp would rather have a stream.
+pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+
+
+class TestCosmosStoreInAzure(StoreContract):
+    """Entities, records of the library, companions, streams."""
+
+    @pytest.fixture
+    def store(self, store: AsyncStore) -> AsyncStore:
+        return store
+
+    @pytest.fixture(autouse=True)
+    def _reading_past_the_store(self, connection: CosmosConnection, environment: Environment) -> None:
+        self._connection, self._library = connection, environment[0].library_container
+
+    async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
+        container = await self._connection.container(self._library)
+        record = await container.read_item(processed_id(message), entity.key)
+        return str(record["_etag"])
+
+
+class TestCosmosListingInAzure(ListingContract):
+    @pytest.fixture
+    def store(self, store: AsyncStore) -> AsyncStore:
+        return store
+
+    @pytest.fixture
+    def listing(self, connection: CosmosConnection, environment: Environment, store: AsyncStore) -> AsyncListing:
+        return CosmosListing(connection, CONTAINERS, environment[0].library_container)

@@ -1,0 +1,73 @@
+"""`make test-azure`, tried on the local stack: it says what it lacks, runs on what settings name, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from azure.cosmos import CosmosClient
+from azure.storage.blob import BlobServiceClient
+from azure.storage.queue import QueueServiceClient
+
+from devtools.azurite import Azurite, azurite
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from exactlyonce.stores.cosmos_client import cosmos_client
+from exactlyonce.testing.contract_samples import ENTITY_TYPES
+from tests.contract.conftest import create_containers
+
+ROOT = Path(__file__).parents[2]
+SOME = "arrives or awkward or what_was_written_is_read or record or listed_once or together"
+"""Tests of every suite, and of every kind of document."""
+
+
+@pytest.fixture(scope="module")
+def storage() -> Iterator[Azurite]:
+    with azurite(blob=True) as running:
+        yield running
+
+
+def make_test_azure(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run the suites with these settings and no others."""
+    kept = {"PATH": os.environ["PATH"], "EXACTLYONCE_TEST_AZURE": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/azure", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=kept | settings, capture_output=True, text=True, check=False)
+
+
+def test_without_settings_it_names_all_that_it_lacks_and_runs_nothing() -> None:
+    ran = make_test_azure()
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+    for lacking in ("COSMOS__accountEndpoint", "COSMOS__database", "AzureWebJobsStorage", "CONTRIBUTING.md"):
+        assert lacking in ran.stderr
+    half = {"COSMOS__accountEndpoint": "https://a/", "COSMOS__database": "d"}
+    ran = make_test_azure(**half, AzureWebJobsStorage__queueServiceUri="https://a.queue.core.windows.net")
+    assert "AzureWebJobsStorage__blobServiceUri" in ran.stderr
+
+
+async def test_it_runs_on_the_accounts_that_settings_name_and_leaves_nothing_behind(
+    emulator: RunningEmulator, storage: Azurite
+) -> None:
+    name = f"db-{uuid4().hex}"
+    async with cosmos_client(emulator.endpoint, emulator.key) as client:
+        await create_containers(await client.create_database(name))
+    ran = make_test_azure(
+        *("-k", SOME),
+        COSMOS__accountEndpoint=emulator.endpoint,
+        COSMOS__accountKey=emulator.key,
+        COSMOS__database=name,
+        AzureWebJobsStorage=storage.connection_string,
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert len(emulator.history(name)) > 100
+    with CosmosClient(emulator.endpoint, emulator.key) as cosmos:
+        database = cosmos.get_database_client(name)
+        left = {one: [*database.get_container_client(one).read_all_items()] for one in (*ENTITY_TYPES, "exactlyonce")}
+    assert not any(left.values()), left
+    with QueueServiceClient.from_connection_string(storage.connection_string) as queues:
+        assert [*queues.list_queues()] == []
+    with BlobServiceClient.from_connection_string(storage.connection_string) as blobs:
+        assert [*blobs.list_containers()] == []

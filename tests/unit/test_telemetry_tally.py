@@ -1,0 +1,158 @@
+"""Making out from effects and replies what a run came to."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from exactlyonce.beside import FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
+from exactlyonce.drivers.observing.tally import Tally
+from exactlyonce.effects import UNKNOWN, Begin, Begun, FindProcessed, Found, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects import Together as Both
+from exactlyonce.errors import HandlerFailed
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Finished, Memory
+from exactlyonce.identity import EntityRef
+from exactlyonce.numbering import Order
+from exactlyonce.records import Entry, Ledger, entity_document
+
+ENTITY = EntityRef("account", ("a",), "a")
+AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+LATER = datetime(2026, 1, 2, tzinfo=timezone.utc)
+NOTHING = Finished(Memory())
+KEY = "web/m-1"
+
+
+def document(*entries: Entry) -> Json:
+    return entity_document(Json('{"id":"a","owner":"a"}'), Ledger(entries=entries, type="account"))
+
+
+def entry(tx: str, message: str = KEY) -> Entry:
+    return Entry(message, tx, 1, AT, (), "d")
+
+
+def loaded(*entries: Entry) -> tuple[Any, Any]:
+    return LoadEntity(ENTITY), Loaded(document(*entries), "1", 1, None)
+
+
+def beside(*companions: Companion) -> tuple[Any, Any]:
+    return LoadBeside(ENTITY, ("x",)), FoundBeside(tuple((one, "1") for one in companions))
+
+
+def begun(tx: str, at: datetime = AT) -> tuple[Any, Any]:
+    return Begin(1), Begun(at, (tx,))
+
+
+def numbered(*, held: bool, at: datetime = AT, message: str | None = KEY) -> NumberedMessage:
+    return NumberedMessage(ENTITY.key, "web", Order("a", 1), message, at, Json("{}") if held else None)
+
+
+def record(tx: str) -> ColocatedRecord:
+    return ColocatedRecord(ENTITY.key, KEY, tx, 1, AT, (), "d", None, None)
+
+
+def stream_entry(tx: str) -> StreamEntry:
+    return StreamEntry(ENTITY.key, KEY, tx, 1, AT, Json("{}"), None, True, (), "d")
+
+
+def outcome(*attempts: list[tuple[Any, Any]], finished: Finished = NOTHING) -> str:
+    """What became of the message after these attempts, the last of which finished."""
+    tally = Tally([KEY])
+    for number, attempt in enumerate(attempts, start=1):
+        tally.begin()
+        for effect, reply in attempt:
+            tally.note(effect, reply)
+        tally.end(finished if number == len(attempts) else Again(Memory(), "why"))
+    return tally.outcomes(finished)[KEY]
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (loaded(entry("t-0")), "entry"),
+        ((FindProcessed(ENTITY, (KEY,)), Found(frozenset({KEY}), None)), "record"),
+        (beside(record("t-0")), "record"),
+        (beside(stream_entry("t-0")), "stream"),
+        (beside(numbered(held=False)), "number"),
+        (beside(numbered(held=True)), "number"),
+        (loaded(), "number"),
+    ],
+)
+def test_a_message_that_was_not_committed_is_found_in_what_was_read(seen: tuple[Any, Any], expected: str) -> None:
+    assert outcome([seen, begun("t-1", AT)]) == expected
+
+
+def test_two_reads_side_by_side_are_two_reads() -> None:
+    load, reply = loaded()
+    find = FindProcessed(ENTITY, (KEY,))
+    assert outcome([(Both(load, find), (reply, Found(frozenset({KEY}), None)))]) == "record"
+
+
+@pytest.mark.parametrize(
+    "found", [loaded(entry("t-1")), beside(record("t-1")), beside(stream_entry("t-1")), beside(numbered(held=False))]
+)
+def test_what_an_earlier_attempt_of_the_run_had_committed_is_no_duplicate(found: tuple[Any, Any]) -> None:
+    lost = (SaveEntity(ENTITY, document(), None), UNKNOWN)
+    assert outcome([begun("t-1"), lost], [found]) == "processed"
+    assert outcome([begun("t-2", LATER), lost], [found]) != "processed"
+
+
+def test_what_an_earlier_attempt_of_the_run_had_put_aside_is_held() -> None:
+    assert outcome([begun("t-1")], [beside(numbered(held=True))]) == "held"
+
+
+def test_what_is_put_aside_now_is_held() -> None:
+    save = SaveTogether(ENTITY, document(), None, (numbered(held=True),))
+    assert outcome([begun("t-1"), (save, Saved("1", None))]) == "held"
+
+
+def test_one_that_comes_after_its_number_was_given_up_is_no_first() -> None:
+    save = SaveTogether(ENTITY, document(), None, (), ((numbered(held=False, at=LATER), "1"),))
+    assert outcome([begun("t-1"), (save, Saved("1", None))]) == "number"
+
+
+def test_what_strategies_say_comes_first() -> None:
+    error = HandlerFailed("its own fault")
+    assert outcome([loaded(entry("t-0"))], finished=Finished(Memory(), (KEY,))) == "processed"
+    assert outcome([], finished=Finished(Memory(), failed=((KEY, error),))) == "failed"
+    assert outcome([], finished=Finished(Memory(), stopped=((KEY, error),))) == "held"
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        SaveEntity(ENTITY, document(entry("t-0", "web/m-0"), entry("t-1")), None),
+        SaveTogether(ENTITY, document(), None, (record("t-1"),)),
+        SaveTogether(ENTITY, document(), None, (stream_entry("t-1"),)),
+        SaveTogether(ENTITY, document(), None, (numbered(held=False),)),
+        SaveTogether(ENTITY, document(), None, (), ((numbered(held=False), "1"),)),
+    ],
+    ids=["entity", "record", "stream", "created", "replaced"],
+)
+def test_an_attempt_that_committed_and_did_not_finish_has_committed(save: SaveEntity | SaveTogether) -> None:
+    tally = Tally([KEY])
+    tally.note(*begun("t-1"))
+    tally.note(save, Saved("1", None))
+    tally.end(Again(Memory(), "the outputs could not be published"))
+    assert list(tally.processed) == [KEY]
+    assert tally.outcomes(NOTHING) == {KEY: "processed"}
+
+
+def test_one_whose_commit_is_not_known_to_be_applied_has_not() -> None:
+    tally = Tally([KEY])
+    tally.note(*begun("t-1"))
+    tally.note(SaveEntity(ENTITY, document(entry("t-1")), None), UNKNOWN)
+    tally.end(Again(Memory(), "whether the entity was saved is not known"))
+    assert list(tally.processed) == []
+
+
+def test_of_what_a_run_saves_only_messages_count() -> None:
+    tally = Tally()
+    tally.note(*begun("t-1"))
+    numbers = (numbered(held=True), numbered(held=False, message=None), numbered(held=False, at=LATER))
+    tally.note(SaveTogether(ENTITY, document(entry("t-0")), None, numbers), Saved("1", None))
+    tally.end(Again(Memory(), "why"))
+    assert list(tally.processed) == []
