@@ -32,9 +32,10 @@ check: .make/python  ## formatting, lint, types, import rules
 	.venv/bin/lint-imports
 
 pytest: .make/python .make/node
-	$(PYTHON) -m coverage run -m pytest --ignore tests/model
+	$(PYTHON) -m coverage run -m pytest --ignore tests/model --ignore tests/spark
 	$(PYTHON) -m coverage report
 	$(PYTHON) -m pytest --numprocesses auto --dist worksteal tests/model  # Apart, since measuring coverage would make the search slow.
+	$(PYTHON) -m pytest --numprocesses 2 --dist worksteal tests/spark  # Side by side: Spark uses little more than one core for small data.
 
 model: .make/python  ## explore the large scenarios and all mutants too; goes on where it was interrupted (an hour)
 	$(PYTHON) -m devtools.modelcheck --large --matrix

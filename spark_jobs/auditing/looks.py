@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_jobs.auditing.keeping import kept
+from spark_jobs.auditing.keeping import kept, packed
 from spark_jobs.auditing.telling import Telling
 from spark_jobs.configuration import EntityPlace, Job
 from spark_jobs.cosmos_io import Query, Source, literal
@@ -96,7 +96,9 @@ class Looks:
     def _look(self, purpose: str, conditions: Sequence[Condition]) -> DataFrame:
         places = [*{one.container: one for one in map(_Place.of, reversed(self.job.entities))}.values()]
         places.append(_Place(self.job.library, LIBRARY, (), ("records", "staged")))
-        return reduce(DataFrame.unionByName, [self._read(purpose, place, conditions) for place in places])
+        before = len(self.reads)
+        found = reduce(DataFrame.unionByName, [self._read(purpose, place, conditions) for place in places])
+        return packed(found, sum(read.rows for read in self.reads[before:]))
 
     def _read(self, purpose: str, place: _Place, conditions: Sequence[Condition]) -> DataFrame:
         """Read a container now, and keep its documents: rules go over them many times."""

@@ -66,7 +66,7 @@ async def drain(world: World, strategy: Strategy, entity: Entity[Account], envel
     await last.close()
     if isinstance(strategy, Colocated):
         world.store._trouble = NoTrouble()  # Dropping what was published is best effort, and the rest is the sweeper's.
-        for ref in {entity.ref_of(envelope) for envelope in envelopes}:
+        for ref in dict.fromkeys(entity.ref_of(envelope) for envelope in envelopes):
             await last.run(ref, partial(sweep, ref))
 
 

@@ -170,7 +170,7 @@ class Pipeline:
         outcome, self.world.transport._outcome = self.world.transport._outcome, lambda _: (True, True)
         process = self.world.process()
         for type in (self.senders[0], self.board):
-            for ref in {type.ref(one) for one in ("a", "b", "chess", "go")}:
+            for ref in map(type.ref, ("a", "b", "chess", "go")):
                 if store._entity(ref).newest(ref.id) is not None:
                     await self._sweep(process, type, ref)
         await process.close()
