@@ -206,7 +206,7 @@ def test_rules_and_invariants_find_the_same(kept: Kept, seed: int) -> None:
         for compared, found in by_invariants(one).items():
             expected.setdefault(compared, set()).update(found)
     both = {one for history in histories for one in comparable(history)}
-    for found in (judgement, expected):
-        found["digests"] &= both
+    for form in (judgement, expected):
+        form["digests"] &= both
     assert judgement == expected
     assert all(len(found) > 1 for found in expected.values())
