@@ -17,6 +17,7 @@ from devtools.modelcheck.specification.chores import (
 from devtools.modelcheck.specification.costs import Costing
 from devtools.modelcheck.specification.occasions import attempts, markings
 from devtools.modelcheck.specification.occasions_blobs import cleanings_of_blobs
+from devtools.modelcheck.specification.occasions_truncation import cleanings_beside
 from devtools.modelcheck.specification.playing import Occasion
 from devtools.modelcheck.specification.settings import PRESETS
 
@@ -110,7 +111,7 @@ Age only chooses the candidates. That a staged document can go rests on a fence,
 commit what it belongs to fail on it. That a record can go rests on the retention, which is longer than any copy of its message
 may take to arrive.
 """,
-    "deleting staged outputs and blobs that nothing names, and processed records older than the retention",
+    "deleting staged outputs and blobs that nothing names, and records and companions older than the retention",
     "the candidates were judged",
     parts=(
         Part(
@@ -128,6 +129,11 @@ may take to arrive.
             "Candidates are [blobs](../howto/blobs.md) older than the horizon, and younger than half the retention, so that "
             "what tells of their commits is still there. All strategies may have written them.",
             cleanings_of_blobs,
+        ),
+        Part(
+            "Deleting what lies beside an entity",
+            "Candidates are companions older than the retention, with the ETags they were read with, at most 100.",
+            cleanings_beside,
         ),
     ),
 )

@@ -29,6 +29,7 @@ REQUESTS: Final = {
     "DeleteStaged": "delete staged outputs, best effort",
     "DeleteBlobs": "delete blobs, best effort",
     "DeleteProcessed": "delete processed records that are as they were read, best effort",
+    "DeleteBeside": "delete companions that are as they were read, best effort",
     "Park": "upsert a parked message",
     "LoadParked": "read a parked message",
     "DeleteParked": "delete a parked message that is as it was read, best effort",
@@ -95,6 +96,7 @@ REPLIES: Final = {
     "DeleteStaged": {"done": "deleted, or not: nothing depends on it"},
     "DeleteBlobs": {"done": "deleted, or not: nothing depends on it"},
     "DeleteProcessed": {"done": "deleted, or not, or no longer as it was read: nothing depends on it"},
+    "DeleteBeside": {"done": "deleted, or not, or no longer as it was read: nothing depends on it"},
     "Park": {"written": "applied", "unknown": UNKNOWN_WRITE},
     "LoadParked": {
         "parked message": "as one replica has it, younger than the limit",

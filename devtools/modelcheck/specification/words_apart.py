@@ -204,6 +204,24 @@ APART: Final = {
         "when the fence holds",
         "Nobody knows their addresses, nor ever will. What remains, best effort, is a candidate next time.",
     ),
+    "truncation.clean_beside/fencing.look: LoadEntity": Words(
+        "Load the entity",
+        "at the beginning, for streams and read models, if there are candidates",
+        "Its ledger says of what kind a stream is, and which number is next. Neither is ever taken back, so any view will do, "
+        "and nothing is fenced.",
+    ),
+    "truncation.clean_beside: LoadBeside": Words(
+        "Read the candidates again",
+        "when the ledger is known, or at the beginning where it is not needed",
+        "What was written since is not old any more, and stays. Of the others it is judged what they are: a record that owes, "
+        "a message that waits, and events from the last whole state on stay, however old.",
+    ),
+    "truncation.clean_beside: DeleteBeside": Words(
+        "Delete those that may go, as they were judged",
+        "when there are any",
+        "A deletion that arrives late takes nothing that was written since. What remains, best effort, is a candidate next "
+        "time.",
+    ),
     "retention.clean_processed: DeleteProcessed": Words(
         "Delete records older than the retention, as they were read",
         "at the beginning, if there are candidates",
