@@ -19,6 +19,8 @@ SIDE_BY_SIDE = 2
 
 AUDITED = ("stream",)
 """Strategies whose demos play the last acts, too. `tests/spark/audit` has others."""
+AUDITS = ("shooting-range", "shooting-range-damaged", "shooting-range-old")
+"""Databases that are audited, in this order."""
 
 Played = subprocess.CompletedProcess[str]
 
@@ -78,7 +80,7 @@ def test_every_shot_takes_place_once_whatever_happens(strategy: str, demos: Mapp
         assert re.search(r"Audit of what the game left\W+0\W+0\W", played.stdout)
         assert figure("at_most_one_state_change", played.stdout) == 1
         reports = [Path(path) for path in re.findall(r"\S+/report\.html", played.stdout)]
-        for report, database in zip(reports[-2:], ("shooting-range", "shooting-range-damaged"), strict=True):
+        for report, database in zip(reports[-3:], AUDITS, strict=True):
             assert f"Audit of {database}<" in report.read_text()
         shutil.rmtree(reports[-1].parents[1])
 
