@@ -32,7 +32,7 @@ def play(strategy: str) -> Played:
     command = [sys.executable, "-m", "devtools.demo", "--shots", "200", "--games", "8", "--strategy", strategy]
     command += ["--audit", audit]
     wide = {**os.environ, "COLUMNS": "160"}  # So that no line of the summary is broken.
-    return subprocess.run(command, cwd=ROOT, env=wide, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=ROOT, env=wide, capture_output=True, text=True, timeout=900, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ MENDED = {
 }
 
 
-@pytest.mark.timeout(400)  # The demos of two others may come first.
+@pytest.mark.timeout(1000)  # The demos of two others may come first.
 @pytest.mark.parametrize("strategy", MENDED)
 def test_every_shot_takes_place_once_whatever_happens(strategy: str, demos: Mapping[str, Future[Played]]) -> None:
     played = demos[strategy].result()
@@ -85,7 +85,7 @@ def test_every_shot_takes_place_once_whatever_happens(strategy: str, demos: Mapp
         shutil.rmtree(reports[-1].parents[1])
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1000)
 @pytest.mark.parametrize("strategy", ["naive"])
 def test_the_naive_handler_does_not_come_through(strategy: str, demos: Mapping[str, Future[Played]]) -> None:
     played = demos[strategy].result()
