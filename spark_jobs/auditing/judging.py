@@ -59,6 +59,9 @@ class Judging:
         found = kept(self._union([rule.judge(facts, self.thresholds, self.now) for rule in self.rules]))
         self.suspects.update({rule.name: 0 for rule in self.rules} | self._numbers(found))
         self.telling.done(f"{sum(self.suspects.values()):,} to look at again")
+        for name, number in self.suspects.items():
+            self.telling.begin(f"rule {name}")
+            self.telling.done(f"{number:,} to look at again" if number else "nothing")
         return found
 
     def second(self, facts: Facts, first: DataFrame) -> DataFrame:
