@@ -35,8 +35,6 @@ from exactlyonce.drivers.retrying import Backoff
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.strategies.retention import require_retention
 from spark_jobs.accounts import ready
-from spark_jobs.auditing.failures import translated
-from spark_jobs.auditing.telling import Telling, told
 from spark_jobs.cleaning.counting import Summary, counted, results
 from spark_jobs.cleaning.judging import GOES, judged, longest, owing
 from spark_jobs.cleaning.looks import Looks
@@ -47,8 +45,10 @@ from spark_jobs.cleaning.writing import TABLE, destination, write
 from spark_jobs.configuration import Account, Job, load
 from spark_jobs.cosmos_io import Source
 from spark_jobs.exits import Exit, UnsafeError, ending
+from spark_jobs.failures import translated
 from spark_jobs.sessions import session
 from spark_jobs.sources import source_of
+from spark_jobs.telling import Telling, told
 from spark_jobs.transforms.capping import capped
 
 OUT: Final = "reports/cleanup"
@@ -204,7 +204,7 @@ def clean(
         job: what is to be cleaned up.
         account: where it is.
         options: whether to delete, and where results go.
-        telling: told of what goes on; see `auditing.telling.told`.
+        telling: told of what goes on; see `telling.told`.
         clock: this machine's, in seconds since 1970.
 
     Raises:

@@ -154,10 +154,10 @@ def _clean_up(scene: Scene, *, delete: bool) -> int:
 @contextmanager
 def _stage(scene: Scene, database: str) -> Iterator[tuple[Any, ...]]:
     """What a job works with, by the account's clock: that of this machine was not moved on."""
-    from spark_jobs.auditing.telling import told  # noqa: PLC0415  # See `unavailable`.
     from spark_jobs.configuration import Account, Job  # noqa: PLC0415
     from spark_jobs.sessions import session  # noqa: PLC0415
     from spark_jobs.sources import source_of  # noqa: PLC0415
+    from spark_jobs.telling import told  # noqa: PLC0415  # See `unavailable`.
 
     games = ranges.using(writing(scene.strategy))
     entities = (games, boards.using(reading(games)))

@@ -23,8 +23,8 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
 from exactlyonce.errors import ConfigurationError
-from spark_jobs.auditing.folders import Folder
 from spark_jobs.configuration import Account, Job
+from spark_jobs.folders import Folder
 from spark_jobs.transforms.facts import SEEN, Facts
 
 FORMAT: Final = 1

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.auditing.keeping import kept
 from spark_jobs.auditing.looks import Chosen
-from spark_jobs.auditing.telling import Telling
 from spark_jobs.configuration import Job
 from spark_jobs.report.contents import Mode, RuleTold
 from spark_jobs.schemas import FINDING, IDENTITY
+from spark_jobs.telling import Telling
 from spark_jobs.transforms.capping import capped
 from spark_jobs.transforms.facts import Facts, Thresholds
 from spark_jobs.transforms.recheck import confirmed

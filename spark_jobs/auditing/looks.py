@@ -18,11 +18,11 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_jobs.auditing.keeping import kept, packed
-from spark_jobs.auditing.telling import Telling
 from spark_jobs.configuration import EntityPlace, Job
 from spark_jobs.cosmos_io import Query, Source, literal
 from spark_jobs.report.contents import ReadTold
 from spark_jobs.schemas import LIBRARY, Asked, selection
+from spark_jobs.telling import Telling
 from spark_jobs.transforms.reading import documents
 
 CHOSEN_AT_ONCE: Final = 200_000

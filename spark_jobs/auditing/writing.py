@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from exactlyonce.errors import ConfigurationError
-from spark_jobs.auditing.folders import Folder
+from spark_jobs.folders import Folder
 from spark_jobs.report.contents import Contents
 from spark_jobs.report.page import page
 

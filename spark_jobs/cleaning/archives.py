@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.auditing.folders import Folder
 from spark_jobs.cleaning.looks import Looks
+from spark_jobs.folders import Folder
 
 ARCHIVED: Final = ("container", "kind", "entity", "message", "tx", "partition", "id", "etag", "ts", "document")
 """Columns of an archive. `document` is the JSON text of all of it, whatever properties it has."""

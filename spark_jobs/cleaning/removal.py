@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
 from exactlyonce.drivers.retrying import Backoff
-from spark_jobs.auditing.telling import Telling
 from spark_jobs.cleaning.archives import archive
 from spark_jobs.cleaning.fencing import Fencing
 from spark_jobs.cleaning.judging import GOES
@@ -21,6 +20,7 @@ from spark_jobs.cleaning.looks import Looks
 from spark_jobs.cleaning.stores import Place
 from spark_jobs.configuration import Account, Job
 from spark_jobs.cosmos_io import Source
+from spark_jobs.telling import Telling
 from spark_jobs.transforms.capping import capped
 
 WAVE: Final = 100_000

@@ -9,8 +9,8 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from exactlyonce.errors import ConfigurationError
-from spark_jobs.auditing.folders import Folder
 from spark_jobs.cleaning.counting import Summary
+from spark_jobs.folders import Folder
 
 TABLE, SUMMARY, BLOBS = "documents.parquet", "summary.json", "blobs.txt"
 _OURS: Final = frozenset({TABLE, SUMMARY})

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from exactlyonce.errors import ConfigurationError
 from spark_jobs.auditing.checkpoints import OPEN, Checkpoint, Checkpoints, Subject
-from spark_jobs.auditing.folders import Folder
 from spark_jobs.configuration import Account, Job
+from spark_jobs.folders import Folder
 from spark_jobs.transforms.facts import SEEN
 
 JOB = Job.read(

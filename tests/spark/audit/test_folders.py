@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from exactlyonce.errors import ConfigurationError
-from spark_jobs.auditing.folders import Folder
 from spark_jobs.auditing.writing import destination
+from spark_jobs.folders import Folder
 
 
 def test_a_file_is_there_as_a_whole_and_says_what_was_written(spark: SparkSession, tmp_path: Path) -> None:

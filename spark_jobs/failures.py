@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from exactlyonce.errors import ConfigurationError
-from spark_jobs.exits import AccountError, UnsafeError
-
-_OURS: Final = {
-    "AccountError": AccountError,
-    "RangeSplit": AccountError,
-    "ConfigurationError": ConfigurationError,
-    "UnsafeError": UnsafeError,
-}
-_TOLD: Final = re.compile(rf"^\S*\.({'|'.join(_OURS)}): (.+)$", re.MULTILINE)
+from spark_jobs.exits import told_by_a_task
 
 
 @contextmanager
@@ -28,6 +17,6 @@ def translated() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        if (ours := _TOLD.search(str(error))) is None:
+        if (ours := told_by_a_task(error)) is None:
             raise
-        raise _OURS[ours[1]](ours[2]) from None
+        raise ours from None
