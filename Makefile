@@ -15,7 +15,7 @@ MESSAGES ?= 1000
 MINUTES ?= 10
 TWIN ?=
 
-.PHONY: help demo test check pytest model simulate fuzz bench bench-spark audit-under-load test-pythons test-azure clean lock
+.PHONY: help demo test check pytest model simulate fuzz bench bench-peers bench-spark audit-under-load test-pythons test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -31,7 +31,7 @@ check: .make/python  ## formatting, lint, types, import rules
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports
 
-pytest: .make/python .make/node
+pytest: .make/python .make/amqp .make/node
 	$(PYTHON) -m coverage run -m pytest --ignore tests/model --ignore tests/spark
 	$(PYTHON) -m coverage report
 	$(PYTHON) -m pytest --numprocesses auto --dist worksteal tests/model  # Apart, since measuring coverage would make the search slow.
@@ -53,6 +53,11 @@ bench: .make/python .make/node  ## measure the local Cosmos beside another one, 
 	$(PYTHON) -m benchmarks.local_cosmos
 	$(PYTHON) -m benchmarks.growth
 	$(PYTHON) -m benchmarks.telemetry
+
+bench-peers: .make/python .make/node  ## the same work by what else a user would pick: PostgreSQL by hand, DBOS, Restate
+	$(BASE_PYTHON) -m venv --clear .make/venv-peers
+	.make/venv-peers/bin/pip install --quiet --disable-pip-version-check --require-hashes -r locks/peers.txt
+	.make/venv-peers/bin/python -m benchmarks.peers
 
 bench-spark: .make/python  ## measure the audit on 10,000 to 1,000,000 records, full and of what changed; results go to benchmarks/results
 	$(PYTHON) -m benchmarks.spark
@@ -78,6 +83,8 @@ lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv
 	uv pip compile pyproject.toml --extra azure --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o requirements.txt
 	uv pip compile pyproject.toml --extra azure --group test --group devtools --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o locks/test.txt
 	uv pip compile pyproject.toml --extra azure --group engine --constraint requirements.txt --universal --python-version 3.13 --generate-hashes --no-header --no-annotate --upgrade -o locks/engine.txt
+	uv pip compile --group amqp --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/amqp.txt
+	uv pip compile pyproject.toml --extra azure --group peers --constraint requirements.txt --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/peers.txt
 	uv pip compile pyproject.toml --extra azure --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
 
 .make/python: locks/dev.txt
@@ -85,6 +92,14 @@ lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv
 	$(BASE_PYTHON) -m venv --clear .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.txt
 	@mkdir -p .make && touch $@
+
+# Proton is compiled where it is installed. Without a compiler the tests of Service Bus are skipped, and say so.
+.make/amqp: locks/amqp.txt .make/python
+	@if command -v $(firstword $(CC) cc) >/dev/null; then \
+		.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation -r locks/amqp.txt && touch $@; \
+	else \
+		echo "The local Service Bus endpoint needs a C compiler (Debian: apt install gcc libc6-dev python3-dev), and there is none."; \
+	fi
 
 .make/node: package-lock.json
 	@command -v npm >/dev/null || { echo "Node.js 20 or newer with npm is needed; none was found."; exit 1; }
