@@ -84,7 +84,7 @@ lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv
 	uv pip compile pyproject.toml --extra azure --group test --group devtools --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o locks/test.txt
 	uv pip compile pyproject.toml --extra azure --group engine --constraint requirements.txt --universal --python-version 3.13 --generate-hashes --no-header --no-annotate --upgrade -o locks/engine.txt
 	uv pip compile --group amqp --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/amqp.txt
-	uv pip compile pyproject.toml --extra azure --group peers --constraint requirements.txt --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/peers.txt
+	uv pip compile pyproject.toml --extra azure --group peers --group devtools --constraint requirements.txt --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/peers.txt
 	uv pip compile pyproject.toml --extra azure --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
 
 .make/python: locks/dev.txt
