@@ -1,0 +1,132 @@
+"""The figures of the cost model are those that were measured, and its calculation gives what stands below it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from contextlib import redirect_stdout
+from datetime import timedelta
+from typing import Any, Final
+
+import pytest
+
+from benchmarks.processing import ROUTES
+from benchmarks.seeding import History
+from benchmarks.subjects import Subject, subjects
+from exactlyonce import Outbox
+from exactlyonce.hosting import Settings
+from exactlyonce.transports.storage_queue import MAX_BYTES
+from tests.packaging.sources import ROOT
+
+PAGE: Final = (ROOT / "docs" / "cost-model.md").read_text()
+CLEAN_UP: Final = (ROOT / "docs" / "howto" / "cleanup.md").read_text()
+TELEMETRY: Final = (ROOT / "docs" / "howto" / "telemetry.md").read_text()
+MEASURED: Final = json.loads((ROOT / "benchmarks" / "results" / "growth.json").read_text())["strategies"]
+(CODE,) = re.findall(r"```python\n# cost\.py\n(.*?)```", PAGE, re.DOTALL)
+OF_100: Final = "Outbox.embedded()"
+"""The strategy that is told of after so many messages; its costs grow."""
+NUMBERS: Final = {"five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+
+
+def rows() -> dict[str, list[str]]:
+    """The table, by strategy."""
+    found = re.findall(r"^\| `([A-Z]\w+\S*\(\))`[^|]*\|(.*)\|$", PAGE, re.MULTILINE)
+    return {name: [cell.strip() for cell in rest.split("|")] for name, rest in found}
+
+
+def measured(name: str) -> list[str]:
+    """What its row has to say of request units."""
+    histories = MEASURED[name]["after"]
+    costs: dict[str, Any] = histories["100" if name == OF_100 else max(histories, key=int)]
+    new, newest, oldest = (
+        f"{costs[kind]['request units']:.1f}"
+        for kind in ("first", "duplicate of the newest", "duplicate of the oldest")
+    )
+    return [f"{new} RU", f"{newest} RU" if newest == oldest else f"{newest} to {oldest} RU"]
+
+
+def bytes_kept(subject: Subject) -> float:
+    """What one more message leaves in the store, for each."""
+    history = History(subject, ROUTES)
+    sizes = []
+    for messages in (320, 640):
+        history.grow(messages)
+        assert history.document is not None
+        kept = [*history.apart.values(), *history.beside.values(), history.document.value]
+        sizes.append(len(json.dumps(kept, separators=(",", ":"))))
+    return (sizes[1] - sizes[0]) / 320
+
+
+def ran(code: str) -> tuple[dict[str, Any], str]:
+    """Names and output of a calculation."""
+    told, names = io.StringIO(), dict[str, Any]()
+    with redirect_stdout(told):
+        exec(compile(code, "cost.py", "exec"), names)  # noqa: S102  # It is the page's own.
+    return names, told.getvalue()
+
+
+@pytest.mark.parametrize("name", rows())
+def test_request_units_of_a_message_are_those_that_were_measured(name: str) -> None:
+    assert rows()[name][:2] == measured(name)
+
+
+@pytest.mark.parametrize("subject", [one for one in subjects() if one.name in rows()], ids=lambda one: one.name)
+def test_bytes_kept_of_a_message_are_those_that_strategies_write(subject: Subject) -> None:
+    said = int(rows()[subject.name][2].split(",")[0])
+    assert said == pytest.approx(bytes_kept(subject), abs=10)
+
+
+def test_every_strategy_that_was_measured_without_events_is_in_the_table() -> None:
+    assert set(rows()) == {name for name in MEASURED if not name.endswith("event-sourced")}
+
+
+def test_the_calculation_gives_what_stands_below_it() -> None:
+    (stands,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    assert ran(CODE)[1] == stands
+
+
+def test_the_calculation_begins_with_figures_of_the_table() -> None:
+    names, _ = ran(CODE)
+    starts = {"Outbox()": (names["STRATEGY_RU"], names["DUPLICATE_RU"], names["BYTES_KEPT"])}
+    others = re.findall(r"`([\d.]+), ([\d.]+), (\d+)`\s+for\s+`(\S+?\(\))`", PAGE)
+    starts |= {name: (float(new), float(again), int(kept)) for new, again, kept, name in others}
+    assert set(starts) == set(rows()) - {OF_100}
+    for name, start in starts.items():
+        new, again, kept = (float(re.findall(r"[\d.]+", cell)[0]) for cell in rows()[name])
+        assert start == (new, again, kept)
+
+
+def test_what_clean_up_takes_is_its_pages_example() -> None:
+    ((removed, units),) = re.findall(r"(\d+) removed, (\d+) RU", CLEAN_UP)
+    assert ran(CODE)[0]["CLEAN_UP_RU"] == round(int(units) / int(removed))
+    assert f"about {round(int(units) / int(removed))} RU a document" in PAGE
+
+
+def test_limits_are_those_of_the_code() -> None:
+    retention = Outbox.embedded().retention
+    assert isinstance(retention, timedelta)
+    days = retention + Settings.model_fields["delivery_limit"].default
+    assert ran(CODE)[0]["RETENTION_DAYS"] == retention.days
+    assert f"({retention.days} days)" in PAGE
+    assert f"deletes it after {days.days} days" in PAGE
+    assert f"a message over {MAX_BYTES // 1024} KiB" in PAGE
+
+
+def test_spans_of_a_message_are_as_many_as_the_page_on_telemetry_says() -> None:
+    (said,) = re.findall(r"(\w+) spans and \w+ numbers for a message", TELEMETRY)
+    assert f"{said.lower()} spans" in PAGE
+    assert f"deliveries * {NUMBERS[said.lower()]} * SPAN_BYTES" in CODE
+
+
+def test_break_even_points_follow_from_the_prices() -> None:
+    names, _ = ran(CODE)
+    for price, cost, share in (
+        ("PROVISIONED_PER_100_RU_HOUR", "0.022", "9 %"),
+        ("AUTOSCALE_PER_100_RU_HOUR", "0.033", "13 %"),
+    ):
+        used_up = names[price] / (100 * 3600) * 1e6
+        assert f"{used_up:.3f}" == cost
+        assert f"{used_up / names['SERVERLESS_PER_MILLION_RU']:.0%}".replace("%", " %") == share
+        assert cost in PAGE
+        assert share in PAGE

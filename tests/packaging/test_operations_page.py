@@ -1,0 +1,88 @@
+"""The page that people read at night tells of every metric and command that there is, by the numbers that hold."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from typing import Final
+
+import pytest
+
+from exactlyonce import Colocated, Outbox, VersionStream
+from exactlyonce.drivers.observing import metrics
+from exactlyonce.hosting.ops.arguments import parser
+from exactlyonce.shapes import SCHEMA
+from tests.packaging.sources import LIBRARY, ROOT
+
+PAGE: Final = (ROOT / "docs" / "howto" / "operations.md").read_text()
+SOURCES: Final = "".join(path.read_text() for path in sorted(LIBRARY.rglob("*.py")))
+
+
+def section(heading: str) -> str:
+    """What stands under a heading, up to the next one of its kind or above."""
+    level, _, _ = heading.partition(" ")
+    _, _, rest = PAGE.partition(f"\n{heading}\n")
+    assert rest, heading
+    return re.split(rf"^#{{2,{len(level)}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    (actions,) = (one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    found: dict[str, argparse.ArgumentParser] = actions.choices
+    return found
+
+
+def explained() -> dict[str, str]:
+    """Commands of the table, with what they are called with."""
+    rows = re.findall(r"^\| `([a-z-]+)([^`]*)` \|", section("## The commands"), re.MULTILINE)
+    return dict(rows)
+
+
+def test_every_metric_is_explained_and_no_other() -> None:
+    known = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
+    rows = re.findall(r"^\| `([a-z_.]+)` \|", section("## What each metric means"), re.MULTILINE)
+    assert sorted(rows) == sorted(known)
+
+
+def test_every_command_is_explained_and_no_other() -> None:
+    assert set(explained()) == set(commands())
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_command_is_explained_with_its_options_and_places(command: str) -> None:
+    actions = [one for one in commands()[command]._actions if one.dest != "help"]
+    written = explained()[command]
+    assert set(re.findall(r"--[a-z-]+", written)) == {one.option_strings[0] for one in actions if one.option_strings}
+    placed = [one.metavar for one in actions if not one.option_strings]
+    assert re.sub(r"\[[^]]*\]|--[a-z-]+(?: [A-Z]+)?", "", written).split() == placed
+
+
+def test_what_alarms_look_for_in_the_log_is_logged() -> None:
+    texts = re.findall(r"message has '([^']+)'", section("### Alarms worth having"))
+    assert texts
+    assert [text for text in texts if text not in SOURCES] == []
+
+
+def test_numbers_of_the_host_are_those_of_the_sample() -> None:
+    host = json.loads((ROOT / "host.json").read_text())["extensions"]["queues"]
+    minutes, seconds = (int(part) for part in host["visibilityTimeout"].split(":")[1:])
+    invisible = 60 * minutes + seconds
+    scaling = section("## Scaling")
+    assert f"`batchSize` ({host['batchSize']}, " in scaling
+    assert f"`newBatchThreshold` ({host['newBatchThreshold']})" in scaling
+    assert f"`visibilityTimeout` ({invisible} s) and `maxDequeueCount` ({host['maxDequeueCount']})" in scaling
+    assert f"{invisible * host['maxDequeueCount'] // 60} minutes here" in scaling
+
+
+def test_most_messages_of_a_commit_are_those_of_the_strategies() -> None:
+    scaling = " ".join(section("## Scaling").split())
+    assert f"at most {Outbox().group_limit} with `Outbox()`" in scaling
+    assert f"{Outbox.transaction_id().group_limit} with `Outbox.transaction_id()`" in scaling
+    assert f"{Outbox.embedded().group_limit} with `Outbox.embedded()`" in scaling
+    assert f"{Colocated().group_limit} with `Colocated()` and `VersionStream()`" in scaling
+    assert Colocated().group_limit == VersionStream().group_limit
+
+
+def test_the_schema_version_is_the_one_that_is_written() -> None:
+    assert f"(`schema`; there is one so far, {SCHEMA})" in section("## Schema upgrade")
