@@ -1,7 +1,7 @@
 """The message envelope: CloudEvents 1.0, in its JSON event format on the wire.
 
 Inside the library an envelope is a frozen value; `read` and `to_json` are the edge, where the official `cloudevents`
-package checks and writes it.
+package checks it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,11 @@ class Envelope:
     extensions: Extensions = ()
 
     def to_json(self) -> Json:
-        """The envelope in the JSON event format of CloudEvents 1.0."""
+        """The envelope in the JSON event format of CloudEvents 1.0, as the package writes it but for blanks and escapes.
+
+        Raises:
+            CloudEventValidationError: the package does not take its attributes.
+        """
         attributes: dict[str, Any] = {
             "specversion": "1.0",
             "id": self.id,
@@ -79,10 +83,13 @@ class Envelope:
         if self.subject is not None:
             attributes["subject"] = self.subject
         attributes.update(self.extensions)
-        written: dict[str, Any] = json.loads(JSONFormat().write(CloudEvent(attributes, self.data.value)))
-        if self.time is None:
-            del written["time"]  # The package fills in the present, and the present must not leak into a pure value.
-        return Json.of(written)
+        # A copy: the package fills in the present where there is no time, which must not leak into a pure value.
+        CloudEvent(dict(attributes))
+        if self.time is not None:
+            told = self.time.isoformat()
+            attributes["time"] = f"{told[:-6]}Z" if told.endswith("+00:00") else told
+        written = Json.of(attributes)
+        return written if self.data.text == "null" else written.plus("data", self.data)
 
     def by_reference(self, address: str) -> Envelope:
         """The envelope without its data, which is at this address ("Dataref" extension of CloudEvents: the claim check)."""

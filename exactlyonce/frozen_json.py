@@ -43,6 +43,11 @@ class Json:
         """A fresh copy that the caller may change."""
         return json.loads(self.text)
 
+    def plus(self, name: str, value: Json) -> Json:
+        """An object with one more property at its end, which it must not have yet. Cheaper than to take it apart."""
+        comma = "," if len(self.text) > len("{}") else ""
+        return Json(f"{self.text[:-1]}{comma}{_WRITER.encode(name)}:{value.text}}}")
+
     @property
     def size(self) -> int:
         """Length in bytes, as UTF-8."""

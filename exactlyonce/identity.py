@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from typing import Final
 from urllib.parse import quote
@@ -42,20 +43,23 @@ def message_key(source: str, id: str) -> str:
     return f"{_encode(source)}/{_encode(id)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EntityRef:
-    """Names one entity: its type, the values of its full partition key, its document id."""
+    """Names one entity: its type, the values of its full partition key, its document id.
+
+    It has no slots, so that it may keep `key` and `source`, which are asked for ten times per message.
+    """
 
     type: str
     partition: tuple[PartitionValue, ...]
     id: str
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Canonical JSON array of type, partition key values and id: the entity's partition in the library container."""
         return _CANONICAL.encode([self.type, *self.partition, self.id])
 
-    @property
+    @cached_property
     def source(self) -> str:
         """The CloudEvents source of everything this entity sends.
 

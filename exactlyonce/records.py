@@ -17,7 +17,7 @@ from exactlyonce.errors import DamagedDocument
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.numbering import Order, Reception, Sequences
-from exactlyonce.shapes import EXACT, SCHEMA, read_shape, write_shape
+from exactlyonce.shapes import EXACT, SCHEMA, read_shape, shape_json, write_shape
 
 LEDGER: Final = "_ledger"
 MAX_DOCUMENT_BYTES: Final = 1_500_000
@@ -263,10 +263,9 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
 
 def entity_document(body: Json, ledger: Ledger) -> Json:
     """Put an entity document together; the ledger comes last, below what people look for."""
-    owing_since = ledger.owing_since
-    written = write_shape(ledger)
-    written["owing_since"] = None if owing_since is None else owing_since.isoformat().replace("+00:00", "Z")
-    return Json.of({**body.value, LEDGER: written})
+    at = ledger.owing_since
+    owing_since = Json.of(None if at is None else at.isoformat().replace("+00:00", "Z"))
+    return body.plus(LEDGER, shape_json(ledger).plus("owing_since", owing_since))
 
 
 def read_processed(document: Any) -> ProcessedRecord:
@@ -291,7 +290,7 @@ def library_document(record: LibraryRecord) -> dict[str, Any]:
 
 def entry_size(entry: Entry) -> int:
     """Bytes an entry takes in a document."""
-    return Json.of(write_shape(entry)).size
+    return shape_json(entry).size
 
 
 def digest(outputs: tuple[Output, ...]) -> str:

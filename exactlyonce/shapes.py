@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final, TypeVar
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
 
 from exactlyonce.errors import DamagedDocument, NewerSchema
 from exactlyonce.frozen_json import Json
-from exactlyonce.validation import adapter, missing, problems
+from exactlyonce.validation import adapter, problems
 
 SCHEMA: Final = 1
 EXACT: Final = ConfigDict(extra="forbid")
 """What is not understood must not be dropped by the next save."""
 
+_TIME: Final = {"type": "str", "strict": True, "min_length": len("2026-01-01T00:00")}
+"""Not shorter: a date alone is no time."""
 Shape = TypeVar("Shape")
 
 
@@ -35,12 +39,9 @@ def read_shape(shape: type[Shape], raw: Any, name: str) -> Shape:
             f"{name} has schema version {schema}; this version of exactlyonce reads up to {SCHEMA}. Upgrade this instance."
         )
     try:
-        record: Shape = adapter(shape).validate_json(Json.of(raw).text, strict=True)
+        record: Shape = _reader(adapter(shape)).validate_python(raw)
     except ValidationError as error:
         raise _damaged(name, problems(error)) from None  # The cause would quote what it read: bodies stay out of logs.
-    # A default would pass for knowledge: without its entries a ledger knows no duplicate, without `owed` it owes nothing.
-    if lacking := next(missing(write_shape(record), raw), None):
-        raise _damaged(name, f"{lacking}: Field required")
     return record
 
 
@@ -48,6 +49,40 @@ def write_shape(record: Any) -> dict[str, Any]:
     """A dataclass as JSON."""
     written: dict[str, Any] = adapter(type(record)).dump_python(record, mode="json")
     return written
+
+
+def shape_json(record: Any, shape: Any = None) -> Json:
+    """A dataclass as JSON, frozen; or, if a shape is given, what else has that shape."""
+    return Json(adapter(type(record) if shape is None else shape).dump_json(record).decode())
+
+
+@cache
+def _reader(shape: TypeAdapter[Any]) -> SchemaValidator:
+    """Takes what `write_shape` wrote, and nothing else."""
+    return SchemaValidator(_as_written(shape.core_schema))
+
+
+def _as_written(schema: Any) -> Any:
+    """A schema of pydantic's core for what is in JSON's form: lists for tuples, texts for times, and nothing else converted.
+
+    Strictly, pydantic takes these forms from text only; to write one and to read it takes twice as long as this (a ledger of 9
+    entries: 105 against 50 µs).
+
+    No property may be left out. A default would pass for knowledge: without its entries a ledger knows no duplicate, without
+    `owed` it owes nothing.
+    """
+    if isinstance(schema, list):
+        return [_as_written(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    match schema.get("type"):
+        case "default":
+            return _as_written(schema["schema"])
+        case "datetime":
+            return {"type": "chain", "steps": [_TIME, schema]}
+        case "bool" | "float" | "int" | "str":
+            return {**schema, "strict": True}
+    return {name: _as_written(part) for name, part in schema.items()}
 
 
 def _damaged(name: str, what: str) -> DamagedDocument:

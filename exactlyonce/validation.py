@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -40,21 +39,6 @@ def problems(error: ValidationError) -> str:
     """What does not fit and where, without the values: they may hold what a log must not."""
     found = error.errors(include_input=False, include_url=False, include_context=False)
     return "; ".join(f"{'.'.join(str(part) for part in one['loc']) or 'the whole'}: {one['msg']}" for one in found)
-
-
-def missing(written: Any, read: Any, path: str = "") -> Iterator[str]:
-    """Properties that a value would be written with, and that were not there when it was read."""
-    if written == read:
-        return
-    if isinstance(written, dict):
-        for name, value in written.items():
-            if name in read:
-                yield from missing(value, read[name], f"{path}{name}.")
-            else:
-                yield f"{path}{name}"
-    elif isinstance(written, list):
-        for index, value in enumerate(written):
-            yield from missing(value, read[index], f"{path}{index}.")
 
 
 @cache

@@ -32,7 +32,7 @@ param autoscaleMaxThroughput int = 1000
 
 @minValue(1)
 @maxValue(7)
-@description('Days that a message may wait in its queue. At most 7: so long a queue can delay it, and Service Bus knows a copy.')
+@description('Days that a message may wait in its queue. At most 7: so long a storage queue can delay it.')
 param deliveryLimitDays int = 7
 
 @minValue(2)
@@ -51,8 +51,11 @@ param publicNetworkAccess string = 'Enabled'
 @description('Subnet, delegated to Microsoft.App/environments, that the function app calls from. Empty for none.')
 param appSubnetId string = ''
 
-@description('Whether to make a Service Bus namespace.')
+@description('Whether to make a Service Bus namespace, and to run the app on it in place of storage queues.')
 param deployServiceBus bool = false
+
+@description('With Service Bus: whether queues with a trigger have sessions, so that one entity is processed in one place at a time.')
+param serviceBusSessions bool = false
 
 @description('Whether to make a Synapse workspace with a Spark pool, for audit and clean-up.')
 param deploySpark bool = false
@@ -157,6 +160,7 @@ module serviceBus 'app/service-bus.bicep' = if (deployServiceBus) {
     triggeredQueues: triggeredQueues
     outputQueues: outputQueues
     deliveryLimitDays: deliveryLimitDays
+    sessions: serviceBusSessions
     publicNetworkAccess: publicNetworkAccess
   }
 }
@@ -180,6 +184,8 @@ module function 'app/function.bicep' = {
     libraryContainer: libraryContainer
     deliveryLimitDays: deliveryLimitDays
     strategy: strategy
+    serviceBusHost: deployServiceBus ? serviceBus!.outputs.host : ''
+    serviceBusSessions: serviceBusSessions
     insightsAddress: monitoring.outputs.insightsAddress
     maximumInstanceCount: maximumInstanceCount
     subnetId: appSubnetId

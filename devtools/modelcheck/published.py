@@ -140,10 +140,16 @@ class PublishedAlgorithm:
         if message in found.messages:
             return Finished(seen.memory)
         begun = yield from Begin(1)
-        handled = work.handle(Before(stored.body, begun.at, begun.transactions[0]), work.messages[0])
+        before = Before(stored.body, begun.at, begun.transactions[0], seen.ledger.sequences)
+        handled = work.handle(before, work.messages[0])
         entry = _entry(message, handled, begun, seen.ledger.version + 1)
         ledger = replace(
-            seen.ledger, version=entry.version, entries=(entry,), deleted=handled.deleted, type=work.entity.type
+            seen.ledger,
+            version=entry.version,
+            entries=(entry,),
+            deleted=handled.deleted,
+            type=work.entity.type,
+            sequences=handled.sequences,
         )
         outcome = yield from self._commit(work.entity, handled, replace(seen, ledger=ledger))
         return outcome

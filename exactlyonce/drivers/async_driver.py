@@ -95,6 +95,11 @@ class AsyncDriver:
         await self._surroundings.clock.sleep(effect.seconds)
 
     async def _together(self, effect: Together[Any, Any]) -> tuple[Any, Any]:
-        first, second = effect.first, effect.second
-        replies = await asyncio.gather(self._performed(first), self._performed(second))
-        return replies[0], replies[1]
+        second = asyncio.ensure_future(self._performed(effect.second))
+        try:
+            # In this task, since a task of its own would cost more than all else that the driver does for a request.
+            return await self._performed(effect.first), await second
+        except BaseException:
+            second.cancel()
+            await asyncio.gather(second, return_exceptions=True)  # Its error, if it has one, is heard of.
+            raise

@@ -45,7 +45,7 @@ class _Waiting(NamedTuple):
 class _Lane:
     assignment: Assignment
     waiting: list[_Waiting] = field(default_factory=list)
-    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    stirred: asyncio.Event = field(default_factory=asyncio.Event)
     memory: Memory = field(default_factory=Memory)
 
 
@@ -66,7 +66,7 @@ class Combiner:
         self._mark_after = mark_after
         self._lanes: dict[str, _Lane] = {}  # By key: for Python the partition values 1 and True are equal.
         self._tasks: set[asyncio.Task[None]] = set()
-        self._hurry = asyncio.Event()
+        self._hurrying = False
 
     async def process(self, assignment: Assignment, envelope: Envelope) -> None:
         """Process one message; returns when it may be acknowledged.
@@ -92,17 +92,19 @@ class Combiner:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         lane.waiting.append(_Waiting(envelope, done, delivery))
-        lane.arrived.set()
+        lane.stirred.set()
         await done
 
     async def quiesce(self) -> None:
         """Wait until nothing is under way, marking at once what is left to mark. New messages are taken as before."""
-        self._hurry.set()
+        self._hurrying = True
+        for lane in self._lanes.values():
+            lane.stirred.set()
         try:
             while self._tasks:  # Waiting, not gathering: whoever gives up waiting must not cancel them.
                 await asyncio.wait(self._tasks)
         finally:
-            self._hurry.clear()
+            self._hurrying = False
 
     def abandon(self) -> None:
         """Stop in the middle of everything, as the end of the process would; those who wait are cancelled."""
@@ -158,15 +160,20 @@ class Combiner:
 
     async def _woken(self, lane: _Lane) -> bool:
         """Wait until a message arrives: True; or until it is time to mark: False."""
-        lane.arrived.clear()
-        waits = (lane.arrived.wait(), self._hurry.wait(), self._clock.sleep(self._mark_after))
-        tasks = [asyncio.ensure_future(wait) for wait in waits]
+        if self._hurrying:
+            return False
+        lane.stirred.clear()
+
+        def stir(_: object) -> None:
+            lane.stirred.set()
+
+        pause = asyncio.ensure_future(self._clock.sleep(self._mark_after))
+        pause.add_done_callback(stir)
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await lane.stirred.wait()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            pause.remove_done_callback(stir)  # It must not stir the next pause.
+            pause.cancel()
         return bool(lane.waiting)
 
     async def _mark(self, lane: _Lane) -> None:

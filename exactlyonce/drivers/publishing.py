@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from exactlyonce.effects import PUBLISHED, UNKNOWN, Publish
 from exactlyonce.records import Output
@@ -29,10 +29,17 @@ class Address:
 
 
 class Publisher:
-    """Performs `Publish`: each output goes to its destination's address; all addresses are served at the same time."""
+    """Performs `Publish`: each output goes to its destination's address; all addresses are served at the same time.
 
-    def __init__(self, addresses: Mapping[str, Address]) -> None:
+    Args:
+        addresses: of all destinations.
+        new_mark: for what is sent again on purpose: makes a mark that nobody else has, which its transport sees as part of
+            the outputs' ids. A broker that drops copies would drop it otherwise. Envelopes stay as they are.
+    """
+
+    def __init__(self, addresses: Mapping[str, Address], new_mark: Callable[[], str] | None = None) -> None:
         self._addresses = dict(addresses)
+        self._new_mark = new_mark
 
     @property
     def limits(self) -> dict[str, int]:
@@ -50,10 +57,18 @@ class Publisher:
             told = "output %s is owed to %s, which is no destination of this application any more"
             _log.error(told, by_destination[name][0].id, name)
             return UNKNOWN
-        sends = (self._send(self._addresses[name], outputs) for name, outputs in by_destination.items())
-        replies = await asyncio.gather(*sends)
+        if self._new_mark is not None:
+            mark = self._new_mark()
+            by_destination = {name: [_marked(one, mark) for one in outputs] for name, outputs in by_destination.items()}
+        sends = [self._send(self._addresses[name], outputs) for name, outputs in by_destination.items()]
+        # One alone, as nearly always, needs no task of its own.
+        replies = await asyncio.gather(*sends) if len(sends) > 1 else [await one for one in sends]
         return PUBLISHED if all(reply is PUBLISHED for reply in replies) else UNKNOWN
 
     @staticmethod
     async def _send(address: Address, outputs: list[Output]) -> SendReply:
         return await address.transport.send(address.name, tuple(outputs))
+
+
+def _marked(output: Output, mark: str) -> Output:
+    return replace(output, id=f"{output.id}#{mark}")

@@ -97,21 +97,26 @@ class Retrying:
             except StopIteration as finished:
                 result: Result = finished.value
                 return result
-            reply = yield from self._answer(effect)
+            reply = yield from effect
+            if isinstance(effect, Together):
+                first = yield from self._answer(effect.first, reply[0])
+                second = yield from self._answer(effect.second, reply[1])
+                reply = first, second
+            else:
+                reply = yield from self._answer(effect, reply)
 
-    def _answer(self, effect: Effect[Any]) -> Step[Any]:
-        if isinstance(effect, Together):
-            first, second = yield from effect
-            return (yield from self._repeat(effect.first, first)), (yield from self._repeat(effect.second, second))
-        reply = yield from effect
-        return (yield from self._repeat(effect, reply))
-
-    def _repeat(self, effect: Effect[Any], reply: Any) -> Step[Any]:
+    def _answer(self, effect: Effect[Any], reply: Any) -> Step[Any]:
         """Repeat until there is an answer. At the end of patience a refused request is as good as one of unknown outcome."""
+        if not _is_refused(reply):
+            return reply  # As nearly all are: no delay is drawn for them.
         for delay in self.backoff.delays(self.random):
-            if not isinstance(reply, Busy) and reply is not BEHIND:
+            if not _is_refused(reply):
                 return reply
             wanted = reply.retry_after if isinstance(reply, Busy) else None
             yield from Pause(max(delay, wanted or 0.0))
             reply = yield from effect
         return UNKNOWN if isinstance(reply, Busy) else reply
+
+
+def _is_refused(reply: Any) -> bool:
+    return isinstance(reply, Busy) or reply is BEHIND

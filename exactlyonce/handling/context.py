@@ -11,6 +11,7 @@ from urllib.parse import quote
 from exactlyonce.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
 from exactlyonce.envelope import Envelope, Extensions
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
+from exactlyonce.frozen_json import Json
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Routes
 from exactlyonce.identity import Origin
@@ -85,19 +86,27 @@ class Context:
             OutputTooLarge: the message does not fit its queue, or all of this handler's do not fit together.
             ConfigurationError: the class of the message is not registered.
             ValueError: the delay is negative, or so long that the message would expire before it appears; or the ordering key
-                is no string of 1 to 255 characters.
+                is no string of 1 to 255 characters, or the session is none.
         """
         wait = delay or timedelta(0)
         if not timedelta(0) <= wait < self._routes.max_delay:
             raise ValueError(f"A delay is at least 0 and less than {self._routes.max_delay}; this one is {wait}.")
-        name, data = encode(message)
+        self._send(destination, message, encode(message), wait, order_by)
+
+    def _send(
+        self, destination: str, message: object, encoded: tuple[str, Json], wait: timedelta, order_by: str | None
+    ) -> None:
+        name, data = encoded
         id = self._origin.output_id(len(self._outputs))
         sequences, order = self._sequences, None
         if order_by is not None or destination in self._routes.orders:
             key = self._routes.ordering_key(destination, message) if order_by is None else order_by
             sequences, order = self._numbered(destination, key)
-        # Both are sorted, and all names of the first come before those of the second.
-        extensions = (*(() if order is None else order.extensions), *self._trace)
+        place = self._routes.session(destination, message) if order is None else order.extensions
+        extensions = (
+            *place,
+            *self._trace,
+        )  # Both are sorted, and all names of the first come before those of the second.
         envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
         wire = envelope.to_json()
         blob = None
@@ -181,9 +190,9 @@ class Context:
 
     def announce(self, event: object) -> None:
         """Send an event to every destination that declared its type; to none if there is none. Raises as `send` does."""
-        name, _ = encode(event)
+        name, data = encode(event)
         for destination in self._routes.subscribers.get(name, ()):
-            self.send(destination, event)
+            self._send(destination, event, (name, data), timedelta(0), None)
 
     def delete(self) -> None:
         """Delete the entity with this commit, whatever state the handler returns.

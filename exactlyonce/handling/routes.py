@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from exactlyonce.envelope import Extensions
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.messages import message_type
+from exactlyonce.numbering import PARTITION_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +21,14 @@ class Destination:
         name: what `context.send` is given.
         receives: message types that `context.announce` delivers here.
         order_by: names the read model that a message is for, so that messages are numbered for it; None for no order.
+        session_by: names the entity that a message is for, where the queue has Service Bus sessions: one entity's messages are
+            one session. A message with an order needs none: its ordering key serves for both.
     """
 
     name: str
     receives: tuple[type, ...] = ()
     order_by: Callable[[Any], str] | None = None
+    session_by: Callable[[Any], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class Routes:
         max_delay: longest delay of a message; it has to appear before it expires.
         orders: for each destination that has an order the function that names the ordering key.
         blobs: address of the container for blobs; None if there is none.
+        sessions: for each destination that has sessions the function that names the session of a message.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -43,6 +49,7 @@ class Routes:
     max_delay: timedelta = timedelta(days=7)
     orders: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     blobs: str | None = None
+    sessions: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
 
     @classmethod
     def to(
@@ -58,12 +65,26 @@ class Routes:
             for name in dict.fromkeys(message_type(model).name for model in destination.receives):
                 subscribers[name] = (*subscribers.get(name, ()), destination.name)
         orders = {one.name: one.order_by for one in destinations if one.order_by is not None}
-        return cls(dict(limits), subscribers, max_delay, orders, blobs)
+        sessions = {one.name: one.session_by for one in destinations if one.session_by is not None}
+        return cls(dict(limits), subscribers, max_delay, orders, blobs, sessions)
 
     def ordering_key(self, destination: str, message: object) -> str | None:
         """The ordering key of a message to a destination; None if that has no order."""
         name = self.orders.get(destination)
         return None if name is None else name(message)
+
+    def session(self, destination: str, message: object) -> Extensions:
+        """The session of a message to a destination, as attributes of its envelope; none if that has no sessions.
+
+        Raises:
+            ValueError: the session is no string, or empty.
+        """
+        if destination not in self.sessions:
+            return ()
+        key = self.sessions[destination](message)
+        if not isinstance(key, str) or not key:
+            raise ValueError(f"The session of a message to {destination!r} has to be a string that is not empty.")
+        return ((PARTITION_KEY, key),)
 
     def is_too_large(self, destination: str, size: int) -> bool:
         """Whether an envelope of `size` bytes is over the limit of a destination that exists."""

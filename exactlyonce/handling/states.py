@@ -48,7 +48,7 @@ class StateShape:
             ) from None  # The cause would quote the key.
 
     def _start(self, entity: EntityRef) -> Any:
-        return adapter(self._state).validate_python(self._known(self.tombstone(entity).value))
+        return adapter(self._state).validate_python(self._known(self._identity(entity)))
 
     def read(self, entity: EntityRef, body: Json) -> Any:
         """Body to state. Raises `DamagedDocument` naming every property that does not fit."""
@@ -79,8 +79,8 @@ class StateShape:
                 f"{self._state.__name__} whose values have their declared types, and that neither excludes fields nor reads "
                 "and writes them under different names."
             )
-        identity = self.tombstone(entity).value
-        body = {**identity, **(before.value if before else {}), **content}
+        body = {**self._identity(entity), **(before.value if before else {}), **content}
+        body.pop(LEDGER, None)  # A model that takes properties it does not declare may hold one.
         for steps, value in ((("id",), entity.id), *zip(self._steps, entity.partition, strict=True)):
             if _get(content, steps, value) != value:
                 raise IdentityChanged(
@@ -92,10 +92,13 @@ class StateShape:
 
     def tombstone(self, entity: EntityRef) -> Json:
         """A body with nothing but id and partition key."""
+        return Json.of(self._identity(entity))
+
+    def _identity(self, entity: EntityRef) -> dict[str, Any]:
         body: dict[str, Any] = {"id": entity.id}
         for steps, value in zip(self._steps, entity.partition, strict=True):
             _set(body, steps, value)
-        return Json.of(body)
+        return body
 
     def _known(self, properties: dict[str, Any]) -> dict[str, Any]:
         """Without the id and key path if the model does not declare them: one that forbids extras must not see them."""

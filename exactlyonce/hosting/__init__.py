@@ -2,8 +2,8 @@
 
 from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.composition import ExactlyOnce
-from exactlyonce.hosting.connections import StorageConnection
+from exactlyonce.hosting.connections import ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.settings import Settings
 from exactlyonce.hosting.sweeping import Swept
 
-__all__ = ["ExactlyOnce", "PlainJson", "Settings", "StorageConnection", "Swept"]
+__all__ = ["ExactlyOnce", "PlainJson", "ServiceBusConnection", "Settings", "StorageConnection", "Swept"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Any
 
 from azure.identity.aio import DefaultAzureCredential
@@ -12,8 +12,9 @@ from exactlyonce.drivers.publishing import Address
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
-from exactlyonce.hosting.connections import StorageConnection
-from exactlyonce.hosting.settings import Settings, require_fit
+from exactlyonce.hosting.connections import Connections
+from exactlyonce.hosting.environment import require_fit
+from exactlyonce.hosting.settings import Settings
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer
@@ -22,15 +23,16 @@ from exactlyonce.stores.cosmos_replies import FAILURES
 from exactlyonce.stores.cosmos_verify import verify
 from exactlyonce.strategies.outbox import Outbox
 from exactlyonce.transports.azure_blobs import AzureBlobs
+from exactlyonce.transports.service_bus import ServiceBusTransport
 from exactlyonce.transports.storage_queue import StorageQueueTransport
 
 
 class AzureResources:
-    """Cosmos DB, Storage Queues and blobs, as settings name them.
+    """Cosmos DB, queues of either kind and blobs, as settings name them.
 
     Args:
         settings: of the library.
-        storage: the account whose queues outputs go to.
+        connections: to what outputs and blobs go to.
         entities: whose containers are verified.
         destinations: which get an address each.
         charged: told the request units of every reply of Cosmos DB; None if nobody wants to know.
@@ -42,13 +44,14 @@ class AzureResources:
     def __init__(
         self,
         settings: Settings,
-        storage: StorageConnection,
+        connections: Connections,
         entities: Iterable[Entity[Any]],
         destinations: Iterable[Destination],
         charged: Callable[[float], None] | None = None,
     ) -> None:
         names = tuple(destination.name for destination in destinations)
-        require_fit(settings, storage, names)
+        require_fit(settings, connections, names)
+        storage, service_bus = connections.storage, connections.service_bus
         queues = {name: settings.destinations.get(name, name) for name in names}
         key = settings.account_key.get_secret_value() if settings.account_key else None
         self._database = settings.database
@@ -60,13 +63,23 @@ class AzureResources:
         self._connection = CosmosConnection(
             settings.account_endpoint, settings.database, key=key, client_id=settings.client_id, charged=charged
         )
-        self._identity = None
-        if storage.client_id is not None:
-            self._identity = DefaultAzureCredential(managed_identity_client_id=storage.client_id)
-        self._transport = StorageQueueTransport(storage.account, self._identity, delivery_limit=settings.delivery_limit)
+        self._identities: list[DefaultAzureCredential] = []
+        identity = None if storage is None else self._identity(storage.client_id)
+        self._transport: StorageQueueTransport | ServiceBusTransport
+        if settings.transport == "servicebus":
+            assert service_bus is not None  # noqa: S101  # Else the settings would not fit.
+            self._transport = ServiceBusTransport(
+                service_bus.namespace,
+                self._identity(service_bus.client_id),
+                delivery_limit=settings.delivery_limit,
+                message_bytes=settings.message_bytes,
+            )
+        else:
+            assert storage is not None  # noqa: S101  # So here.
+            self._transport = StorageQueueTransport(storage.account, identity, delivery_limit=settings.delivery_limit)
         self.blobs: AzureBlobs | None = None
-        if settings.blob_container is not None and storage.blobs is not None:
-            self.blobs = AzureBlobs(storage.blobs, settings.blob_container, self._identity)
+        if settings.blob_container is not None and storage is not None and storage.blobs is not None:
+            self.blobs = AzureBlobs(storage.blobs, settings.blob_container, identity)
         self._verifying = asyncio.Lock()
         self._verified = False
         self.store = CosmosStore(self._connection, self._containers, self._library)
@@ -76,17 +89,22 @@ class AzureResources:
     async def ready(self) -> None:
         """Verify the accounts, once; until it passes, every call tries again.
 
-        Queues are not asked: an identity that may only send may not ask for anything, and a queue that is missing is created.
+        Storage queues are not asked: an identity that may only send may not ask for anything, and a queue that is missing is
+        created.
 
         Raises:
-            ConfigurationError: naming all that has to be changed, in Cosmos DB and for blobs.
+            ConfigurationError: naming all that has to be changed, in Cosmos DB, in Service Bus and for blobs.
             TryAgainLater: an account could not be asked.
         """
         if self._verified:
             return
         async with self._verifying:
             if not self._verified:
-                checks = [self._verify_cosmos()] + ([self.blobs.verify()] if self.blobs else [])
+                checks = [self._verify_cosmos()]
+                if self.blobs is not None:
+                    checks.append(self.blobs.verify())
+                if isinstance(self._transport, ServiceBusTransport):
+                    checks.append(self._transport.verify(address.name for address in self.addresses.values()))
                 await _pass_all(checks)
                 self._verified = True
 
@@ -100,14 +118,32 @@ class AzureResources:
             ) from error
         await verify(client, self._database, self._containers, self._library)
 
+    async def lifetime(self) -> AsyncGenerator[None, None]:
+        """Once begun, it lasts as long as the event loop, and closes all clients at its end.
+
+        Nobody tells an application that its process ends. But whoever ends an event loop, finishes the generators that were
+        begun on it.
+        """
+        try:
+            yield
+        finally:
+            await self.close()
+
     async def close(self) -> None:
-        """Close all clients."""
+        """Close all clients. It may be said twice."""
         await self._connection.close()
         await self._transport.close()
         if self.blobs is not None:
             await self.blobs.close()
-        if self._identity is not None:
-            await self._identity.close()
+        for identity in self._identities:
+            await identity.close()
+
+    def _identity(self, client_id: str | None) -> DefaultAzureCredential | None:
+        """A credential of a user-assigned identity; None for whom the process runs as, which every client finds by itself."""
+        if client_id is None:
+            return None
+        self._identities.append(DefaultAzureCredential(managed_identity_client_id=client_id))
+        return self._identities[-1]
 
 
 async def _pass_all(checks: Iterable[Awaitable[None]]) -> None:

@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
-import azure.functions as func
-
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
+from exactlyonce.drivers.combining import Combiner
 from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import PUBLISHED, LoadEntity, NoAnswer, Publish
-from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLater
-from exactlyonce.handling.attempts import key_of
+from exactlyonce.effects import LoadEntity, NoAnswer
+from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity, EntityKey
-from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Destination, Routes
-from exactlyonce.handling.running import Runner
 from exactlyonce.hosting.adapters import Adapter
-from exactlyonce.hosting.azure_functions import envelope_of
+from exactlyonce.hosting.azure_functions import Delivered
 from exactlyonce.hosting.azure_resources import AzureResources
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.connections import StorageConnection
+from exactlyonce.hosting.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.contradictions import require_distinct, require_rebuilds, require_retention
+from exactlyonce.hosting.environment import load_all
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.operating import Operator
 from exactlyonce.hosting.poison import Outcome, PoisonSettler
-from exactlyonce.hosting.settings import Settings, load_all
+from exactlyonce.hosting.receiving import Receiver
+from exactlyonce.hosting.sending import Sender
+from exactlyonce.hosting.settings import Settings
 from exactlyonce.hosting.sweeping import Sweeper, Swept
-from exactlyonce.records import Output, read_entity
-from exactlyonce.strategies.gaps import REPLAY
+from exactlyonce.records import read_entity
 
 State = TypeVar("State")
 
@@ -47,7 +43,8 @@ class ExactlyOnce:
         entities: the entity types whose messages this application processes.
         destinations: where handlers may send to. Names that only `send` and `context.send` use need no types.
         settings: where things are.
-        storage: the account whose queues outputs go to.
+        storage: the account for queues and blobs; None if settings name neither.
+        service_bus: the namespace for queues and topics; None if settings name none.
         surroundings: time and chance.
 
     Raises:
@@ -60,7 +57,8 @@ class ExactlyOnce:
         *,
         destinations: Iterable[Destination] = (),
         settings: Settings,
-        storage: StorageConnection,
+        storage: StorageConnection | None = None,
+        service_bus: ServiceBusConnection | None = None,
         surroundings: Surroundings | None = None,
     ) -> None:
         self._entities = tuple(entities)
@@ -71,33 +69,51 @@ class ExactlyOnce:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._surroundings = surroundings or Surroundings()
         self._observing = self._surroundings.observing
-        self._resources = AzureResources(settings, storage, self._entities, self._destinations, self._observing.charged)
-        self._publisher = Publisher(self._resources.addresses)
+        connections, charged = Connections(storage, service_bus), self._observing.charged
+        self._resources = AzureResources(settings, connections, self._entities, self._destinations, charged)
+        self._lifetime = self._resources.lifetime()
+        publisher = Publisher(self._resources.addresses)
         blobs = self._resources.blobs
-        self._claims = ClaimChecks(blobs)
+        claims = ClaimChecks(blobs)
         address = None if blobs is None else blobs.address
-        self._routes = Routes.to(self._destinations, self._publisher.limits, settings.delivery_limit, address)
-        self._driver = AsyncDriver(self._resources.store, self._publisher, self._surroundings, blobs)
+        self._routes = Routes.to(self._destinations, publisher.limits, settings.delivery_limit, address)
+        self._driver = AsyncDriver(self._resources.store, publisher, self._surroundings, blobs)
+        # What is sent beside the processing of messages is often sent again, and that on purpose.
+        again = Publisher(self._resources.addresses, self._surroundings.new_transaction)
+        mender = AsyncDriver(self._resources.store, again, self._surroundings, blobs)
         self._retrying = Retrying(Backoff(), self._surroundings.random)
-        self._mending = Mending(self._driver, self._retrying, self._routes)
+        self._mending = Mending(mender, self._retrying, self._routes)
         self._failures = Failures()
-        self._poison = PoisonSettler(self._mending, self._claims, self._failures)
+        clock = self._surroundings.clock
+        self._poison = PoisonSettler(self._mending, claims, self._failures, settings.delivery_limit, clock.now)
         # It comes again every minute, so it need not try for long.
-        hasty = Mending(self._driver, Retrying(Backoff(tries=3), self._surroundings.random), self._routes)
+        hasty = Mending(mender, Retrying(Backoff(tries=3), self._surroundings.random), self._routes)
         self._sweeper = Sweeper(hasty, self._resources.listing, self._surroundings)
         self._sweep_after = timedelta(seconds=settings.sweep_after)
         self._operator = Operator(self._mending, self._resources.listing, settings.delivery_limit)
-        self._combiner = Combiner(self._driver, self._retrying, self._surroundings.clock, settings.mark_after)
+        self._combiner = Combiner(self._driver, self._retrying, clock, settings.mark_after)
+        self._receiver = Receiver(
+            self._combiner, self._mending, claims, self._failures, self._poison, self._require_one_loop, self._ready
+        )
+        self._sender = Sender(publisher, self._routes, claims, self._surroundings)
 
     @classmethod
-    def from_environment(cls, *entities: Entity[Any], destinations: Iterable[Destination] = ()) -> ExactlyOnce:
-        """An application with the settings of this environment; see `Settings` for their names."""
-        destinations = tuple(destinations)
-        settings, storage = load_all(one.name for one in destinations)
-        return cls(entities, destinations=destinations, settings=settings, storage=storage)
+    def from_environment(
+        cls, *entities: Entity[Any], destinations: Iterable[Destination] = (), transport: str | None = None
+    ) -> ExactlyOnce:
+        """An application with the settings of this environment; see `Settings` for their names.
 
-    async def process(self, message: func.QueueMessage, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
-        """Process a queue message. Returning acknowledges it; raising gives it back to the queue.
+        Args:
+            entities, destinations: as above.
+            transport: `storage` or `servicebus`, in place of what `EXACTLYONCE__transport` says.
+        """
+        destinations = tuple(destinations)
+        settings, connections = load_all((one.name for one in destinations), transport)
+        storage, bus = connections.storage, connections.service_bus
+        return cls(entities, destinations=destinations, settings=settings, storage=storage, service_bus=bus)
+
+    async def process(self, message: Delivered, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
+        """Process a message of a storage queue, or of Service Bus. Returning acknowledges it; raising gives it back.
 
         Args:
             message: as the trigger delivers it.
@@ -109,30 +125,37 @@ class ExactlyOnce:
                 repeated by the next delivery.
         """
         self._require_own(entity)
-        envelope = envelope_of(message, adapter)
-        try:
-            await self._process(envelope, entity)
-        except ExactlyOnceError as error:
-            self._failures.note(entity.name, key_of(envelope), error, getattr(message, "dequeue_count", None))
-            raise
+        await self._receiver.take(message, entity, adapter)
 
-    async def _process(self, envelope: Envelope, entity: Entity[Any]) -> None:
-        if self._claims.claims(envelope):
-            self._require_one_loop()
-            envelope = await self._claims.redeemed(envelope)
-        if envelope.type == REPLAY:
-            await self._ready()
-            await self._mending.answer(entity, envelope)
-            return
-        ref = entity.ref_of(envelope)
-        await self._ready()
-        runner = Runner(entity, ref, self._routes)
-        await self._combiner.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), envelope)
+    async def process_batch(
+        self,
+        messages: Sequence[Delivered],
+        entity: Entity[Any],
+        *,
+        adapter: Adapter | None = None,
+        give_up_after: int = 5,
+    ) -> None:
+        """Process the messages of a trigger with `cardinality="many"`. Those for one entity share commits.
 
-    async def settle(
-        self, message: func.QueueMessage, entity: Entity[Any], *, adapter: Adapter | None = None
-    ) -> Outcome:
-        """Decide about a message that its queue gave up on: for triggers on `<queue>-poison`. Returning acknowledges it.
+        The host acknowledges all of them or none. So those that are done come again with one that failed, are known, and cost
+        a look each. One that keeps failing is parked after some deliveries, as `settle` would: then the others are rid of it.
+
+        Args:
+            messages: as the trigger delivers them.
+            entity, adapter: as for `process`.
+            give_up_after: deliveries after which a message that fails is parked. Less than the queue's `maxDeliveryCount`, or
+                the broker makes dead letters of the whole batch; more for a queue whose messages may have to wait for others.
+
+        Raises:
+            ExactlyOnceError: of the class of the first that failed; all of them come again.
+        """
+        self._require_own(entity)
+        await self._receiver.take_all(messages, entity, adapter, give_up_after)
+
+    async def settle(self, message: Delivered, entity: Entity[Any], *, adapter: Adapter | None = None) -> Outcome:
+        """Decide about a message that its queue gave up on. Returning acknowledges it.
+
+        For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`, or a subscription's.
 
         What was processed is finished: its outputs are published. What was not is parked, with the reason; so is what cannot be
         read, or cannot be decided about. Parked messages are an operator's: `python -m exactlyonce.hosting.ops`.
@@ -223,26 +246,11 @@ class ExactlyOnce:
             source: who sends it.
 
         Raises:
-            UnknownDestination, OutputTooLarge: as `context.send` does.
+            UnknownDestination, OutputTooLarge, ValueError: as `context.send` does.
             TryAgainLater: whether the queue, or the container for blobs, took it is not known; send it again under the same id.
         """
-        name, data = encode(message)
-        envelope = Envelope(source, message_id, name, data, self._surroundings.clock.now())
-        self._require_one_loop()
-        with self._observing.sending(destination, key_of(envelope)) as trace:
-            await self._send(destination, envelope.with_trace(trace))
-
-    async def _send(self, destination: str, envelope: Envelope) -> None:
-        wire = envelope.to_json()
-        if self._routes.blobs is not None and self._routes.is_too_large(destination, wire.size):
-            wire = (await self._claims.left(envelope)).to_json()
-        wire = Envelope.read(wire.text).to_json()  # What could not be read there must not leave here.
-        self._routes.check(destination, wire.size)
-        output = Output(key_of(envelope), destination, wire)
-        if await self._publisher.publish(Publish((output,))) is not PUBLISHED:
-            raise TryAgainLater(
-                f"Whether message {key_of(envelope)} was sent is not known. Send it again under the same id."
-            )
+        await self._require_one_loop()
+        await self._sender.send(destination, message, message_id, source)
 
     async def read(self, entity: Entity[State], key: str | EntityKey) -> State | None:
         """The state of an entity as some replica has it, for showing; None if it is absent or deleted.
@@ -261,22 +269,24 @@ class ExactlyOnce:
         return state
 
     async def _ready(self) -> None:
-        self._require_one_loop()
+        await self._require_one_loop()
         await self._resources.ready()
 
     def _require_own(self, entity: Entity[Any]) -> None:
         if entity not in self._entities:
             raise ConfigurationError(f"{entity} is not among the entities this application was made with.")
 
-    def _require_one_loop(self) -> None:
+    async def _require_one_loop(self) -> None:
         """Clients belong to the event loop they were opened on; a function that starts its own would find them dead."""
         loop = asyncio.get_running_loop()
-        if self._loop not in (None, loop):
+        if self._loop is None:
+            self._loop = loop
+            await anext(self._lifetime)
+        if self._loop is not loop:
             raise ConfigurationError(
                 "The application is used from a second event loop. Declare the function `async def` and await, in place of "
                 "asyncio.run()."
             )
-        self._loop = loop
         self._observing.look(self._surroundings.clock.now)
 
     async def quiesce(self) -> None:

@@ -1,4 +1,4 @@
-"""Storage connections, found as the Functions host finds its own."""
+"""Connections to storage and to Service Bus, found as the Functions host finds its own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.transports.storage_queue import is_connection_string
+from exactlyonce.transports import service_bus, storage_queue
 
 ADDRESS: Final = r"^https?://[^\s/?#]+"
 """How the address of a service begins."""
+
+_HOST: Final = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+"
 
 _DEVELOPMENT_STORAGE: Final = (
     "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;"
@@ -67,10 +69,65 @@ class StorageConnection:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceBusConnection:
+    """How to reach a Service Bus namespace.
+
+    Attributes:
+        namespace: a connection string, for local use; or the namespace's host name, reached with an identity.
+        client_id: of a user-assigned managed identity.
+    """
+
+    namespace: str = field(repr=False)
+    client_id: str | None = None
+
+    @classmethod
+    def load(cls, name: str, environment: Mapping[str, str] = os.environ) -> ServiceBusConnection:
+        """Find a connection as the Functions host does: by name, with and without the prefix `AzureWebJobs`.
+
+        Raises:
+            ConfigurationError: there is none of that name, or what it says is no connection.
+        """
+        for candidate in (name, f"AzureWebJobs{name}"):
+            if text := environment.get(candidate):
+                if not service_bus.is_connection_string(text):
+                    # It is not quoted: it may be a key.
+                    raise ConfigurationError(
+                        f"{candidate} is no connection string of a Service Bus namespace: copy it from the namespace's own "
+                        f"access policies, not from a queue's; or, to use an identity, remove it and set "
+                        f"{candidate}__fullyQualifiedNamespace."
+                    )
+                return cls(text)
+            if host := environment.get(f"{candidate}__fullyQualifiedNamespace"):
+                if not re.fullmatch(_HOST, host):
+                    raise ConfigurationError(
+                        f"{candidate}__fullyQualifiedNamespace is no host name: set it to the namespace's, such as "
+                        "name.servicebus.windows.net."
+                    )
+                return cls(host, environment.get(f"{candidate}__clientId"))
+        raise ConfigurationError(
+            f"There is no Service Bus connection {name!r}. Set {name}__fullyQualifiedNamespace to use an identity, or {name} "
+            "to a connection string on a developer's machine."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What an application is connected to, besides Cosmos DB.
+
+    Attributes:
+        storage: the account for queues and blobs; None if nothing needs one.
+        service_bus: the namespace for queues and topics; None if nothing needs one.
+    """
+
+    storage: StorageConnection | None = None
+    service_bus: ServiceBusConnection | None = None
+
+
 def _connection_string(name: str, text: str) -> str:
     if text.strip() == "UseDevelopmentStorage=true":
         return _DEVELOPMENT_STORAGE
-    if not is_connection_string(text):
+    if not storage_queue.is_connection_string(text):
         # It is not quoted: it may be a key.
         raise ConfigurationError(
             f"{name} is no connection string of a storage account: copy it from the account's access keys, or, to use an "

@@ -33,12 +33,10 @@ class Failures:
         if len(self._seen) > MOST:
             self._seen.popitem(last=False)
 
-    def reason(self, entity: str, message: str) -> str:
-        """Why a message was given up, as far as this process knows."""
-        seen = self._seen.get((entity, message))
-        if seen is None:
-            return "its queue gave it up; this process did not see why"
-        return f"its queue gave it up; {seen}"
+    def reason(self, entity: str, message: str, who: str = "its queue") -> str:
+        """Why a message was given up, as far as this process knows, and who did."""
+        seen = self._seen.get((entity, message), "this process did not see why")
+        return f"{who} gave it up; {seen}"
 
 
 def named(error: BaseException) -> str:

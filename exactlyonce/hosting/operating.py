@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from exactlyonce.effects import FoundParked, LoadEntity, LoadParked, NoAnswer
 from exactlyonce.envelope import Envelope
@@ -57,16 +57,17 @@ class Operator:
         """All parked messages, in pages. Raises `TryAgainLater`, `ConfigurationError`."""
         return self.listing.parked()
 
-    async def requeue(self, entity: str, message: str, destination: str) -> Requeued:
+    async def requeue(self, entity: str, message: str, destination: str, sent: datetime | None = None) -> Requeued:
         """Send a parked message again, under the identity it has.
 
         Args:
             entity: key of the entity under which it is parked.
             message: its key.
             destination: logical name of the queue it is to go to.
+            sent: when it was first sent, with a time zone; for one that was put aside and has no time of its own.
 
         Raises:
-            ConfigurationError: there is no such destination.
+            ConfigurationError: there is no such destination, or it cannot have been sent at that time.
             MalformedMessage: nobody can read it.
             TryAgainLater: the store or the queue did not answer.
             StoredDataError: the parked document cannot be trusted.
@@ -76,21 +77,32 @@ class Operator:
             known = ", ".join(sorted(self.chores.routes.limits)) or "none"
             raise ConfigurationError(f"There is no destination {destination!r}; known are: {known}. Nothing was sent.")
         ref, limit = entity_named(entity), self.requeue_limit
-        if not ref.partition and await self._may_be_forgotten(ref, message):
-            return Requeued("too old", Memory())
+        if not ref.partition and (refusal := await self._refusal(ref, message, sent)):
+            return Requeued(refusal, Memory())
         return await self.chores.run(ref, lambda memory: settling.requeue(ref, message, destination, limit, memory))
 
-    async def _may_be_forgotten(self, place: EntityRef, message: str) -> bool:
-        """Whether a message that was put aside may have been processed so long ago that its record is gone.
+    async def _refusal(
+        self, place: EntityRef, message: str, told: datetime | None
+    ) -> Literal["too old", "age unknown"] | None:
+        """Why a message that was put aside is not sent again: it may have been processed so long ago that its record is gone.
 
         A fence tells that a parked message was not processed before it was parked; one that was put aside may have been at any
-        time since it was sent. When that was, the message itself tells, if it has a time.
+        time since it was sent. When that was, the message itself tells, or who asks: its queues do not, since the host makes
+        a new message in the poison queue. Without either it may be of any age.
         """
         found: FoundParked = await self._answered(place, LoadParked(place, message))
         if found.message is None:
-            return False
-        sent = Envelope.read(found.message.envelope.text).time
-        return sent is not None and found.message.at - sent + timedelta(seconds=found.age) > self.requeue_limit
+            return None
+        aside = found.message.at
+        if told is not None and told > aside:
+            raise ConfigurationError(
+                f"Message {message} was put aside at {aside.isoformat()}, so it was not first sent at {told.isoformat()}. "
+                "Ask its sender."
+            )
+        known = [one for one in (Envelope.read(found.message.envelope.text).time, told) if one is not None]
+        if not known:
+            return "age unknown"
+        return "too old" if aside - min(known) + timedelta(seconds=found.age) > self.requeue_limit else None
 
     async def discard(self, entity: str, message: str) -> bool:
         """Delete a parked message for good; whether there was one. Raises `TryAgainLater`, `StoredDataError`."""

@@ -3,17 +3,21 @@
 None stays there but while the store does not answer. The host's copy in a poison queue lives for 7 days, and nothing can
 change that; a function on a poison queue that fails gets its message again every 10 minutes until it is gone. So what cannot be
 read, or cannot be decided about, is put aside in the library's container, where it stays until somebody has looked at it.
+
+The dead-letter queues of Service Bus keep their messages for ever. One that has been there for so long that the record of a
+copy may be gone cannot be decided about, either.
 """
 
 from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-import azure.functions as func
-
+from exactlyonce.drivers.surroundings import SystemClock
 from exactlyonce.effects import Step
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ConfigurationError, HandlerError, MalformedMessage, MessageError, StoredDataError
@@ -21,7 +25,7 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Memory, Work, key_of
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.adapters import Adapter
-from exactlyonce.hosting.azure_functions import envelope_of
+from exactlyonce.hosting.azure_functions import Delivered, broker_says, enqueued_at, envelope_of, id_of
 from exactlyonce.hosting.chores import protocol_of
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures, named
@@ -50,14 +54,26 @@ class PoisonSettler:
         mending: runs what settles, and answers replay requests.
         claims: fetches the data of messages that only refer to it.
         failures: what this process knows of their deliveries.
+        delivery_limit: how long a message may wait in its queue.
+        now: the time of day.
     """
 
     mending: Mending
     claims: ClaimChecks
     failures: Failures
+    delivery_limit: timedelta = timedelta(days=7)
+    now: Callable[[], datetime] = SystemClock().now
 
-    async def settle(self, entity: Entity[Any], message: func.QueueMessage, adapter: Adapter | None = None) -> Outcome:
+    async def settle(
+        self, entity: Entity[Any], message: Delivered, adapter: Adapter | None = None, who: str = "its queue"
+    ) -> Outcome:
         """Decide about one message.
+
+        Args:
+            entity: the type whose handlers take it.
+            message: as the trigger delivers it.
+            adapter: that the queue's function uses.
+            who: gave it up.
 
         Raises:
             TryAgainLater: the store, a queue or a blob did not answer.
@@ -66,15 +82,19 @@ class PoisonSettler:
         try:
             envelope = envelope_of(message, adapter)
         except Exception as error:  # An adapter is the application's.
-            return await self._put_aside(nobodys(entity), _around(message), named(error))
+            return await self._put_aside(nobodys(entity), _around(message), _with_brokers(message, named(error)))
         if envelope.type == REPLAY:
             return await self._answer(entity, envelope)
         try:
             whole = await self.claims.redeemed(envelope) if self.claims.claims(envelope) else envelope
             ref = entity.ref_of(whole)
         except (MessageError, HandlerError, ConfigurationError) as error:
-            return await self._put_aside(nobodys(entity), envelope, named(error))
-        reason = self.failures.reason(entity.name, key_of(envelope))
+            return await self._put_aside(nobodys(entity), envelope, _with_brokers(message, named(error)))
+        reason = _with_brokers(message, self.failures.reason(entity.name, key_of(envelope), who))
+        if self._may_be_forgotten(message):
+            return await self._put_aside(
+                nobodys(entity), envelope, f"{reason}; too old to tell whether {ref} processed it"
+            )
         work = self.mending.work(entity, ref, whole)
         try:
             settled = await self.mending.run(ref, lambda memory: _settling(entity, work, envelope, reason, memory))
@@ -94,6 +114,12 @@ class PoisonSettler:
             return await self._put_aside(nobodys(entity), request, f"{named(error)}, asked by {request.source}")
         _log.info("request %s was given up by its queue, and answered now", key_of(request))
         return "processed"
+
+    def _may_be_forgotten(self, message: Delivered) -> bool:
+        """Whether clean-up may have taken the record of a copy: its retention covers two delivery limits, the second of them
+        for messages that are sent again."""
+        enqueued = enqueued_at(message)
+        return enqueued is not None and self.now() - enqueued > 2 * self.delivery_limit
 
     async def _put_aside(self, place: EntityRef, envelope: Envelope, reason: str) -> Outcome:
         settled = await self.mending.run(place, lambda memory: put_aside(place, envelope, reason, memory))
@@ -126,10 +152,16 @@ def require_readable(message: str) -> None:
         )
 
 
-def _around(message: func.QueueMessage) -> Envelope:
+def _around(message: Delivered) -> Envelope:
     """An envelope around a body that is none. The queue message's id is all the identity it has."""
     body = base64.b64encode(message.get_body()).decode()
-    return Envelope(UNREADABLE, message.id or "unknown", UNREADABLE, Json.of({"body_base64": body}))
+    return Envelope(UNREADABLE, id_of(message), UNREADABLE, Json.of({"body_base64": body}))
+
+
+def _with_brokers(message: Delivered, reason: str) -> str:
+    """A reason, and what the broker says besides."""
+    told = broker_says(message)
+    return reason if told is None else f"{reason}; its broker says {told}"
 
 
 def _told(outcome: Outcome, envelope: Envelope, place: EntityRef, reason: str) -> Outcome:

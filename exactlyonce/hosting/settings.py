@@ -5,20 +5,18 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
-from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.hosting.connections import ADDRESS, StorageConnection
+from exactlyonce.hosting.connections import ADDRESS
+from exactlyonce.transports.service_bus import MAX_BYTES
 
 _COSMOS_NAME: Final = r"^[^/\\?#]{0,254}[^/\\?#\s]$"
-_QUEUE_NAME: Final = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def _of_json(given: object) -> object:
@@ -46,9 +44,13 @@ class Settings(BaseSettings):
         account_key: `COSMOS__accountKey`, for local use only; without one, Microsoft Entra ID is used.
         client_id: `COSMOS__clientId` of a user-assigned managed identity.
         library_container: `EXACTLYONCE__container`, where the library keeps its documents.
-        connection: `EXACTLYONCE__connection`, the name of the storage connection that outputs are sent over.
-        destinations: `EXACTLYONCE__destinations`, a JSON object from destination to queue name; a destination that is not
-            in it is a queue of that name.
+        transport: `EXACTLYONCE__transport`, what carries outputs: `storage` for queues of a storage account, `servicebus`
+            for queues and topics of Service Bus.
+        connection: `EXACTLYONCE__connection`, the name of the storage connection: for queues, and for blobs.
+        service_bus: `EXACTLYONCE__serviceBusConnection`, the name of the Service Bus connection.
+        message_bytes: `EXACTLYONCE__maxMessageBytes`, what the tier of the Service Bus namespace lets a message have.
+        destinations: `EXACTLYONCE__destinations`, a JSON object from destination to the name of its queue or topic; a
+            destination that is not in it has its own name there.
         blob_container: `EXACTLYONCE__blobContainer`, the container for blobs and for the data of messages that are too large
             for their queue; without one there are none.
         delivery_limit: `EXACTLYONCE__deliveryLimit`, how long a message may wait in its queue (ISO 8601 duration or seconds).
@@ -91,6 +93,22 @@ class Settings(BaseSettings):
         min_length=1,
         description="the name of a storage connection, or remove it",
     )
+    transport: Literal["storage", "servicebus"] = Field(
+        "storage", validation_alias="EXACTLYONCE__transport", description="storage or servicebus, or remove it"
+    )
+    service_bus: str = Field(
+        "ServiceBus",
+        validation_alias="EXACTLYONCE__serviceBusConnection",
+        min_length=1,
+        description="the name of a Service Bus connection, or remove it",
+    )
+    message_bytes: int = Field(
+        MAX_BYTES,
+        validation_alias="EXACTLYONCE__maxMessageBytes",
+        ge=64 * 1024,
+        le=1024 * 1024,
+        description="a number of bytes from 65536 to 1048576, such as 262144 (Standard), or remove it",
+    )
     destinations: Annotated[dict[str, str], NoDecode, BeforeValidator(_of_json)] = Field(
         default_factory=dict,
         validation_alias="EXACTLYONCE__destinations",
@@ -117,6 +135,11 @@ class Settings(BaseSettings):
         60.0, validation_alias="EXACTLYONCE__sweepAfter", gt=0, description="a number of seconds above 0"
     )
 
+    @property
+    def needs_storage(self) -> bool:
+        """Whether outputs or blobs go to a storage account."""
+        return self.transport == "storage" or self.blob_container is not None
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -138,20 +161,24 @@ class Settings(BaseSettings):
             ConfigurationError: naming every setting that is missing or wrong.
         """
         settings, problems = cls.examine()
-        _require_none(problems)
+        require_none(problems)
         return settings
 
     @classmethod
-    def examine(cls) -> tuple[Settings, list[str]]:
+    def examine(cls, **given: Any) -> tuple[Settings, list[str]]:
         """Read the environment, and say what is wrong with it. The settings have something harmless in its place, so that what
-        is right can be examined further."""
+        is right can be examined further.
+
+        Args:
+            given: settings, by variable, that the environment does not decide about.
+        """
         try:
-            return cls(), []  # The environment gives the rest.
+            return cls(**given), []  # The environment gives the rest.
         except ValidationError as error:
             # Neither the cause nor what was given: it may be a key.
             wrong = error.errors(include_input=False, include_url=False, include_context=False)
         fields = {str(one.validation_alias): one for one in cls.model_fields.values()}
-        harmless: dict[str, Any] = {}
+        harmless = dict(given)
         problems = []
         for one in wrong:
             name = str(one["loc"][0])
@@ -166,53 +193,10 @@ def _told(name: str, error: ErrorDetails, wanted: str) -> str:
     return f"{name} is wrong ({error['msg'].removeprefix('Value error, ')}): set it to {wanted}."
 
 
-def _require_none(problems: list[str]) -> None:
+def require_none(problems: list[str]) -> None:
+    """Raise `ConfigurationError` with all that is wrong, if anything is."""
     if problems:
         raise ConfigurationError(
             "Settings are missing or wrong. Set them as application settings, or in local.settings.json:\n"
             + "\n".join(f"- {one}" for one in problems)
-        )
-
-
-def load_all(destinations: Iterable[str]) -> tuple[Settings, StorageConnection]:
-    """Read the environment: the settings, and the storage connection that they name.
-
-    Args:
-        destinations: names of those that the application declares.
-
-    Raises:
-        ConfigurationError: naming everything that is missing or wrong, and what to set.
-    """
-    settings, problems = Settings.examine()
-    storage = StorageConnection("Unknown=")  # It would do for everything.
-    try:
-        storage = StorageConnection.load(settings.connection)
-    except ConfigurationError as error:
-        problems.append(str(error))
-    problems += _unfit(settings, storage, tuple(destinations))
-    _require_none(problems)
-    return settings, storage
-
-
-def require_fit(settings: Settings, storage: StorageConnection, destinations: tuple[str, ...]) -> None:
-    """Raise `ConfigurationError` where settings do not fit the destinations, or the account; it names all that is wrong."""
-    _require_none([*_unfit(settings, storage, destinations)])
-
-
-def _unfit(settings: Settings, storage: StorageConnection, destinations: tuple[str, ...]) -> Iterator[str]:
-    for name in sorted(settings.destinations.keys() - set(destinations)):
-        yield (
-            f"EXACTLYONCE__destinations maps {name!r}, which is no destination of this application; declared are: "
-            f"{', '.join(destinations) or 'none'}."
-        )
-    for name in destinations:
-        queue = settings.destinations.get(name, name)
-        if not _QUEUE_NAME.fullmatch(queue):
-            yield (
-                f"{queue!r} cannot be the name of a queue: 3 to 63 lower-case letters, digits and single hyphens, the first "
-                f"and last no hyphen. Map the destination {name!r} to a queue in EXACTLYONCE__destinations."
-            )
-    if settings.blob_container is not None and storage.blobs is None:
-        yield (
-            f"EXACTLYONCE__blobContainer names a container, but not where it is: set {settings.connection}__blobServiceUri."
         )

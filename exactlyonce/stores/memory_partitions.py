@@ -6,6 +6,7 @@ in one log. Writes are judged at the end of the log.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,10 +49,12 @@ class Partition:
     Attributes:
         log: of the writes.
         within: positions inside a batch. A batch arrives at a replica as a whole, so no view ends there.
+        places: by id where in the log its versions are.
     """
 
     log: list[Version] = field(default_factory=list)
     within: set[int] = field(default_factory=set)
+    places: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def token(self) -> str:
@@ -59,9 +62,15 @@ class Partition:
 
     def newest(self, id: str, position: int | None = None) -> Version | None:
         """The newest version of a document at or before a position; None if absent or deleted."""
-        written = self.log if position is None else self.log[:position]
-        found = next((version for version in reversed(written) if version.id == id), None)
+        places = self.places.get(id, [])
+        before = bisect_left(places, len(self.log) if position is None else position)
+        found = self.log[places[before - 1]] if before else None
         return found if found is not None and found.document is not None else None
+
+    def append(self, version: Version) -> None:
+        """Add a write to the log."""
+        self.places.setdefault(version.id, []).append(len(self.log))
+        self.log.append(version)
 
     def ids(self, position: int) -> list[str]:
         return list(dict.fromkeys(version.id for version in self.log[:position]))
@@ -104,7 +113,7 @@ class MemoryPartitions:
     def _append(self, partition: Partition, id: str, document: Json | None) -> Version:
         self._writes += 1
         written = Version(id, document, f'"{self._writes}"', int(self._now().timestamp()))
-        partition.log.append(written)
+        partition.append(written)
         return written
 
     def _delete_unchanged(self, partition: Partition, id: str, etag: str) -> None:

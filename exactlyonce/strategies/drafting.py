@@ -25,7 +25,7 @@ from exactlyonce.records import (
     entity_document,
     entry_size,
 )
-from exactlyonce.shapes import write_shape
+from exactlyonce.shapes import shape_json
 
 _LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides entries and numbers: version, token, type and the like.
 
@@ -72,6 +72,7 @@ class Draft:
         handled: the latest result; None before the first.
         body: what the next handler sees; None if absent or deleted.
         entries, outputs, staged: of all messages that can be committed.
+        size: bytes of the entries.
         failed: key and error of those that cannot.
         flush: all entries of before leave with this commit: the window, or the document, has no room for them.
         sequences: the numbers given out so far.
@@ -81,6 +82,7 @@ class Draft:
     handled: Handled | None
     body: Json | None
     entries: tuple[Entry, ...] = ()
+    size: int = 0
     outputs: tuple[Output, ...] = ()
     staged: tuple[StagedOutputs, ...] = ()
     failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
@@ -96,12 +98,13 @@ class Draft:
 def draft_commit(limits: Limits, work: Work, view: View, fresh: Mapping[str, Envelope], begun: Begun) -> Draft:
     """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along."""
     draft = Draft(None, view.body, sequences=view.ledger.sequences)
+    before = _bytes_before(view)
     for (key, envelope), tx in zip(fresh.items(), begun.transactions, strict=True):
         try:
             handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences), envelope)
             version = view.ledger.version + len(draft.entries) + 1
             added = _adding(draft, work.entity, handled, _entry(limits, handled, key, (tx, version, begun.at)))
-            draft = _fitting(limits, view, added, key, work.entity)
+            draft = _fitting(limits, view, added, key, work.entity, before=before)
         except ExactlyOnceError as error:  # noqa: PERF203
             draft = replace(draft, failed=(*draft.failed, (key, error)))
     return draft
@@ -153,6 +156,7 @@ def _adding(draft: Draft, entity: EntityRef, handled: Handled, entry: Entry) -> 
         handled=handled,
         body=None if handled.deleted else handled.body,
         entries=(*draft.entries, entry),
+        size=draft.size + entry_size(entry),
         outputs=(*draft.outputs, *handled.outputs),
         staged=(*draft.staged, *staged),
         failed=draft.failed,
@@ -162,7 +166,13 @@ def _adding(draft: Draft, entity: EntityRef, handled: Handled, entry: Entry) -> 
     )
 
 
-def _fitting(limits: Limits, view: View, draft: Draft, key: str, entity: EntityRef) -> Draft:
+def _bytes_before(view: View) -> int:
+    """Bytes of the document as it was loaded, without what every commit writes anew: the state, and the numbers given out."""
+    replaced = (0 if view.body is None else view.body.size) + _size_of(view.ledger.sequences)
+    return 0 if view.document is None else view.document.size - replaced
+
+
+def _fitting(limits: Limits, view: View, draft: Draft, key: str, entity: EntityRef, *, before: int) -> Draft:
     """The draft, with the entries of before leaving if there is no room for them.
 
     All leave at once, so that one batch of records serves many commits. Sizes are added up, since writing the whole document
@@ -170,9 +180,7 @@ def _fitting(limits: Limits, view: View, draft: Draft, key: str, entity: EntityR
     """
     body = 0 if draft.handled is None else draft.handled.body.size
     frame = _size_of(draft.sequences) + _LEDGER_FRAME_BYTES
-    added = body + sum(entry_size(entry) for entry in draft.entries) + frame
-    replaced = (0 if view.body is None else view.body.size) + _size_of(view.ledger.sequences)
-    before = 0 if view.document is None else view.document.size - replaced
+    added = body + draft.size + frame
     flush = draft.flush
     if limits.window is not None and view.ledger.entries:
         crowded = len(view.ledger.entries) + len(draft.entries) > limits.window
@@ -189,7 +197,7 @@ def _fitting(limits: Limits, view: View, draft: Draft, key: str, entity: EntityR
 
 def _size_of(sequences: Sequences) -> int:
     """Bytes that the numbers given out take in a document. They stay when entries leave."""
-    return Json.of([write_shape(one) for one in sequences]).size
+    return shape_json(sequences, Sequences).size
 
 
 def _trimmed(entries: tuple[Entry, ...], now: int, retention: timedelta) -> tuple[Entry, ...]:

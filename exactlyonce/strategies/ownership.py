@@ -18,7 +18,7 @@ def require_own(entity: EntityRef, ledger: Ledger | None, protocol: Protocol) ->
     Raises:
         ConfigurationError: it belongs to another protocol; nothing was changed.
     """
-    if ledger is not None and ledger != Ledger() and ledger.protocol != protocol:
+    if ledger is not None and ledger.protocol != protocol and ledger != Ledger():
         raise ConfigurationError(
             f"Entity {entity} was processed by the protocol {ledger.protocol!r}; its type is configured for {protocol!r}, "
             "which would not know its duplicates. Nothing was changed. Go back to the strategy it had; or give the new one a "

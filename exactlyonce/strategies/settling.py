@@ -51,11 +51,12 @@ class Requeued:
     """What became of a request to send a parked message again.
 
     Attributes:
-        outcome: "sent"; or "not parked", in the view that answered; or "too old", and it stays parked.
+        outcome: "sent"; or "not parked", in the view that answered; or "too old", and it stays parked; or "age unknown", of
+            one that was put aside and has no time, and it stays.
         memory: as it was given.
     """
 
-    outcome: Literal["sent", "not parked", "too old"]
+    outcome: Literal["sent", "not parked", "too old", "age unknown"]
     memory: Memory
 
 

@@ -5,6 +5,7 @@
         async def transport(self) -> AsyncIterator[AsyncTransport]: ...
 
         async def received(self, transport: AsyncTransport, address: str) -> list[Json]: ...
+        def unanswered(self, transport: AsyncTransport) -> AbstractContextManager[None]: ...
 
 Needs pytest and pytest-asyncio in its automatic mode.
 """
@@ -14,12 +15,13 @@ Needs pytest and pytest-asyncio in its automatic mode.
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from exactlyonce.effects import PUBLISHED
+from exactlyonce.effects import PUBLISHED, UNKNOWN
 from exactlyonce.frozen_json import Json
 from exactlyonce.records import Output
 from exactlyonce.transports.port import AsyncTransport
@@ -36,6 +38,10 @@ class TransportContract:
     async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
         """The envelopes that a consumer of the address would get now, in any order."""
         raise NotImplementedError("Say how to receive.")
+
+    def unanswered(self, transport: AsyncTransport) -> AbstractContextManager[None]:
+        """While it is open, what is sent arrives, and no reply to it does."""
+        raise NotImplementedError("Say how replies get lost.")
 
     def address(self) -> str:
         """An address that nobody else uses; override it where addresses cannot be made up."""
@@ -62,6 +68,18 @@ class TransportContract:
         assert await transport.send(address, (output,)) is PUBLISHED
         assert await transport.send(address, (output,)) is PUBLISHED
         assert set(await self.received(transport, address)) == {output.envelope}
+
+    async def test_without_a_reply_the_outcome_is_unknown_and_all_copies_are_the_same(
+        self, transport: AsyncTransport
+    ) -> None:
+        address = self.address()
+        output = _output()
+        with self.unanswered(transport):
+            assert await transport.send(address, (output,)) is UNKNOWN
+        assert await transport.send(address, (output,)) is PUBLISHED
+        received = await self.received(transport, address)
+        assert len(received) > 1  # Else nothing arrived of what was not answered.
+        assert set(received) == {output.envelope}
 
     async def test_addresses_are_kept_apart(self, transport: AsyncTransport) -> None:
         first, second = self.address(), self.address()

@@ -20,6 +20,12 @@ param libraryContainer string
 param deliveryLimitDays int
 param strategy string
 
+@description('Host name of the Service Bus namespace; empty where the app runs on storage queues.')
+param serviceBusHost string
+
+@description('Whether its queues with a trigger have sessions.')
+param serviceBusSessions bool
+
 @description('Where to send telemetry.')
 param insightsAddress string
 
@@ -31,6 +37,14 @@ param maximumInstanceCount int
 
 @description('Subnet that the app calls from; empty for none.')
 param subnetId string
+
+var bus = empty(serviceBusHost) ? {} : {
+  TRANSPORT: 'servicebus'
+  SERVICEBUS_SESSIONS: serviceBusSessions ? 'on' : 'off'
+  ServiceBus__fullyQualifiedNamespace: serviceBusHost
+  ServiceBus__credential: 'managedidentity'
+  ServiceBus__clientId: clientId
+}
 
 module plan 'br/public:avm/res/web/serverfarm:0.7.0' = {
   name: 'plan'
@@ -92,7 +106,7 @@ module app 'br/public:avm/res/web/site:0.24.0' = {
         name: 'appsettings'
         // What is not named here is not set. It also spares this deployment from listing the settings there are.
         retainCurrentAppSettings: false
-        properties: {
+        properties: union(bus, {
           // The two services by address: with accountName alone, the host would look for tables, too.
           AzureWebJobsStorage__blobServiceUri: blobServiceUri
           AzureWebJobsStorage__queueServiceUri: queueServiceUri
@@ -108,7 +122,7 @@ module app 'br/public:avm/res/web/site:0.24.0' = {
           STRATEGY: strategy
           APPLICATIONINSIGHTS_CONNECTION_STRING: insightsAddress
           APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${clientId};Authorization=AAD'
-        }
+        })
       }
     ]
   }

@@ -1,4 +1,4 @@
-// Service Bus, for those who want dead-letter queues and duplicate detection. Optional: the sample runs on storage queues.
+// Service Bus, in place of storage queues: see docs/howto/service-bus.md for when. Optional.
 
 param name string
 param location string
@@ -15,6 +15,9 @@ param outputQueues string[]
 
 @description('Days that a message may wait in its queue.')
 param deliveryLimitDays int
+
+@description('Whether queues with a trigger have sessions. A queue cannot change that later: delete it first.')
+param sessions bool
 
 @allowed(['Enabled', 'Disabled'])
 @description('Disabled takes the Premium tier, which this file does not choose for you.')
@@ -46,14 +49,16 @@ module bus 'br/public:avm/res/service-bus/namespace:0.17.0' = {
     disableLocalAuth: true
     minimumTlsVersion: '1.2'
     publicNetworkAccess: publicNetworkAccess
-    // Copies with the same message id are dropped as long as one could arrive. It saves work; correctness never rests on it.
+    // Copies of a send that was repeated are dropped. It saves work; correctness never rests on it. Not for longer: whatever
+    // else has the same id within that time is dropped too, without a word.
     queues: concat(
       map(triggeredQueues, queue => {
         name: queue
         defaultMessageTimeToLive: limit
         deadLetteringOnMessageExpiration: true
         requiresDuplicateDetection: true
-        duplicateDetectionHistoryTimeWindow: limit
+        duplicateDetectionHistoryTimeWindow: 'PT10M'
+        requiresSession: sessions
         lockDuration: 'PT5M'
         maxDeliveryCount: 10
         roleAssignments: concat(receiving, sending)
@@ -63,7 +68,7 @@ module bus 'br/public:avm/res/service-bus/namespace:0.17.0' = {
         defaultMessageTimeToLive: limit
         deadLetteringOnMessageExpiration: true
         requiresDuplicateDetection: true
-        duplicateDetectionHistoryTimeWindow: limit
+        duplicateDetectionHistoryTimeWindow: 'PT10M'
         roleAssignments: sending
       })
     )

@@ -14,7 +14,7 @@ from azure.identity.aio import DefaultAzureCredential
 
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting import Settings, StorageConnection
-from exactlyonce.hosting.settings import load_all
+from exactlyonce.hosting.environment import load_all
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
@@ -33,11 +33,10 @@ if os.environ.get("EXACTLYONCE_TEST_AZURE") != "1":
     settings_of_environment: Environment | None = None
 else:
     try:
-        settings_of_environment = load_all(())
-        if settings_of_environment[1].blobs is None:
-            raise ConfigurationError(
-                f"Set {settings_of_environment[0].connection}__blobServiceUri, too: blobs are tested beside queues."
-            )
+        found, connections = load_all((), "storage")
+        if connections.storage is None or connections.storage.blobs is None:
+            raise ConfigurationError(f"Set {found.connection}__blobServiceUri, too: blobs are tested beside queues.")
+        settings_of_environment = found, connections.storage
     except ConfigurationError as wrong:
         raise pytest.UsageError(f"`make test-azure` needs accounts (CONTRIBUTING.md says which). {wrong}") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 from uuid import uuid4
 
 import pytest
@@ -19,6 +20,7 @@ from exactlyonce.transports.blobs import AsyncBlobs
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.transports.storage_queue import StorageQueueTransport
 from tests.azure.conftest import Environment
+from tests.unreliable import without_replies
 
 
 class TestStorageQueuesInAzure(TransportContract):
@@ -53,6 +55,10 @@ class TestStorageQueuesInAzure(TransportContract):
     async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
         messages = self._service.get_queue_client(address).receive_messages(messages_per_page=32)
         return [Json(base64.b64decode(message.content, validate=True).decode()) async for message in messages]
+
+    def unanswered(self, transport: AsyncTransport) -> AbstractContextManager[None]:
+        assert isinstance(transport, StorageQueueTransport)
+        return without_replies(transport)
 
 
 class TestBlobsInAzure(BlobContract):

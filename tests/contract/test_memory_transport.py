@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from exactlyonce.frozen_json import Json
@@ -13,7 +16,14 @@ from exactlyonce.transports.port import AsyncTransport
 class TestMemoryTransport(TransportContract):
     @pytest.fixture
     def transport(self) -> AsyncTransport:
-        return MemoryTransport()
+        self._answers = True
+        return MemoryTransport(outcome=lambda _: (True, self._answers))
+
+    @contextmanager
+    def unanswered(self, transport: AsyncTransport) -> Iterator[None]:
+        self._answers = False
+        yield
+        self._answers = True
 
     async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
         assert isinstance(transport, MemoryTransport)

@@ -49,6 +49,14 @@ WRONG_SETTINGS = {
     "blob container that cannot be": ("EXACTLYONCE__blobContainer", "A_B", "set it to the name of a blob container"),
     "delivery limit malformed": ("EXACTLYONCE__deliveryLimit", "a week", "set it to a duration such as P7D"),
     "delivery limit of no time": ("EXACTLYONCE__deliveryLimit", "0", "set it to a duration such as P7D"),
+    "transport that does not exist": ("EXACTLYONCE__transport", "bus", "set it to storage or servicebus"),
+    "transport without a connection": (
+        "EXACTLYONCE__transport",
+        "servicebus",
+        "Set ServiceBus__fullyQualifiedNamespace to use an identity",
+    ),
+    "Service Bus connection empty": ("EXACTLYONCE__serviceBusConnection", "", "the name of a Service Bus connection"),
+    "message size below all tiers": ("EXACTLYONCE__maxMessageBytes", "1", "set it to a number of bytes from 65536"),
     "mark after malformed": ("EXACTLYONCE__markAfter", "soon", "set it to a number of seconds above 0"),
     "sweep after of no time": ("EXACTLYONCE__sweepAfter", "-1", "set it to a number of seconds above 0"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from exactlyonce.records import Output
 from exactlyonce.testing.transport_contract import TransportContract
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.transports.storage_queue import StorageQueueTransport
+from tests.unreliable import without_replies
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +52,10 @@ class TestStorageQueueTransport(TransportContract):
     async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
         async with QueueClient.from_connection_string(self._connection_string, address) as client:
             return [_envelope(message.content) async for message in client.receive_messages(messages_per_page=32)]
+
+    def unanswered(self, transport: AsyncTransport) -> AbstractContextManager[None]:
+        assert isinstance(transport, StorageQueueTransport)
+        return without_replies(transport)
 
 
 async def test_the_text_of_a_message_is_base64_of_the_envelope(

@@ -19,6 +19,7 @@ HARMLESS: Final = {
     "disableKeyBasedMetadataWriteAccess": "switches keys off",
     "basicPublishingCredentialsPolicies": "switches passwords off",
     "AzureWebJobsStorage__credential": "says that it is an identity",
+    "ServiceBus__credential": "the same",
     "connectionString": "of Application Insights: an address, to which only an identity may send",
     "APPLICATIONINSIGHTS_CONNECTION_STRING": "the same",
 }

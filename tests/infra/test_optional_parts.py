@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
+from exactlyonce.hosting import ServiceBusConnection
+from exactlyonce.hosting.environment import load_all
 from tests.infra.bicep import INFRA, deployment, one
+from tests.infra.conftest import ADDRESSES, settings_of
 from tests.infra.test_storage import account
 
 
@@ -22,14 +27,34 @@ def test_nothing_that_costs_at_rest_is_on_by_default() -> None:
     assert one(deployment(), "web/serverfarm")["skuName"] == "FC1"
 
 
-def test_service_bus_has_the_apps_queues_and_remembers_ids_as_long_as_a_copy_may_wait() -> None:
+def test_service_bus_has_the_apps_queues_and_remembers_ids_for_as_long_as_a_send_is_repeated() -> None:
     params = one(deployment(deployServiceBus=True, deliveryLimitDays=5), "service-bus/namespace")
     assert params["disableLocalAuth"] is True
     storage = [queue["name"] for queue in account()["queueServices"]["queues"]]
     assert [queue["name"] for queue in params["queues"]] == [name for name in storage if not name.endswith("-poison")]
     for queue in params["queues"]:
         assert queue["requiresDuplicateDetection"] is True
-        assert {queue["defaultMessageTimeToLive"], queue["duplicateDetectionHistoryTimeWindow"]} == {"P5D"}
+        assert (queue["defaultMessageTimeToLive"], queue["deadLetteringOnMessageExpiration"]) == ("P5D", True)
+        assert queue["duplicateDetectionHistoryTimeWindow"] == "PT10M"
+
+
+@pytest.mark.parametrize("sessions", [False, True])
+def test_with_service_bus_the_app_runs_on_it(monkeypatch: pytest.MonkeyPatch, sessions: bool) -> None:
+    given = settings_of(deployServiceBus=True, serviceBusSessions=sessions)
+    more = set(given) - set(settings_of())
+    assert {name for name in more if not name.startswith("ServiceBus__")} == {"TRANSPORT", "SERVICEBUS_SESSIONS"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("ServiceBus__fullyQualifiedNamespace", "name.servicebus.windows.net")
+    settings, connections = load_all(["shooting-range", "leader-board", "audience"], given["TRANSPORT"])
+    assert settings.transport == "servicebus"
+    assert connections.service_bus == ServiceBusConnection(
+        "name.servicebus.windows.net", ADDRESSES["identity.outputs.clientId"]
+    )
+    queues = one(deployment(deployServiceBus=True, serviceBusSessions=sessions), "service-bus/namespace")["queues"]
+    asked = {queue["name"] for queue in queues if queue.get("requiresSession")}
+    assert asked == ({"shooting-range", "leader-board"} if sessions else set())
+    assert given["SERVICEBUS_SESSIONS"] == ("on" if sessions else "off")
 
 
 def test_the_spark_pool_is_the_version_that_jobs_are_tested_on_and_pauses_by_itself() -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from exactlyonce import Outbox
 from exactlyonce.blobs import CLAIM_CHECKS
 from exactlyonce.hosting import Settings
-from tests.infra.bicep import deployment, one
+from spark_jobs.configuration import Job
+from tests.infra.bicep import INFRA, deployment, one
 from tests.infra.conftest import settings_of
+
+POISON: Final = timedelta(days=7)
+"""For how long the host's copy in a poison queue lives; no setting changes it."""
 
 
 def account(**parameters: Any) -> dict[str, Any]:
@@ -76,11 +81,35 @@ def test_data_of_messages_goes_when_nothing_can_refer_to_it_any_more(limit: int,
     }
 
 
-def test_days_are_those_of_the_librarys_defaults() -> None:
-    (rule,) = account()["managementPolicyRules"]
-    forgotten = Settings.model_fields["delivery_limit"].default + Outbox.embedded().retention
-    days = rule["definition"]["actions"]["baseBlob"]["delete"]["daysAfterCreationGreaterThan"]
-    assert timedelta(days=days) == forgotten
+def age_at_deletion(**parameters: Any) -> timedelta:
+    """How old the data of a message is when the rule deletes it."""
+    (rule,) = account(**parameters)["managementPolicyRules"]
+    return timedelta(days=rule["definition"]["actions"]["baseBlob"]["delete"]["daysAfterCreationGreaterThan"])
+
+
+def test_days_are_those_of_the_librarys_defaults_and_of_the_clean_up_job() -> None:
+    delivery_limit = Settings.model_fields["delivery_limit"].default
+    assert age_at_deletion() == delivery_limit + Outbox.embedded().retention
+    job = Job.read(json.loads((INFRA / "synapse" / "shooting-range.json").read_text()))
+    assert age_at_deletion() == job.delivery_limit + job.retention
+    assert job.requeue_limit == delivery_limit
+
+
+@pytest.mark.parametrize("limit", [1, 7])
+def test_days_follow_from_the_delivery_limit_that_the_app_is_given(limit: int) -> None:
+    given = Settings.model_validate(settings_of(deliveryLimitDays=limit)).delivery_limit
+    assert age_at_deletion(deliveryLimitDays=limit, retentionDays=30) == given + timedelta(days=30)
+
+
+def test_a_message_that_is_sent_again_at_the_last_moment_still_has_its_data() -> None:
+    delivery_limit = Settings.model_fields["delivery_limit"].default
+    waits = (
+        delivery_limit,
+        POISON,
+        delivery_limit,
+        delivery_limit,
+    )  # In its queue; given up; parked; in its queue again.
+    assert age_at_deletion() > sum(waits, timedelta())
 
 
 def test_only_data_of_messages_is_deleted_by_age() -> None:

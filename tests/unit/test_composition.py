@@ -28,12 +28,16 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.frozen_json import Json
-from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
+from exactlyonce.hosting import ExactlyOnce, ServiceBusConnection, Settings, StorageConnection
 from tests.samples import Account, Deposit, accounts, deposit
+from tests.unit.bus import delivered
 
 STORAGE = StorageConnection(
     "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;QueueEndpoint=http://127.0.0.1:9/a;"
 )
+
+
+BUS = ServiceBusConnection("name.servicebus.windows.net")
 
 
 def application(
@@ -41,7 +45,9 @@ def application(
     destinations: tuple[Destination, ...] = (),
     mapping: dict[str, str] | None = None,
     blobs: str | None = None,
-    storage: StorageConnection = STORAGE,
+    storage: StorageConnection | None = STORAGE,
+    bus: ServiceBusConnection | None = None,
+    transport: str = "storage",
 ) -> ExactlyOnce:
     """An application that is not connected to anything."""
     given = Settings.model_validate(
@@ -51,9 +57,10 @@ def application(
             "COSMOS__database": "shop",
             "EXACTLYONCE__destinations": mapping or {},
             "EXACTLYONCE__blobContainer": blobs,
+            "EXACTLYONCE__transport": transport,
         }
     )
-    return ExactlyOnce(entities, destinations=destinations, settings=given, storage=storage)
+    return ExactlyOnce(entities, destinations=destinations, settings=given, storage=storage, service_bus=bus)
 
 
 def test_two_entities_of_one_name_are_refused() -> None:
@@ -153,6 +160,8 @@ async def test_an_entity_the_application_was_not_made_with_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="not among the entities"):
         await once.process(func.QueueMessage(id="1", body=b"{}"), accounts())
     with pytest.raises(ConfigurationError, match="not among the entities"):
+        await once.process_batch([], accounts())
+    with pytest.raises(ConfigurationError, match="not among the entities"):
         await once.settle(func.QueueMessage(id="1", body=b"{}"), accounts())
     with pytest.raises(ConfigurationError, match="not among the entities"):
         await once.sweep(accounts())
@@ -168,6 +177,36 @@ async def test_why_a_delivery_failed_is_remembered_for_whoever_settles_its_messa
         await once.process(delivery, once.entities[0])
     assert once._failures.reason("account", "web/m-1").endswith("delivery 3 failed with InvalidMessage")
     await once.close()
+
+
+async def test_so_it_is_of_a_delivery_of_service_bus_and_of_each_of_a_batch() -> None:
+    once = application(accounts(), storage=None, bus=BUS, transport="servicebus")
+    with pytest.raises(InvalidMessage):
+        await once.process(delivered(deposit("m-1", account="a/b"), delivery_count=3), once.entities[0])
+    batch = [delivered(deposit(f"n-{number}", account="a/b"), delivery_count=2) for number in range(2)]
+    with pytest.raises(InvalidMessage, match="2 of the 2 messages"):
+        await once.process_batch(batch, once.entities[0])
+    reasons = [once._failures.reason("account", f"web/{id}") for id in ("m-1", "n-0", "n-1")]
+    assert [reason.split("; ")[1] for reason in reasons] == [
+        f"delivery {number} failed with InvalidMessage" for number in (3, 2, 2)
+    ]
+    await once.close()
+
+
+@pytest.mark.parametrize(("transport", "lacking"), [("servicebus", "service_bus="), ("storage", "storage=")])
+def test_a_transport_without_its_connection_is_refused(transport: str, lacking: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"give {lacking}"):
+        application(accounts(), storage=None, transport=transport)
+
+
+async def test_a_message_may_be_as_long_as_its_transport_takes() -> None:
+    destinations = (Destination("board"),)
+    limits = []
+    for transport in ("storage", "servicebus"):
+        once = application(accounts(), destinations=destinations, bus=BUS, transport=transport)
+        limits.append(once._routes.limits["board"])
+        await once.close()
+    assert limits == [48 * 1024, 248 * 1024]
 
 
 def test_a_second_event_loop_is_refused_with_what_to_do() -> None:

@@ -87,6 +87,15 @@ def test_a_number_is_no_text_and_a_text_no_number(name: str, path: tuple[Any, ..
     refused(name, changed(DOCUMENTS[name][1], path, swap))
 
 
+@pytest.mark.parametrize(
+    "told", [1_700_000_000, "1700000000", "2026-01-01", "2026-01-01T99:00:00Z", "soon after lunch", None]
+)
+@pytest.mark.parametrize(("name", "path"), [case for case in CASES if case[1][-1] == "at"])
+def test_a_time_is_a_date_with_a_time_of_day_and_nothing_else(name: str, path: tuple[Any, ...], told: Any) -> None:
+    raw = changed(DOCUMENTS[name][1], path, lambda found, step: found.__setitem__(step, told))
+    assert "at: " in refused(name, raw)
+
+
 @pytest.mark.parametrize(("name", "path"), [case for case in CASES if isinstance(case[1][-1], str)])
 def test_a_property_that_is_missing_is_damage_even_if_it_has_a_default(name: str, path: tuple[Any, ...]) -> None:
     raw = changed(DOCUMENTS[name][1], path, lambda found, step: found.pop(step))

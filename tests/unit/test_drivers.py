@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,13 +16,14 @@ from exactlyonce.drivers.blocking_driver import BlockingDriver
 from exactlyonce.drivers.publishing import Address, Publisher
 from exactlyonce.drivers.retrying import Backoff, Pause, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import PUBLISHED, UNKNOWN, Begin, Effect, LoadEntity, Publish, Step, Together
+from exactlyonce.effects import PUBLISHED, UNKNOWN, Begin, Effect, FindProcessed, LoadEntity, Publish, Step, Together
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Finished, Memory
 from exactlyonce.records import Output
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.port import AsyncStore
 from exactlyonce.stores.trouble import Fate
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.transports.memory import MemoryTransport
@@ -172,6 +173,71 @@ def test_side_by_side_is_one_after_the_other_where_nothing_else_can_be() -> None
     setting = Setting(3)
     begun, loaded = BlockingDriver(setting.store, setting.publish, setting.surroundings).run(both())
     assert (begun.at, loaded.document) == (AT, None)
+
+
+class Gates:
+    """A store whose two requests wait until a test says how they end."""
+
+    def __init__(self) -> None:
+        self.loading: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.finding: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    async def load_entity(self, _: LoadEntity) -> Any:
+        return await self.loading
+
+    async def find_processed(self, _: FindProcessed) -> Any:
+        return await self.finding
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda effect: pytest.fail(f"{name}: {effect}")
+
+
+def looking() -> Step[tuple[Any, Any]]:
+    replies = yield from Together(LoadEntity(ENTITY), FindProcessed(ENTITY, ("web/m-1",)))
+    return replies
+
+
+@pytest.fixture
+async def gates() -> Gates:
+    return Gates()
+
+
+def look(gates: Gates) -> asyncio.Task[tuple[Any, Any]]:
+    driver = AsyncDriver(cast("AsyncStore", gates), Publisher({}), Surroundings())
+    return asyncio.create_task(driver.run(looking()))
+
+
+async def test_two_requests_side_by_side_may_be_answered_in_either_order(gates: Gates) -> None:
+    both = look(gates)
+    gates.finding.set_result("found")
+    await asyncio.sleep(0)
+    gates.loading.set_result("loaded")
+    assert await both == ("loaded", "found")
+
+
+@pytest.mark.parametrize("failing", ["loading", "finding"])
+async def test_the_error_of_one_of_two_requests_comes_out_and_the_other_does_not_go_on(
+    gates: Gates, failing: str
+) -> None:
+    both = look(gates)
+    await asyncio.sleep(0)
+    getattr(gates, failing).set_exception(KeyError(failing))
+    if failing == "finding":  # Whoever waits for both hears of the second after the first.
+        gates.loading.set_result("loaded")
+    with pytest.raises(KeyError, match=failing):
+        await both
+    assert gates.loading.done()
+    assert gates.finding.done()
+
+
+async def test_two_requests_side_by_side_end_together_when_they_are_cancelled(gates: Gates) -> None:
+    both = look(gates)
+    await asyncio.sleep(0)
+    both.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await both
+    assert gates.loading.cancelled()
+    assert gates.finding.cancelled()
 
 
 WRITING = WriteOnce((Blob("a/b", b"x", "t/x"),))

@@ -32,6 +32,13 @@ def test_text_is_compact_and_keeps_the_order_of_properties() -> None:
     assert Json.of({"b": 1, "a": [1.0, "ü"]}).text == '{"b":1,"a":[1.0,"ü"]}'
 
 
+@given(st.dictionaries(st.text(), VALUES, max_size=3), st.text(), VALUES)
+@settings(max_examples=100, deadline=None)
+def test_one_more_property_comes_last(properties: dict[str, Any], name: str, value: Any) -> None:
+    properties.pop(name, None)
+    assert Json.of(properties).plus(name, Json.of(value)) == Json.of({**properties, name: value})
+
+
 def test_a_value_taken_out_is_a_copy() -> None:
     frozen = Json.of({"a": []})
     frozen.value["a"].append(1)

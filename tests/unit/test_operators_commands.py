@@ -104,17 +104,50 @@ def test_what_cannot_be_sent_again_is_refused_with_what_to_do(  # noqa: PLR0917
     assert words in told.err
 
 
-@pytest.mark.parametrize(("days", "code"), [(3, 0), (5, 1), (None, 0)])
+@pytest.mark.parametrize(("days", "code"), [(3, 0), (5, 1), (-9, 0)])
 def test_what_was_put_aside_is_as_old_as_the_message_itself(
-    app: InMemory, capsys: pytest.CaptureFixture[str], days: int | None, code: int
+    app: InMemory, capsys: pytest.CaptureFixture[str], days: int, code: int
 ) -> None:
-    sent = None if days is None else AT - timedelta(days=days)
-    app.park(replace(deposit("m-1"), time=sent), place=ASIDE)
+    app.park(replace(deposit("m-1"), time=AT - timedelta(days=days)), place=ASIDE)
     app.clock.advance(timedelta(days=3).total_seconds())
     told = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts")
     assert told.code == code
     assert len(app.world.published) == 1 - code
     assert Told(capsys, "requeue", ASIDE, "web/m-2", "--to", "receipts").code == 1
+
+
+def test_how_old_a_message_is_that_was_put_aside_without_a_time_has_to_be_said(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.park(replace(deposit("m-1"), time=None), place=ASIDE)
+    untold = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts")
+    assert (untold.code, "--sent" in untold.out) == (1, True)
+    assert not app.world.published
+    later = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--sent", "2026-01-01T00:00:01Z")
+    assert (later.code, "put aside at 2026-01-01T00:00:00+00:00" in later.err) == (2, True)
+    old = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--sent", "2025-12-24T23:59:59Z")
+    assert (old.code, old.out.startswith("too old")) == (1, True)
+    young = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--sent", "2025-12-25T02:00:00+02:00")
+    assert (young.code, young.out) == (0, "sent to receipts\n")
+    assert len(app.world.published) == 1
+
+
+def test_of_two_times_of_a_message_that_was_put_aside_the_earlier_counts(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.park(replace(deposit("m-1"), time=AT - timedelta(days=8)), place=ASIDE)
+    told = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--sent", "2025-12-31T00:00:00Z")
+    assert told.out.startswith("too old")
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2026-01-01", "2026-01-01T00:00:00"])
+def test_a_time_without_its_zone_is_not_understood(
+    app: InMemory, capsys: pytest.CaptureFixture[str], time: str
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--sent", time)
+    assert refused.value.code == 2
+    assert "2026-11-20T10:00:00Z" in capsys.readouterr().err
 
 
 def test_discarding_has_to_be_said_twice(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:

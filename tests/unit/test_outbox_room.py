@@ -54,6 +54,14 @@ async def test_where_the_ledger_keeps_everything_the_error_says_what_to_use() ->
     assert "use Outbox()" in told
 
 
+def test_every_message_of_a_group_takes_room() -> None:
+    script = Script()
+    group = (deposit(f"m-{number}", padding="x", repeat=40_000, answers=12) for number in range(4))
+    finished = script.play(attempt(Outbox.embedded(), *group)).finished
+    assert finished.processed == ("web/m-0", "web/m-1", "web/m-2")
+    assert [(key, type(error)) for key, error in finished.failed] == [("web/m-3", EntityTooLarge)]
+
+
 def numbers_of(kilobytes: int) -> Sequences:
     """Numbers given out under so many keys, of about a kilobyte each."""
     return tuple(Sequence("boards", f"{number:04}{'k' * 960}", 1) for number in range(kilobytes))

@@ -78,6 +78,15 @@ def test_any_other_reply_is_handed_over_as_it_is(reply: Any) -> None:
     assert (asked, result) == ([LOAD], reply)
 
 
+def test_a_request_that_is_answered_takes_no_chance() -> None:
+    untouched = Random(1).getstate()
+    policy = retrying()
+    drive(policy.insist(once(LOAD)), ["answer"])
+    assert policy.random.getstate() == untouched
+    drive(policy.insist(once(LOAD)), [Busy(), "answer"])
+    assert policy.random.getstate() != untouched
+
+
 @pytest.mark.parametrize(("refusal", "handed_over"), [(Busy(), UNKNOWN), (BEHIND, BEHIND)])
 def test_patience_ends_after_as_many_tries_as_the_policy_has(refusal: Any, handed_over: Any) -> None:
     asked, result = drive(retrying(tries=3).insist(once(LOAD)), [refusal] * 3)

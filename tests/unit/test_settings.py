@@ -7,9 +7,11 @@ from datetime import timedelta
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.hosting import Settings, StorageConnection
+from exactlyonce.hosting import ServiceBusConnection, Settings, StorageConnection
+from exactlyonce.hosting.environment import load_all
 
 KEY = "c2VjcmV0LWtleQ=="
+BUS = f"Endpoint=sb://name.servicebus.windows.net/;SharedAccessKeyName=all;SharedAccessKey={KEY}"
 
 
 @pytest.fixture(autouse=True)
@@ -114,3 +116,84 @@ def test_a_connection_that_is_not_there_is_told_with_what_to_set() -> None:
 
 def test_a_connection_does_not_show_its_key() -> None:
     assert KEY not in repr(StorageConnection(f"AccountKey={KEY}"))
+
+
+@pytest.mark.parametrize("name", ["Orders", "AzureWebJobsOrders"])
+def test_a_service_bus_connection_is_found_with_and_without_the_hosts_prefix(name: str) -> None:
+    assert ServiceBusConnection.load("Orders", {name: BUS}).namespace == BUS
+    identity = {f"{name}__fullyQualifiedNamespace": "name.servicebus.windows.net", f"{name}__clientId": "c-1"}
+    assert ServiceBusConnection.load("Orders", identity) == ServiceBusConnection("name.servicebus.windows.net", "c-1")
+
+
+def test_a_service_bus_connection_that_is_not_there_is_told_with_what_to_set() -> None:
+    with pytest.raises(ConfigurationError, match="Set Orders__fullyQualifiedNamespace"):
+        ServiceBusConnection.load("Orders", {})
+
+
+@pytest.mark.parametrize(
+    "text", [f"{BUS};EntityPath=receipts", f"AccountName=a;AccountKey={KEY}", "name.servicebus.windows.net"]
+)
+def test_what_is_no_connection_string_of_a_namespace_is_told_without_its_key(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="set Orders__fullyQualifiedNamespace") as told:
+        ServiceBusConnection.load("Orders", {"Orders": text})
+    assert KEY not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "host", ["https://name.servicebus.windows.net", "sb://name/", "name.servicebus.windows.net:443", "name"]
+)
+def test_an_address_in_place_of_a_host_name_is_told(host: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"Orders__fullyQualifiedNamespace is no host name.*name\.servicebus"):
+        ServiceBusConnection.load("Orders", {"Orders__fullyQualifiedNamespace": host})
+
+
+def test_a_service_bus_connection_does_not_show_its_key() -> None:
+    assert KEY not in repr(ServiceBusConnection(BUS))
+
+
+def test_one_setting_moves_the_outputs_to_service_bus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AzureWebJobsStorage", "UseDevelopmentStorage=true")
+    monkeypatch.setenv("ServiceBus", BUS)
+    settings, connections = load_all(["receipts"])
+    assert (settings.transport, connections.service_bus) == ("storage", None)
+    monkeypatch.setenv("EXACTLYONCE__transport", "servicebus")
+    settings, connections = load_all(["receipts"])
+    assert (settings.transport, connections.service_bus) == ("servicebus", ServiceBusConnection(BUS))
+    settings, connections = load_all(["receipts"], "storage")  # Where the code says so.
+    assert (settings.transport, connections.service_bus) == ("storage", None)
+
+
+def test_on_service_bus_a_storage_account_is_needed_for_blobs_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AzureWebJobsStorage", raising=False)
+    monkeypatch.setenv("ServiceBus", BUS)
+    assert load_all(["Receipts.of/2026_a"], "servicebus")[1].storage is None
+    monkeypatch.setenv("EXACTLYONCE__blobContainer", "blobs")
+    with pytest.raises(ConfigurationError, match="Set AzureWebJobsStorage__queueServiceUri"):
+        load_all(["receipts"], "servicebus")
+
+
+def test_what_is_wrong_for_service_bus_is_told_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXACTLYONCE__transport", "servicebus")
+    monkeypatch.setenv("EXACTLYONCE__maxMessageBytes", "1000")
+    monkeypatch.setenv("EXACTLYONCE__deliveryLimit", "P50D")
+    monkeypatch.delenv("COSMOS__database")
+    with pytest.raises(ConfigurationError) as told:
+        load_all(["_receipts", "x" * 261, "a b"])
+    for name in (
+        "COSMOS__database",
+        "EXACTLYONCE__maxMessageBytes",
+        "ServiceBus__fullyQualifiedNamespace",
+        "P49D",
+        "'_receipts'",
+    ):
+        assert name in str(told.value)
+    assert str(told.value).count("\n- ") == 7
+
+
+@pytest.mark.parametrize("value", ["bus", "", "Storage"])
+def test_a_transport_that_does_not_exist_is_told_with_those_that_do(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("AzureWebJobsStorage", "UseDevelopmentStorage=true")
+    with pytest.raises(ConfigurationError, match=r"EXACTLYONCE__transport is wrong .* set it to storage or servicebus"):
+        load_all([], value)

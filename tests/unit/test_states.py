@@ -32,6 +32,11 @@ class Exact(BaseModel):
     target: int = 3
 
 
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    target: int = 3
+
+
 class Aliased(BaseModel):
     game_id: str = Field(default="", alias="gameId")
     hits: int = Field(default=0, alias="hitCount")
@@ -69,6 +74,16 @@ def test_properties_the_model_does_not_know_survive() -> None:
     before = Json.of({"id": "game-7", "gameId": "game-7", "target": 1, "colour": {"deep": [1]}})
     body = shape(Range).write(GAME, Range(target=2), before)
     assert body.value == {"id": "game-7", "gameId": "game-7", "target": 2, "colour": {"deep": [1]}, "shots": []}
+
+
+def test_a_state_that_holds_a_ledger_does_not_put_it_into_the_document() -> None:
+    state = Open.model_validate({"target": 1, "_ledger": {"version": 7}, "colour": "red"})
+    assert shape(Open).write(GAME, state, None).value == {
+        "id": "game-7",
+        "gameId": "game-7",
+        "target": 1,
+        "colour": "red",
+    }
 
 
 def test_a_model_that_forbids_extras_does_not_see_id_and_key() -> None:

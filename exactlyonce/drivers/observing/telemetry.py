@@ -5,7 +5,6 @@ No text of an error and no part of a message but its attributes gets in: either 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -218,8 +217,7 @@ def _attributes(operation: Operation, effect: Effect[Any]) -> dict[str, str | in
         attributes |= {"db.system.name": _COSMOS, "db.operation.name": operation.database(effect)}
     if isinstance(effect, Publish):
         attributes |= {**_SYSTEM, "messaging.operation.name": "publish", "messaging.operation.type": "send"}
-        destinations = Counter(output.destination for output in effect.outputs)
-        if len(destinations) == 1:
+        if len({output.destination for output in effect.outputs}) == 1:
             attributes["messaging.destination.name"] = effect.outputs[0].destination
         if len(effect.outputs) == 1:
             attributes["messaging.message.id"] = effect.outputs[0].id

@@ -33,6 +33,9 @@ Nothing was changed. Say --yes to go on."""
 _TOO_OLD: Final = """\
 too old, so it stays parked: a copy of it may have been processed, and that be forgotten by now. If it certainly was not, send
 what it asks for as a new message, and discard it"""
+_AGE_UNKNOWN: Final = """\
+of unknown age, so it stays parked: it was put aside, has no time of its own, and may be a copy of one that was processed and
+forgotten. Ask its sender when it was first sent, and say so: --sent 2026-11-20T10:00:00Z"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +70,7 @@ async def _parked(once: ExactlyOnce, given: argparse.Namespace) -> int:
 
 
 async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    requeued = await (await once.operator()).requeue(_place(given.entity), given.message, given.to)
+    requeued = await (await once.operator()).requeue(_place(given.entity), given.message, given.to, given.sent)
     match requeued.outcome:
         case "sent":
             _print([f"sent to {given.to}"])
@@ -75,6 +78,8 @@ async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
             _print(["there is no such parked message: compare ENTITY and MESSAGE with what 'parked' lists"])
         case "too old":
             _print([_TOO_OLD])
+        case "age unknown":
+            _print([_AGE_UNKNOWN])
     return DONE if requeued.outcome == "sent" else NOT_DONE
 
 

@@ -1,0 +1,109 @@
+"""What triggers deliver, one message at a time or many, until it may be acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from exactlyonce.drivers.combining import Assignment, Combiner
+from exactlyonce.envelope import Envelope
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLater
+from exactlyonce.handling.attempts import key_of
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.running import Runner
+from exactlyonce.hosting.adapters import Adapter
+from exactlyonce.hosting.azure_functions import Delivered, delivery_of, envelope_of, id_of
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.failures import Failures, named
+from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.poison import PoisonSettler
+from exactlyonce.strategies.gaps import REPLAY
+
+_ENVIRONMENT: Final = (TryAgainLater, ConfigurationError)
+"""What says nothing about the message."""
+_MOST_NAMED: Final = 3
+"""Failures of one batch that its error names."""
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """Processes deliveries.
+
+    Attributes:
+        combiner: makes the attempts.
+        mending: answers requests to send again.
+        claims: fetches the data of messages that only refer to it.
+        failures: where failed deliveries are noted.
+        poison: decides about messages that are given up.
+        begin: to be awaited before anything is asked of anybody.
+        ready: to be awaited before the store is asked.
+    """
+
+    combiner: Combiner
+    mending: Mending
+    claims: ClaimChecks
+    failures: Failures
+    poison: PoisonSettler
+    begin: Callable[[], Awaitable[None]]
+    ready: Callable[[], Awaitable[None]]
+
+    async def take(self, message: Delivered, entity: Entity[Any], adapter: Adapter | None) -> None:
+        """Process one delivery. Raises `ExactlyOnceError`."""
+        envelope = envelope_of(message, adapter)
+        try:
+            await self._process(envelope, entity)
+        except ExactlyOnceError as error:
+            self.failures.note(entity.name, key_of(envelope), error, delivery_of(message))
+            raise
+
+    async def take_all(
+        self, messages: Sequence[Delivered], entity: Entity[Any], adapter: Adapter | None, give_up_after: int
+    ) -> None:
+        """Process the deliveries of a batch side by side; those for one entity share commits. Raises as `take` does."""
+        done = await asyncio.gather(
+            *(self.take(message, entity, adapter) for message in messages), return_exceptions=True
+        )
+        failed: list[tuple[Delivered, ExactlyOnceError]] = []
+        for message, error in zip(messages, done, strict=True):
+            if isinstance(error, ExactlyOnceError):
+                if not await self._given_up(message, error, entity, adapter, give_up_after):
+                    failed.append((message, error))
+            elif error is not None:
+                raise error
+        if failed:
+            told = "; ".join(
+                f"queue message {id_of(message)}: {named(error)}" for message, error in failed[:_MOST_NAMED]
+            )
+            first = failed[0][1]
+            raise type(first)(
+                f"{len(failed)} of the {len(messages)} messages of a batch failed, so all of them come again, and those that "
+                f"are done will be known. The first that failed: {told}."
+            ) from first
+
+    async def _process(self, envelope: Envelope, entity: Entity[Any]) -> None:
+        if self.claims.claims(envelope):
+            await self.begin()
+            envelope = await self.claims.redeemed(envelope)
+        if envelope.type == REPLAY:
+            await self.ready()
+            await self.mending.answer(entity, envelope)
+            return
+        ref = entity.ref_of(envelope)
+        await self.ready()
+        runner = Runner(entity, ref, self.mending.routes)
+        await self.combiner.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), envelope)
+
+    async def _given_up(
+        self, message: Delivered, error: ExactlyOnceError, entity: Entity[Any], adapter: Adapter | None, after: int
+    ) -> bool:
+        """Whether a message that failed once too often was put out of the way of those that come with it."""
+        if isinstance(error, _ENVIRONMENT) or (delivery_of(message) or 0) < after:
+            return False
+        try:
+            await self.ready()
+            await self.poison.settle(entity, message, adapter, who="its batch")
+        except _ENVIRONMENT:
+            return False
+        return True

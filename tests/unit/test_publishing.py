@@ -1,0 +1,50 @@
+"""From destinations to transports; and what is sent again on purpose is not taken for a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from exactlyonce.drivers.publishing import Address, Publisher
+from exactlyonce.effects import PUBLISHED, UNKNOWN, Publish
+from exactlyonce.frozen_json import Json
+from exactlyonce.records import Output
+from exactlyonce.transports.memory import MemoryTransport
+
+OUTPUTS = tuple(Output(f"o-{number}", name, Json.of({"id": number})) for number, name in enumerate(("a", "b", "a")))
+
+
+@pytest.fixture
+def transport() -> MemoryTransport:
+    return MemoryTransport()
+
+
+async def test_each_output_goes_to_the_address_of_its_destination(transport: MemoryTransport) -> None:
+    publisher = Publisher({"a": Address(transport, "queue-a"), "b": Address(transport, "queue-b")})
+    assert await publisher.publish(Publish(OUTPUTS)) is PUBLISHED
+    assert transport.queues == {"queue-a": [OUTPUTS[0], OUTPUTS[2]], "queue-b": [OUTPUTS[1]]}
+
+
+async def test_one_address_that_does_not_answer_leaves_the_outcome_unknown(transport: MemoryTransport) -> None:
+    mute = MemoryTransport(outcome=lambda _: (True, False))
+    publisher = Publisher({"a": Address(transport, "queue-a"), "b": Address(mute, "queue-b")})
+    assert await publisher.publish(Publish(OUTPUTS)) is UNKNOWN
+    assert len(transport.queues["queue-a"]) == 2
+
+
+async def test_nothing_is_sent_while_a_destination_is_not_configured(transport: MemoryTransport) -> None:
+    assert await Publisher({"a": Address(transport, "queue-a")}).publish(Publish(OUTPUTS)) is UNKNOWN
+    assert not transport.queues
+
+
+async def test_what_is_sent_again_on_purpose_has_an_id_of_its_own_for_the_broker_and_the_same_envelope(
+    transport: MemoryTransport,
+) -> None:
+    marks: Iterator[str] = iter(("first", "second"))
+    publisher = Publisher({name: Address(transport, name) for name in ("a", "b")}, lambda: next(marks))
+    for _ in range(2):
+        assert await publisher.publish(Publish(OUTPUTS[:2])) is PUBLISHED
+    assert [one.id for one in transport.queues["a"]] == ["o-0#first", "o-0#second"]
+    assert {one.envelope for one in transport.queues["a"]} == {OUTPUTS[0].envelope}
+    assert {one.destination for one in transport.queues["b"]} == {"b"}

@@ -1,0 +1,108 @@
+"""Envelopes as AMQP messages, by CloudEvents' binding: written in binary mode, read in both."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exactlyonce import Envelope, MalformedMessage
+from exactlyonce.envelope import MAX_MESSAGE_BYTES
+from exactlyonce.frozen_json import Json
+from exactlyonce.transports.service_bus_binding import Content, read, written
+
+ENVELOPE = Envelope(
+    "web", "m-1", "account.deposit", Json.of({"note": "ÄÖÜ 🎯"}), extensions=(("paid", True), ("place", 7))
+)
+VALUES = st.text(max_size=20) | st.booleans() | st.integers(-(2**40), 2**40)
+DATA = st.none() | st.text(max_size=5) | st.lists(st.integers(), max_size=3)
+NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=20).filter(
+    lambda name: name not in ("data", "datacontenttype")
+)
+
+
+def test_every_attribute_is_a_property_and_the_data_is_the_body() -> None:
+    content = written(ENVELOPE.to_json())
+    assert Json(content.body.decode()) == ENVELOPE.data
+    assert content.type == "application/json"
+    assert content.properties == {
+        "cloudEvents:specversion": "1.0",
+        "cloudEvents:id": "m-1",
+        "cloudEvents:source": "web",
+        "cloudEvents:type": "account.deposit",
+        "cloudEvents:paid": True,
+        "cloudEvents:place": 7,
+    }
+
+
+def test_the_second_prefix_of_the_binding_is_read_too() -> None:
+    content = written(ENVELOPE.to_json())
+    properties = {name.replace(":", "_"): value for name, value in content.properties.items()}
+    assert Envelope.read(read(Content(content.body, content.type, properties))) == ENVELOPE
+
+
+@pytest.mark.parametrize("type", ["application/cloudevents+json", "Application/CloudEvents+json; charset=UTF-8"])
+def test_structured_mode_is_read(type: str) -> None:
+    assert Envelope.read(read(Content(ENVELOPE.to_json().text.encode(), type))) == ENVELOPE
+
+
+def test_an_envelope_that_is_not_called_one_is_read_as_what_it_is() -> None:
+    assert Envelope.read(read(Content(ENVELOPE.to_json().text.encode(), "text/plain", {"color": "red"}))) == ENVELOPE
+
+
+def test_properties_that_are_no_attributes_are_nobodys() -> None:
+    content = written(ENVELOPE.to_json())
+    assert Envelope.read(read(Content(content.body, content.type, {**content.properties, "color": "red"}))) == ENVELOPE
+
+
+@given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=5), DATA)
+def test_whatever_is_written_is_read_again(attributes: dict[str, Any], data: Any) -> None:
+    envelope = Json.of({**attributes, "data": data})
+    assert json.loads(read(written(envelope))) == envelope.value
+
+
+@pytest.mark.parametrize(
+    "value", [None, 0.5, 2**31, -(2**31) - 1, [1], {"a": 1}, "x" * 20_000], ids=lambda value: str(value)[:9]
+)
+def test_an_attribute_that_cannot_be_a_property_makes_it_structured(value: Any) -> None:
+    envelope = Json.of({**ENVELOPE.to_json().value, "odd": value})
+    content = written(envelope)
+    assert (content.type, content.properties) == ("application/cloudevents+json", {})
+    assert read(content) == content.body == envelope.text.encode()
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"\xff", b"NaN", b"[" * 100_000], ids=["cut off", "no text", "no number", "endless"]
+)
+def test_data_that_is_no_json_is_refused_without_being_quoted(body: bytes) -> None:
+    with pytest.raises(MalformedMessage, match="application/xml") as told:
+        read(Content(body, "application/xml", written(ENVELOPE.to_json()).properties))
+    assert told.value.__cause__ is None
+
+
+def test_a_body_beyond_the_limit_is_left_to_who_refuses_it() -> None:
+    body = b"1" * (MAX_MESSAGE_BYTES + 1)
+    content = Content(body, "application/json", written(ENVELOPE.to_json()).properties)
+    with pytest.raises(MalformedMessage, match="at most"):
+        Envelope.read(read(content))
+
+
+def test_an_event_without_data_has_none() -> None:
+    content = Content(b"", None, written(ENVELOPE.to_json()).properties)
+    assert Envelope.read(read(content)).data == Json("null")
+
+
+def test_structured_mode_may_have_the_attributes_as_properties_too() -> None:
+    properties = written(ENVELOPE.to_json()).properties
+    assert (
+        Envelope.read(read(Content(ENVELOPE.to_json().text.encode(), "application/cloudevents+json", properties)))
+        == ENVELOPE
+    )
+
+
+def test_a_type_that_is_another_messages_does_not_matter() -> None:
+    content = written(ENVELOPE.to_json())
+    assert Envelope.read(read(Content(content.body, "application/cloudevents+json", content.properties))) == ENVELOPE

@@ -1,0 +1,95 @@
+"""Service Bus sessions: a destination says whom a message is for, and the envelope carries it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from exactlyonce import Context, Destination, message
+from exactlyonce.drivers.publishing import Address, Publisher
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.handling.routes import Routes
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.sending import Sender
+from exactlyonce.identity import EntityRef, Origin
+from exactlyonce.numbering import PARTITION_KEY, SEQUENCE
+from exactlyonce.records import Output
+from exactlyonce.transports.memory import MemoryTransport
+
+
+@message("sessions.hit")
+@dataclass
+class Hit:
+    player: Any = "p-1"
+    padding: str = ""
+
+
+GAMES = Destination("games", (Hit,), session_by=lambda hit: hit.player)
+BOARDS = Destination("boards", (Hit,), order_by=lambda hit: f"board of {hit.player}", session_by=lambda hit: hit.player)
+ARCHIVE = Destination("archive", (Hit,))
+LIMITS = dict.fromkeys(("games", "boards", "archive"), 500)
+
+
+def context(blobs: str | None = None) -> Context:
+    origin = Origin(EntityRef("range", ("game-7",), "game-7"), "web/m-1")
+    routes = Routes.to((GAMES, BOARDS, ARCHIVE), LIMITS, blobs=blobs)
+    trace = (("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)
+    return Context(origin, datetime(2026, 1, 1, tzinfo=timezone.utc), routes, trace=trace)
+
+
+def sent(given: Context) -> list[dict[str, Any]]:
+    return [output.envelope.value for output in given.outputs]
+
+
+def test_a_message_to_a_destination_with_sessions_carries_its_session() -> None:
+    given = context()
+    given.announce(Hit("p-7"))
+    games, boards, archive = sent(given)
+    assert games[PARTITION_KEY] == "p-7"
+    assert SEQUENCE not in games
+    assert games["traceparent"].startswith("00-")
+    assert (boards[PARTITION_KEY], int(boards[SEQUENCE])) == ("board of p-7", 1)
+    assert PARTITION_KEY not in archive
+
+
+def test_a_message_that_travels_by_reference_keeps_its_session() -> None:
+    given = context(blobs="https://a.example/blobs")
+    given.send("games", Hit("p-7", "x" * 1000))
+    [envelope] = sent(given)
+    assert (envelope[PARTITION_KEY], envelope.get("data")) == ("p-7", None)
+
+
+async def test_so_does_one_that_is_sent_from_outside() -> None:
+    transport = MemoryTransport()
+    publisher = Publisher({name: Address(transport, name) for name in LIMITS})
+    routes = Routes.to((GAMES, BOARDS, ARCHIVE), LIMITS)
+    sender = Sender(publisher, routes, ClaimChecks(None), Surroundings())
+    for destination in ("games", "archive"):
+        await sender.send(destination, Hit("p-7"), "m-1", "web")
+    assert transport.queues["games"][0].envelope.value[PARTITION_KEY] == "p-7"
+    assert PARTITION_KEY not in transport.queues["archive"][0].envelope.value
+    with pytest.raises(ValueError, match="session"):
+        await sender.send("games", Hit(""), "m-2", "web")
+
+
+@pytest.mark.parametrize("session", ["", None, 7], ids=repr)
+def test_a_session_that_is_none_is_refused_and_nothing_is_sent(session: Any) -> None:
+    given = context()
+    with pytest.raises(ValueError, match="session of a message to 'games'"):
+        given.send("games", Hit(session))
+    assert given.outputs == ()
+
+
+def test_sessions_change_no_ids() -> None:
+    with_sessions, without = context(), context()
+    with_sessions.send("games", Hit())
+    without.send("archive", Hit())
+
+    def ids(given: Context) -> list[str]:
+        outputs: tuple[Output, ...] = given.outputs
+        return [output.id for output in outputs]
+
+    assert ids(with_sessions) == ids(without)
