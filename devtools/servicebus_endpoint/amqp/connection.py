@@ -1,0 +1,188 @@
+"""One connection: bytes in and out of proton's engine, and its events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+from proton import Collector, Connection, Link, Session, Transport
+
+from devtools.servicebus_endpoint.amqp.accepting import AcceptingSession
+from devtools.servicebus_endpoint.amqp.attaching import Role, attach, entity_address
+from devtools.servicebus_endpoint.amqp.replies import Replies
+from devtools.servicebus_endpoint.amqp.service import Service
+from devtools.servicebus_endpoint.amqp.wire import close_with
+from devtools.servicebus_endpoint.broker.messages import SessionLock
+from devtools.servicebus_endpoint.broker.refusals import RefusedError
+
+CONTAINER = "local-service-bus"
+
+
+class Server(Protocol):
+    """Whoever has all connections."""
+
+    service: Service
+
+    def opened(self, connection: AmqpConnection) -> None:
+        """One more."""
+
+    def closed(self, connection: AmqpConnection) -> None:
+        """One less."""
+
+    def turn(self) -> None:
+        """Something has happened: serve whoever waits, and send what there is to send."""
+
+
+class AmqpConnection(asyncio.Protocol):
+    """A client's connection.
+
+    Attributes:
+        alive: False as soon as nothing can be sent any more.
+        authorized: True once a good token was shown.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.alive = True
+        self.authorized = False
+        self._server = server
+        self._socket: asyncio.Transport | None = None
+        self._roles: dict[Link, Role] = {}
+        self._collector = Collector()
+        self._connection = Connection()
+        self._connection.collect(self._collector)
+        self._engine = Transport(Transport.SERVER)
+        sasl = self._engine.sasl()
+        sasl.allowed_mechs("ANONYMOUS")
+        self._engine.bind(self._connection)
+        self._handlers: dict[str, Callable[[Any], None]] = {
+            "on_connection_remote_open": self._open_connection,
+            "on_connection_remote_close": lambda _: self._connection.close(),
+            "on_session_remote_open": lambda event: event.session.open(),
+            "on_session_remote_close": lambda event: self._close_session(event.session),
+            "on_link_remote_open": lambda event: self._open_link(event.link),
+            "on_link_remote_close": lambda event: self._close_link(event.link),
+            "on_link_remote_detach": lambda event: self._close_link(event.link),
+            "on_link_flow": lambda event: self._on_flow(event.link),
+            "on_delivery": self._on_delivery,
+        }
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The client is there."""
+        self._socket = cast("asyncio.Transport", transport)
+        self._server.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Let the engine read, and do what it has read."""
+        self._server.service.pass_time()
+        rest = memoryview(data)
+        while self.alive and rest:
+            room = self._engine.capacity()
+            if room <= 0:
+                break
+            self._engine.push(bytes(rest[:room]))
+            rest = rest[room:]
+            self._handle_events()
+        self._server.turn()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio names it.
+        """The client is gone."""
+        self._end()
+        self._server.turn()
+
+    def cut(self) -> None:
+        """End it at once; nothing that was not sent yet goes out."""
+        if self.alive and self._socket is not None:
+            self._socket.abort()
+        self._end()
+
+    def flush(self) -> None:
+        """Send what the engine has to send."""
+        self._handle_events()
+        while self.alive and (pending := self._engine.pending()) > 0:
+            self._write(self._engine.peek(pending))
+            self._engine.pop(pending)
+        if self.alive and self._engine.pending() < 0 and self._socket is not None:
+            self._socket.close()
+
+    def tick(self, now: float) -> float:
+        """Let the engine watch its time-outs; returns when to do so again, 0 for never."""
+        return self._engine.tick(now) if self.alive else 0.0
+
+    def grant(self) -> None:
+        """Whoever is at the other end has shown a good token."""
+        self.authorized = True
+
+    def replies(self, node: str, address: str | None) -> Replies | None:
+        """Where replies of a node go: to the address that was given, else to the newest link of the node."""
+        found = [
+            role
+            for link, role in self._roles.items()
+            if isinstance(role, Replies) and entity_address(link.remote_source.address) == node
+        ]
+        named = [role for role in found if role.address == address]
+        return next(reversed(named or found), None)
+
+    def holding(self, queue_address: str, session_id: str) -> SessionLock | None:
+        """The session of a queue that the client holds."""
+        for role in self._roles.values():
+            if isinstance(role, AcceptingSession) and role.queue.address.lower() == queue_address.lower():
+                session = role.session
+                if session is not None and session.held and session.session_id == session_id:
+                    return session
+        return None
+
+    def _handle_events(self) -> None:
+        while self.alive and (event := self._collector.peek()) is not None:
+            handler = self._handlers.get(event.type.method)
+            if handler is not None:
+                handler(event)
+            self._collector.pop()
+
+    def _open_connection(self, _: Any) -> None:
+        self._connection.container = CONTAINER
+        self._connection.open()
+
+    def _open_link(self, link: Link) -> None:
+        try:
+            role = attach(self._server.service, self, link)
+        except RefusedError as refusal:
+            close_with(link, refusal)
+            return
+        if self.alive:
+            self._roles[link] = role
+        else:  # A fault has cut it off while it was opened.
+            role.on_closed()
+
+    def _close_link(self, link: Link) -> None:
+        role = self._roles.pop(link, None)
+        if role is not None:
+            role.on_closed()
+        link.close()
+
+    def _close_session(self, session: Session) -> None:
+        for link in [one for one in self._roles if one.session == session]:
+            self._close_link(link)
+        session.close()
+
+    def _on_flow(self, link: Link) -> None:
+        if link in self._roles:
+            self._roles[link].on_flow()
+
+    def _on_delivery(self, event: Any) -> None:
+        role = self._roles.get(event.link)
+        if role is not None:
+            role.on_delivery(event.delivery)
+
+    def _write(self, data: bytes | None) -> None:
+        if data and self._socket is not None:
+            self._socket.write(data)
+
+    def _end(self) -> None:
+        if not self.alive:
+            return
+        self.alive = False
+        for role in self._roles.values():
+            role.on_closed()
+        self._roles.clear()
+        self._server.closed(self)

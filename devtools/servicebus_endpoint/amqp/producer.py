@@ -1,0 +1,88 @@
+"""A link by which a client sends messages to a queue or topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from proton import Delivery, Link
+
+from devtools.servicebus_endpoint.amqp.sections import messages_in, read
+from devtools.servicebus_endpoint.amqp.service import Service
+from devtools.servicebus_endpoint.amqp.steps import Client, Step
+from devtools.servicebus_endpoint.amqp.wire import condition_of
+from devtools.servicebus_endpoint.broker.entrance import Entrance
+from devtools.servicebus_endpoint.broker.messages import Content
+from devtools.servicebus_endpoint.broker.refusals import RefusedError
+
+CREDIT: Final = 1000
+"""Messages that a client may send before it waits for more."""
+
+
+class Producer:
+    """What a client sends goes in by an entrance."""
+
+    def __init__(self, service: Service, client: Client, link: Link, entrance: Entrance) -> None:
+        self._service = service
+        self._client = client
+        self._link = link
+        self._entrance = entrance
+        link.max_message_size = entrance.max_bytes
+        link.open()
+        link.flow(CREDIT)
+
+    def on_flow(self) -> None:
+        """Nothing to do: credit is ours to give."""
+
+    def on_closed(self) -> None:
+        """Nothing to do: nothing is held for a sender."""
+
+    def on_delivery(self, delivery: Delivery) -> None:
+        """Take a message, or a batch, once it is there as a whole."""
+        payload = received(self._link, delivery)
+        if payload is None:
+            return
+        try:
+            contents = [read(one) for one in messages_in(payload)]
+        except RefusedError as refusal:
+            answer_sender(delivery, refusal)
+        else:
+            self._service.perform(_Send(self._client, delivery, self._entrance, contents))
+
+
+def received(link: Link, delivery: Delivery) -> bytes | None:
+    """The payload of a transfer that is complete, with credit for another; None if there is none (yet)."""
+    if delivery.aborted or (delivery.settled and not delivery.readable):
+        delivery.settle()
+        return None
+    if not delivery.readable or delivery.partial:
+        return None
+    payload = link.recv(delivery.pending)
+    link.advance()
+    link.flow(1)
+    return bytes(payload or b"")
+
+
+def answer_sender(delivery: Delivery, refusal: RefusedError | None) -> None:
+    """Tell a sender that its message was taken, or why not."""
+    if refusal is not None:
+        delivery.local.condition = condition_of(refusal)
+    delivery.update(Delivery.ACCEPTED if refusal is None else Delivery.REJECTED)
+    delivery.settle()
+
+
+class _Send(Step):
+    def __init__(self, client: Client, delivery: Delivery, entrance: Entrance, contents: Sequence[Content]) -> None:
+        super().__init__(client, "send", entrance.address, message_ids=tuple(one.message_id for one in contents))
+        self._delivery = delivery
+        self._entrance = entrance
+        self._contents = contents
+
+    def act(self) -> None:
+        self._entrance.send(self._contents)
+
+    def answer(self, refusal: RefusedError | None) -> None:
+        answer_sender(self._delivery, refusal)
+
+    def repeat(self) -> None:
+        self._entrance.repeat(self._contents)

@@ -1,0 +1,106 @@
+"""The endpoint on a socket: it accepts connections, and wakes up when time brings something."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from devtools.cosmos_emulator.semantics.clock import Clock
+from devtools.servicebus_endpoint.amqp.authorization import SharedKey
+from devtools.servicebus_endpoint.amqp.connection import AmqpConnection
+from devtools.servicebus_endpoint.amqp.service import Service
+from devtools.servicebus_endpoint.broker.broker import Broker
+from devtools.servicebus_endpoint.faults import Faults
+from devtools.servicebus_endpoint.topology import Topology
+
+HOST: Final = "127.0.0.1"
+LEAST_PAUSE: Final = 0.01
+"""Seconds between two wake-ups: a clock that stands still must not keep the thread busy."""
+
+
+class AmqpServer:
+    """All connections to one service.
+
+    Args:
+        service: What they talk to.
+        clock: The broker's.
+    """
+
+    def __init__(self, service: Service, clock: Clock) -> None:
+        self.service = service
+        self._clock = clock
+        self._connections: dict[AmqpConnection, None] = {}
+        self._server: asyncio.Server | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._is_turning = False
+
+    async def start(self, port: int) -> int:
+        """Listen on the loopback; returns the port."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: AmqpConnection(self), HOST, port)
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def stop(self) -> None:
+        """End all connections and listen no longer."""
+        if self._server is not None:
+            self._server.close()
+            self.drop_connections()
+            await self._server.wait_closed()
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def drop_connections(self) -> None:
+        """End all connections at once, without a word."""
+        for connection in list(self._connections):
+            connection.cut()
+        self.turn()
+
+    def advance_clock(self, seconds: float) -> float:
+        """Move the broker's time forward, and do what it brings; returns the new time in seconds since 1970."""
+        now = self._clock.advance(seconds)
+        self.wake_up()
+        return now
+
+    def wake_up(self) -> None:
+        """Do what time has brought."""
+        self.service.pass_time()
+        self.turn()
+
+    def opened(self, connection: AmqpConnection) -> None:
+        """One more."""
+        self._connections[connection] = None
+
+    def closed(self, connection: AmqpConnection) -> None:
+        """One less."""
+        self._connections.pop(connection, None)
+
+    def turn(self) -> None:
+        """Serve whoever waits, send what there is to send, and set the alarm."""
+        self.service.serve()
+        for connection in list(self._connections):
+            connection.flush()
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        pause = min(self.service.next_time() - self._clock.now(), self._next_tick())
+        if pause < inf:
+            self._alarm = asyncio.get_running_loop().call_later(max(pause, LEAST_PAUSE), self.wake_up)
+
+    def _next_tick(self) -> float:
+        now = asyncio.get_running_loop().time()
+        ticks = [tick - now for one in self._connections if (tick := one.tick(now)) > 0]
+        return min(ticks, default=inf)
+
+
+def new_server(topology: Topology, clock: Clock, seed: int, shared_key: SharedKey) -> AmqpServer:
+    """An endpoint that does not listen yet; its ids and its trouble come from the seed."""
+    ids = Random(seed)
+    broker = Broker(topology, clock.now, lambda: UUID(int=ids.getrandbits(128), version=4))
+    return AmqpServer(Service(broker, Faults(Random(seed)), clock, shared_key), clock)

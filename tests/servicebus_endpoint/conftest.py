@@ -1,0 +1,56 @@
+"""Fixtures: one endpoint per test module, and the real client in both its forms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+from devtools.servicebus_endpoint.topology import CorrelationFilter, Queue, Subscription, Topic, Topology
+from tests.servicebus import endpoint as running_endpoint
+from tests.servicebus_endpoint.sdk import COPIES, KINDS, Sdk
+
+if TYPE_CHECKING:
+    from devtools.servicebus_endpoint.inprocess import RunningEndpoint
+
+EVENTS = Topic(
+    "events",
+    (
+        Subscription("all"),
+        Subscription(
+            "red", filters=(CorrelationFilter(subject="red", properties={"size": 1}), CorrelationFilter(to="red"))
+        ),
+        Subscription("grouped", requires_session=True),
+    ),
+    duplicate_window=60.0,
+)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[RunningEndpoint]:
+    """An endpoint with many queues."""
+    queues = tuple(
+        Queue(f"{kind}-{number}", **settings) for kind, settings in KINDS.items() for number in range(COPIES)
+    )
+    with running_endpoint(Topology(queues, (EVENTS,))) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test inherits another's trouble."""
+    yield
+    if "endpoint" in request.fixturenames:
+        request.getfixturevalue("endpoint").clear_faults()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["sync", "async"])
+async def sdk(request: pytest.FixtureRequest, endpoint: RunningEndpoint) -> AsyncIterator[Sdk]:
+    """The unmodified SDK, as an application would configure it."""
+    opened = Sdk(endpoint.connection_string, is_sync=request.param == "sync")
+    await opened.prepare(getattr(request.module, "PREPARED", {}))
+    yield opened
+    await asyncio.wait_for(opened.close(), timeout=30)
