@@ -20,32 +20,103 @@ audience = Destination("audience", receives=(Hit, Missed))  # Another applicatio
 ranges = shooting.ranges.using(writing(os.environ.get("STRATEGY", "outbox")))
 boards = board.boards.using(reading(ranges))
 
+# It runs on either transport, too: an application of yours has the triggers of one.
+transport = os.environ.get("TRANSPORT", "storage")
+sessions = os.environ.get("SERVICEBUS_SESSIONS", "off") == "on"
+in_batches = os.environ.get("SERVICEBUS_BATCH", "off") == "on"
+
 app = func.FunctionApp(http_auth_level=func.AuthLevel.FUNCTION)
-once = ExactlyOnce.from_environment(ranges, boards, destinations=(shooting_range, leader_board, audience))
+once = ExactlyOnce.from_environment(
+    ranges, boards, destinations=(shooting_range, leader_board, audience), transport=transport
+)
+queues, bus, batches, dead_letters = (func.Blueprint() for _ in range(4))  # type: ignore[no-untyped-call]
 
 
-@app.queue_trigger(arg_name="message", queue_name="shooting-range", connection="AzureWebJobsStorage")
+@queues.queue_trigger(arg_name="message", queue_name="shooting-range", connection="AzureWebJobsStorage")
 async def process_shots(message: func.QueueMessage) -> None:
     """Every shot changes its game once and announces one outcome."""
     await once.process(message, ranges)
 
 
-@app.queue_trigger(arg_name="message", queue_name="leader-board", connection="AzureWebJobsStorage")
+@queues.queue_trigger(arg_name="message", queue_name="leader-board", connection="AzureWebJobsStorage")
 async def process_outcomes(message: func.QueueMessage) -> None:
     """Every outcome counts once."""
     await once.process(message, boards)
 
 
-@app.queue_trigger(arg_name="message", queue_name="shooting-range-poison", connection="AzureWebJobsStorage")
+@queues.queue_trigger(arg_name="message", queue_name="shooting-range-poison", connection="AzureWebJobsStorage")
 async def settle_shots(message: func.QueueMessage) -> None:
     """A shot that its queue gave up on is finished, or parked."""
     await once.settle(message, ranges)
 
 
-@app.queue_trigger(arg_name="message", queue_name="leader-board-poison", connection="AzureWebJobsStorage")
+@queues.queue_trigger(arg_name="message", queue_name="leader-board-poison", connection="AzureWebJobsStorage")
 async def settle_outcomes(message: func.QueueMessage) -> None:
     """So is an outcome."""
     await once.settle(message, boards)
+
+
+@bus.service_bus_queue_trigger(
+    arg_name="message", queue_name="shooting-range", connection="ServiceBus", is_sessions_enabled=sessions
+)
+async def process_shots_of_bus(message: func.ServiceBusMessage) -> None:
+    """The same on Service Bus."""
+    await once.process(message, ranges)
+
+
+@bus.service_bus_queue_trigger(
+    arg_name="message", queue_name="leader-board", connection="ServiceBus", is_sessions_enabled=sessions
+)
+async def process_outcomes_of_bus(message: func.ServiceBusMessage) -> None:
+    """The same on Service Bus."""
+    await once.process(message, boards)
+
+
+@batches.service_bus_queue_trigger(
+    arg_name="messages",
+    queue_name="shooting-range",
+    connection="ServiceBus",
+    is_sessions_enabled=sessions,
+    cardinality=func.Cardinality.MANY,
+)
+async def process_batches_of_shots(messages: list[func.ServiceBusMessage]) -> None:
+    """Shots of one game that come together share a commit."""
+    await once.process_batch(messages, ranges)
+
+
+@batches.service_bus_queue_trigger(
+    arg_name="messages",
+    queue_name="leader-board",
+    connection="ServiceBus",
+    is_sessions_enabled=sessions,
+    cardinality=func.Cardinality.MANY,
+)
+async def process_batches_of_outcomes(messages: list[func.ServiceBusMessage]) -> None:
+    """So do outcomes."""
+    await once.process_batch(messages, boards)
+
+
+@dead_letters.service_bus_queue_trigger(
+    arg_name="message", queue_name="shooting-range/$DeadLetterQueue", connection="ServiceBus"
+)
+async def settle_dead_shots(message: func.ServiceBusMessage) -> None:
+    """A shot that Service Bus gave up on is finished, or parked."""
+    await once.settle(message, ranges)
+
+
+@dead_letters.service_bus_queue_trigger(
+    arg_name="message", queue_name="leader-board/$DeadLetterQueue", connection="ServiceBus"
+)
+async def settle_dead_outcomes(message: func.ServiceBusMessage) -> None:
+    """So is an outcome."""
+    await once.settle(message, boards)
+
+
+if transport == "servicebus":
+    app.register_functions(batches if in_batches else bus)
+    app.register_functions(dead_letters)
+else:
+    app.register_functions(queues)
 
 
 @app.timer_trigger(arg_name="timer", schedule="0 * * * * *")

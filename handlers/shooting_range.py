@@ -21,10 +21,16 @@ class Range(BaseModel):
 
 ranges = Entity("range", state=Range, container="games", partition_key="/gameId", strategy=Outbox())
 
-shooting_range = Destination("shooting-range")
+
+def game_of(shot: FireAt) -> str:
+    """The game that a shot is fired in."""
+    return shot.game_id
 
 
-@ranges.handles(FireAt, key=lambda shot: shot.game_id)
+shooting_range = Destination("shooting-range", session_by=game_of)
+
+
+@ranges.handles(FireAt, key=game_of)
 def fire_at(state: Range, shot: FireAt, context: Context) -> Range:
     """Announce whether the shot hit, and move the target when the round is over."""
     outcome = Hit if shot.position == state.target else Missed

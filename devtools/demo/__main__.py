@@ -14,6 +14,7 @@ from rich.console import Console
 
 from devtools.demo import costs, trouble
 from devtools.demo.auditing import ACTS, Act, Scene, unavailable
+from devtools.demo.bus import running_bus
 from devtools.demo.display import Report, progress_bar, show
 from devtools.demo.options import Options, parse
 from devtools.demo.oracle import judge
@@ -40,7 +41,8 @@ async def demonstrate(options: Options, console: Console, logs: Path, kept: Path
         f"[bold]{options.shots} shots[/] on {options.games} games, strategy {options.strategy}; logs in {logs}"
     )
     with (
-        running_stack(app, logs, options.strategy, disordered=options.disordered) as stack,
+        running_bus(options) as bus,
+        running_stack(app, logs, options.strategy, disordered=options.disordered, bus=bus) as stack,
         progress_bar(console, len(deliveries)) as update,
     ):
         stack.start_hosts(options.hosts)
@@ -83,11 +85,13 @@ def play_acts(options: Options, scene: Scene, console: Console) -> tuple[Act, ..
 
 def verdict(report: Report) -> str | None:
     """What is wrong with this demo; None if it shows what it should."""
-    least = report.options.shots // 10
+    # Batches share commits, so that there are fewer to go wrong.
+    least = report.options.shots // (50 if report.options.batches else 10)
     if report.options.faults and (
         min(report.injected.lost_after, report.injected.lost_before) < least
         or report.progress.kills < len(trouble.KILLS)
         or (report.options.disordered and not report.progress.gaps)
+        or (report.options.transport == "servicebus" and not report.injected.at_the_broker)
     ):
         return "Too little trouble happened to show anything; fire more shots, or another SEED."
     if report.options.strategy == "naive":

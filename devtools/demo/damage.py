@@ -180,6 +180,7 @@ def unstaged(history: History) -> tuple[str, ...]:
     if newest not in history.ledger["entries"]:
         return ()
     newest.update(staged=True, owed="staged")
+    history.database.exactlyonce.pop(name_of({"pk": history.key, "id": f"staged:{newest['tx']}"}), None)
     return ("staged_missing", "output_owed")
 
 

@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from azure.storage.queue import QueueMessage
-from azure.storage.queue.aio import QueueClient
-
+from devtools.demo.queues import Queue, Received
 from devtools.demo.shots import Shot
 from devtools.demo.stack import DATABASE, Stack
 from exactlyonce import Envelope
@@ -31,7 +29,6 @@ _FIRST_LOST: Final = 4
 """Lost is none of a game's first outcomes, so that there is a line on the board to be held up."""
 _COPIED: Final = 0.1
 _LONGEST_DELAY: Final = 2
-_MESSAGES_AT_A_TIME: Final = 32
 _POLL_SECONDS: Final = 0.1
 
 
@@ -66,27 +63,24 @@ class Disorder:
     displaced: int = 0
     lost: dict[Place, bytes] = field(default_factory=dict)
 
-    async def reign(self, way: QueueClient, board: QueueClient) -> None:
+    async def reign(self, way: Queue, board: Queue) -> None:
         """Bring messages from one queue to the other until cancelled."""
         while True:
-            received = way.receive_messages(
-                messages_per_page=_MESSAGES_AT_A_TIME, max_messages=_MESSAGES_AT_A_TIME, visibility_timeout=30
-            )
-            messages = [message async for message in received]
+            messages = await way.receive()
             await asyncio.gather(*(self._bring(message, way, board) for message in messages))
             if not messages:
                 await asyncio.sleep(_POLL_SECONDS)
 
-    async def give_back(self, board: QueueClient) -> None:
+    async def give_back(self, board: Queue) -> None:
         """What was lost turns up again."""
         for body in self.lost.values():
-            await board.send_message(body)
+            await board.send(body)
         self.lost.clear()
 
-    async def _bring(self, message: QueueMessage, way: QueueClient, board: QueueClient) -> None:
-        for delay in self._delays(message.content):
-            await board.send_message(message.content, visibility_timeout=delay)
-        await way.delete_message(message)
+    async def _bring(self, message: Received, way: Queue, board: Queue) -> None:
+        for delay in self._delays(message.body):
+            await board.send(message.body, delay)
+        await way.delete(message)
 
     def _delays(self, body: bytes) -> tuple[int, ...]:
         """After how many seconds a message is to appear: once, twice, or never."""

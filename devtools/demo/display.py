@@ -93,6 +93,7 @@ def _game(report: Report) -> Table:
         ("replies lost after the write was applied", report.injected.lost_after),
         ("replies lost before", report.injected.lost_before),
         ("requests throttled", report.injected.throttled),
+        *_of_the_bus(report),
         ("reads from lagging replicas", "20 %" if report.options.faults else "none"),
         ("function hosts killed (SIGKILL)", report.progress.kills),
         ("outcomes that changed places on their way to the board", report.progress.displaced),
@@ -113,6 +114,17 @@ def _game(report: Report) -> Table:
     table.add_section()
     table.add_row(f"[{colour}]violations[/]", f"[{colour}]{len(report.findings)}[/]")
     return table
+
+
+def _of_the_bus(report: Report) -> tuple[tuple[str, object], ...]:
+    if report.options.transport != "servicebus":
+        return ()
+    how = f"sessions {_switch(report.options.sessions)}, batches {_switch(report.options.batches)}"
+    return ("on Service Bus", how), ("locks and replies lost at the broker", report.injected.at_the_broker)
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"
 
 
 def _costs(costs: Sequence[Cost]) -> Table:

@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+Transport = Literal["storage", "servicebus"]
 Strategy = Literal["outbox", "transaction_id", "embedded", "colocated", "stream", "naive"]
 
 
@@ -21,6 +22,9 @@ class Options:
         seed: of the shots and of the trouble.
         hosts: function hosts that share the queues.
         audit: whether the last acts audit what the game left.
+        transport: storage queues, or Service Bus.
+        sessions: whether Service Bus delivers the messages of a game one after the other.
+        batches: whether functions take messages of Service Bus in batches.
     """
 
     shots: int = 1000
@@ -30,6 +34,9 @@ class Options:
     seed: int = 1
     hosts: int = 2
     audit: bool = True
+    transport: Transport = "storage"
+    sessions: bool = True
+    batches: bool = False
 
     @property
     def disordered(self) -> bool:
@@ -55,9 +62,23 @@ def parse(arguments: list[str] | None = None) -> Options:
         "--hosts", type=_positive, default=Options.hosts, help="function hosts side by side (default %(default)s)"
     )
     parser.add_argument("--audit", choices=("on", "off"), default="on", help="audit what the game left (default on)")
+    parser.add_argument("--transport", choices=get_args(Transport), default="storage", help="(default storage)")
+    parser.add_argument("--sessions", choices=("on", "off"), default="on", help="of Service Bus (default on)")
+    parser.add_argument("--batches", choices=("on", "off"), default="off", help="of Service Bus (default off)")
     given = parser.parse_args(arguments)
+    if (given.strategy, given.transport) == ("naive", "servicebus"):
+        parser.error("the naive handler is written for storage queues: leave --transport out")
     return Options(
-        given.shots, given.games, given.faults == "on", given.strategy, given.seed, given.hosts, given.audit == "on"
+        given.shots,
+        given.games,
+        given.faults == "on",
+        given.strategy,
+        given.seed,
+        given.hosts,
+        given.audit == "on",
+        given.transport,
+        given.sessions == "on",
+        given.batches == "on",
     )
 
 

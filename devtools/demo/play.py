@@ -12,14 +12,12 @@ from random import Random
 from typing import Any, Final
 
 from aiohttp import ClientSession
-from azure.core.exceptions import ResourceNotFoundError
-from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePolicy
-from azure.storage.queue.aio import QueueClient
 
 from devtools.demo import trouble
 from devtools.demo.disorder import Disorder, Gap, gaps, plan_losses
 from devtools.demo.options import Options
 from devtools.demo.oracle import Evidence
+from devtools.demo.queues import Queue, open_queue
 from devtools.demo.shots import Shot
 from devtools.demo.stack import DATABASE, QUEUES, WAY, Stack
 from exactlyonce import Envelope
@@ -29,7 +27,6 @@ from handlers.shooting_range import Range
 _SENDERS: Final = 8
 _POLL_SECONDS: Final = 0.2
 _DRAIN_SECONDS: Final = 240
-_PAGE: Final = 32
 _MENDINGS: Final = 40
 _MENDING_SECONDS: Final = 0.3
 """How often, and how far apart, the board is tended; a gap has to be some seconds old."""
@@ -62,7 +59,7 @@ async def play(
         trouble.inject(stack, options.seed)
     kills = [round(len(deliveries) * share) for share in trouble.KILLS] if options.faults else []
     async with AsyncExitStack() as clients:
-        queues = {name: await clients.enter_async_context(_queue(stack, name)) for name in (*QUEUES, WAY)}
+        queues = {name: await clients.enter_async_context(open_queue(stack, name)) for name in (*QUEUES, WAY)}
         random = Random(options.seed)
         disorder = Disorder(random, plan_losses(frozenset(deliveries), random))
         if options.disordered:
@@ -87,7 +84,7 @@ async def play(
 
 
 async def _mend(
-    stack: Stack, disorder: Disorder, board: QueueClient, progress: Progress, drain: Callable[[], Awaitable[None]]
+    stack: Stack, disorder: Disorder, board: Queue, progress: Progress, drain: Callable[[], Awaitable[None]]
 ) -> None:
     """Show what the board waits for, and get it: from the games' streams, or because the lost messages turn up."""
     disorder.calm = True
@@ -111,12 +108,12 @@ async def _mend(
 
 
 async def _drain(
-    stack: Stack, queues: Mapping[str, QueueClient], progress: Progress, show: Callable[[Progress], None]
+    stack: Stack, queues: Mapping[str, Queue], progress: Progress, show: Callable[[Progress], None]
 ) -> None:
     """Wait until the queues are empty."""
     progress.act = "draining"
     for _ in range(round(_DRAIN_SECONDS / _POLL_SECONDS)):
-        progress.waiting = sum([await _length(queues[name]) for name in ("shooting-range", WAY, "leader-board")])
+        progress.waiting = sum([await queues[name].waiting() for name in ("shooting-range", WAY, "leader-board")])
         _look(stack, progress, show)
         if not progress.waiting:
             return
@@ -133,15 +130,18 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 async def gather(stack: Stack) -> Evidence:
     """Read what everybody can see: the audience's queue, the accepted writes, the boards, the poison queues."""
-    async with _queue(stack, "audience") as audience:
-        outcomes = tuple([Envelope.read(message.content) async for message in _receive_all(audience)])
-    poison = 0
+    outcomes, poison = [], 0
+    async with open_queue(stack, "audience") as audience:
+        while await audience.waiting():
+            for message in await audience.receive():
+                outcomes.append(Envelope.read(message.body))
+                await audience.delete(message)
     for name in QUEUES:
-        async with _queue(stack, f"{name}-poison") as queue:
-            poison += await _length(queue)
+        async with open_queue(stack, name) as queue:
+            poison += await queue.given_up()
     states = _documents(stack, "games", Range.model_validate)
     boards = _documents(stack, "boards", Score.model_validate)
-    return Evidence(outcomes, states, {game: written[-1] for game, written in boards.items()}, poison)
+    return Evidence(tuple(outcomes), states, {game: written[-1] for game, written in boards.items()}, poison)
 
 
 def _documents(stack: Stack, container: str, read: Callable[[dict[str, Any]], Any]) -> dict[str, tuple[Any, ...]]:
@@ -153,12 +153,12 @@ def _documents(stack: Stack, container: str, read: Callable[[dict[str, Any]], An
     return {id: tuple(states) for id, states in found.items()}
 
 
-async def _send(queue: QueueClient, deliveries: Iterable[Shot], progress: Progress, look: Callable[[], None]) -> None:
+async def _send(queue: Queue, deliveries: Iterable[Shot], progress: Progress, look: Callable[[], None]) -> None:
     waiting = iter(deliveries)
 
     async def sender() -> None:
         for shot in waiting:
-            await queue.send_message(shot.envelope.to_json().text.encode())
+            await queue.send(shot.envelope.to_json().text.encode())
             progress.sent += 1
             if progress.sent % 10 == 0:
                 look()
@@ -169,27 +169,3 @@ async def _send(queue: QueueClient, deliveries: Iterable[Shot], progress: Progre
 def _look(stack: Stack, progress: Progress, show: Callable[[Progress], None]) -> None:
     progress.writes = sum(total.applied for total in stack.cosmos.totals() if total.database == DATABASE)
     show(progress)
-
-
-def _queue(stack: Stack, name: str) -> QueueClient:
-    return QueueClient.from_connection_string(
-        stack.storage.connection_string,
-        name,
-        message_encode_policy=BinaryBase64EncodePolicy(),
-        message_decode_policy=BinaryBase64DecodePolicy(),
-        initial_backoff=1,  # Left alone the client waits 15 seconds after a connection that was closed.
-        increment_base=2,
-    )
-
-
-async def _length(queue: QueueClient) -> int:
-    """Messages in a queue, invisible ones included; 0 if there is no such queue."""
-    try:
-        return (await queue.get_queue_properties()).approximate_message_count or 0
-    except ResourceNotFoundError:
-        return 0
-
-
-async def _receive_all(queue: QueueClient) -> Any:
-    async for message in queue.receive_messages(messages_per_page=_PAGE, visibility_timeout=3600):
-        yield message

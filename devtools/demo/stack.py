@@ -19,6 +19,7 @@ from azure.storage.queue import QueueServiceClient
 from devtools.azurite import Azurite, azurite
 from devtools.cosmos_emulator.admin_client import AdminClient
 from devtools.cosmos_emulator.administration import Administration
+from devtools.demo.bus import Bus
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DATABASE: Final = "shooting-range"
@@ -43,6 +44,7 @@ class Stack:
         hosts: running hosts, the oldest first.
         started: how many hosts were started so far.
         http: where the youngest host answers.
+        bus: the local Service Bus; None on storage queues.
     """
 
     storage: Azurite
@@ -54,12 +56,14 @@ class Stack:
     hosts: list[subprocess.Popen[str]] = field(default_factory=list)
     started: int = 0
     http: str = ""
+    bus: Bus | None = None
 
     @property
     def environment(self) -> dict[str, str]:
         """Settings of the app: the same names that point it at a real account."""
         destinations = {"leader-board": WAY} if self.disordered else {}
         return {
+            **({} if self.bus is None else self.bus.environment),
             "AzureWebJobsStorage": self.storage.connection_string,
             "COSMOS__accountEndpoint": self.cosmos.endpoint,
             "COSMOS__accountKey": self.cosmos.key,
@@ -116,8 +120,16 @@ class Stack:
 
 
 @contextmanager
-def running_stack(app: Path, logs: Path, strategy: str, *, disordered: bool) -> Iterator[Stack]:
-    """Start Azurite and the local Cosmos, with empty containers and queues; end everything on exit."""
+def running_stack(app: Path, logs: Path, strategy: str, *, disordered: bool, bus: Bus | None = None) -> Iterator[Stack]:
+    """Start Azurite and the local Cosmos, with empty containers and queues; end everything on exit.
+
+    Args:
+        app: folder of the function app.
+        logs: folder of the logs.
+        strategy: of the games.
+        disordered: whether outcomes for the leader board go to `WAY`.
+        bus: what carries messages in place of Azurite's queues; whoever started it ends it.
+    """
     with ExitStack() as running:
         storage = running.enter_context(azurite())
         cosmos = running.enter_context(_cosmos(logs))
@@ -125,7 +137,7 @@ def running_stack(app: Path, logs: Path, strategy: str, *, disordered: bool) -> 
         with QueueServiceClient.from_connection_string(storage.connection_string) as queues:
             for name in (*QUEUES, WAY):
                 queues.create_queue(name).close()
-        stack = Stack(storage, cosmos, app, logs, strategy, disordered)
+        stack = Stack(storage, cosmos, app, logs, strategy, disordered, bus=bus)
         running.callback(stack.kill_hosts)
         yield stack
 

@@ -22,11 +22,12 @@ _PATIENCE_SECONDS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was injected so far."""
+    """What was injected so far; at the broker locks are lost, and replies."""
 
     lost_after: int = 0
     lost_before: int = 0
     throttled: int = 0
+    at_the_broker: int = 0
 
 
 def inject(stack: Stack, seed: int) -> None:
@@ -48,6 +49,8 @@ def inject(stack: Stack, seed: int) -> None:
         )
     )  # fmt: skip
     cosmos.set_lag(DATABASE, lag=Lag(writes=20, varying=True, share=0.2, seed=seed))
+    if stack.bus is not None:
+        stack.bus.inject()
 
 
 def count(stack: Stack) -> Counted:
@@ -55,7 +58,8 @@ def count(stack: Stack) -> Counted:
     hits = {"after": 0, "before": 0, "throttled": 0}
     for fault in stack.cosmos.faults():
         hits["throttled" if fault.rule.action == "status" else str(fault.rule.when)] += fault.hit
-    return Counted(hits["after"], hits["before"], hits["throttled"])
+    at_the_broker = 0 if stack.bus is None else stack.bus.count()
+    return Counted(hits["after"], hits["before"], hits["throttled"], at_the_broker)
 
 
 async def kill_between_commit_and_publish(stack: Stack) -> int:

@@ -1,11 +1,12 @@
-"""A local host for Python v2 function apps, for development and tests: storage queues, timers and HTTP.
+"""A local host for Python v2 function apps, for development and tests: storage queues, Service Bus, timers and
+HTTP.
 
 It mirrors what the Azure Functions host does to an app's messages, including the odd corners that users meet, so that an
 app can be tried without Azure and without a container engine. It is not the Functions host: `func start` is the
 production-like path.
 
 What differs, by intention: the invisibility of messages in work can be shortened, `Invoker` runs functions and listeners
-on one event loop, bindings other than queue trigger, timer trigger and HTTP are refused at start, retry policies,
+on one event loop, bindings other than triggers of queues, Service Bus, timers and HTTP are refused at start, retry policies,
 function time-outs, keys and the timers' schedule monitor are absent.
 
 In a test:

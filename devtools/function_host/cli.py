@@ -21,7 +21,7 @@ from .loading import load_app
 logger = logging.getLogger(__name__)
 
 _DESCRIPTION = """\
-Serve a Python v2 function app locally: storage queues, timers and HTTP. A stand-in for development and tests;
+Serve a Python v2 function app locally: storage queues, Service Bus, timers and HTTP. A stand-in for development and tests;
 'func start' is the production-like path. Once ready, one line of JSON is printed to stdout,
 {"http": "http://127.0.0.1:PORT", "functions": [...]}; everything else goes to stderr.
 """
@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     level = logging.DEBUG if parsed.verbose else logging.INFO
     logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("azure").setLevel(logging.WARNING)
+    # It warns of every wait for a session that ended without one; what fails is told here.
+    logging.getLogger("azure.servicebus").setLevel(logging.ERROR)
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     # Whoever started this reads exactly one line from stdout: what functions print goes to stderr.
     ready, sys.stdout = sys.stdout, sys.stderr

@@ -12,6 +12,8 @@ from .connections import Connection, find_connection
 from .errors import AppError, HostError
 from .routes import Route
 from .schedule import Schedule
+from .service_bus.connection import ServiceBusConnection, find_service_bus
+from .service_bus.receiver import Entity
 
 CONTEXT_PARAMETER = "context"
 _HTTP_OUTPUT = ("http", "$return")
@@ -23,6 +25,25 @@ class QueueTrigger:
 
     queue: str
     connection: Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceBusTrigger:
+    """Serve the messages of a Service Bus entity.
+
+    Attributes:
+        entity: queue or subscription.
+        connection: its namespace.
+        many: whether the function takes batches.
+        binary: whether bodies are bytes; otherwise they travel as texts.
+        auto_complete: whether success completes a message; None for what host.json says.
+    """
+
+    entity: Entity
+    connection: ServiceBusConnection
+    many: bool
+    binary: bool
+    auto_complete: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +62,9 @@ class HttpTrigger:
     methods: frozenset[str]
 
 
+Trigger = QueueTrigger | ServiceBusTrigger | TimerTrigger | HttpTrigger
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """A function of the app.
@@ -57,7 +81,7 @@ class Function:
     argument: str
     call: Callable[..., Any]
     takes_context: bool
-    trigger: QueueTrigger | TimerTrigger | HttpTrigger
+    trigger: Trigger
 
     @property
     def is_async(self) -> bool:
@@ -81,9 +105,7 @@ def describe_function(declared: DeclaredFunction, settings: AppSettings) -> Func
         raise type(error)(f"Function '{name}': {error}") from error
 
 
-def _trigger(
-    declared: DeclaredFunction, name: str, settings: AppSettings
-) -> tuple[QueueTrigger | TimerTrigger | HttpTrigger, str]:
+def _trigger(declared: DeclaredFunction, name: str, settings: AppSettings) -> tuple[Trigger, str]:
     trigger = declared.get_trigger()
     if trigger is None:
         raise AppError("it has no trigger; give it one, such as @app.queue_trigger.")
@@ -98,6 +120,8 @@ def _trigger(
         case "queueTrigger":
             queue = settings.resolve(properties["queueName"]).lower()
             return QueueTrigger(queue, find_connection(settings, properties.get("connection"))), trigger.name
+        case "serviceBusTrigger":
+            return _service_bus_trigger(properties, settings), trigger.name
         case "timerTrigger":
             schedule = Schedule(settings.resolve(properties["schedule"]))
             return TimerTrigger(schedule, bool(properties.get("runOnStartup"))), trigger.name
@@ -108,8 +132,29 @@ def _trigger(
             route = Route.parse(settings.resolve(properties.get("route") or name))
             return HttpTrigger(route, methods), trigger.name
     raise AppError(
-        f"the trigger '{trigger.type}' is not supported here (only queues, timers and HTTP): run it under 'func start'."
+        f"the trigger '{trigger.type}' is not supported here (only storage queues, Service Bus, timers and HTTP): "
+        "run it under 'func start'."
     )
+
+
+def _service_bus_trigger(properties: dict[str, Any], settings: AppSettings) -> ServiceBusTrigger:
+    subscription = properties.get("subscriptionName")
+    return ServiceBusTrigger(
+        Entity(
+            name=settings.resolve(properties.get("queueName") or properties["topicName"]),
+            subscription=settings.resolve(subscription) if subscription else None,
+            sessions=_is(properties.get("isSessionsEnabled"), "true"),
+        ),
+        find_service_bus(settings, properties.get("connection")),
+        many=_is(properties.get("cardinality"), "many"),
+        binary=_is(getattr(properties.get("dataType"), "name", None), "binary"),
+        auto_complete=properties.get("autoCompleteMessages"),
+    )
+
+
+def _is(given: object, text: str) -> bool:
+    """Whether a binding's property says so; some are enumerations, and all may be texts in any case."""
+    return str(getattr(given, "value", given)).lower() == text
 
 
 def _is_http_output(binding: Any) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -14,7 +14,7 @@ from azure.functions.decorators.function_app import FunctionRegister
 from .app_settings import AppSettings
 from .connections import Connection, StorageAccount
 from .errors import SettingsError
-from .functions import Function, HttpTrigger, QueueTrigger, TimerTrigger
+from .functions import Function, HttpTrigger, QueueTrigger, ServiceBusTrigger, TimerTrigger
 from .host_json import HostJson
 from .http_server import HttpServer
 from .invocation import Invoker
@@ -23,6 +23,11 @@ from .loading import describe_functions
 from .message_processor import MessageProcessor
 from .queue_listener import QueueListener
 from .queue_rules import poison_queue_name
+from .service_bus.connection import Namespace, ServiceBusConnection
+from .service_bus.listener import ServiceBusListener
+from .service_bus.processor import ServiceBusProcessor
+from .service_bus.receiver import Delivery, ServiceBusSource
+from .service_bus.values import value_of, values_of
 from .storage_queue import StorageQueue
 from .timer_listener import TimerListener
 from .waiting import wait_for_event
@@ -101,23 +106,28 @@ class FunctionHost:
         for task in done:
             task.result()
 
-    async def open(self, accounts: Mapping[Connection, StorageAccount]) -> None:
+    async def open(
+        self, accounts: Mapping[Connection, StorageAccount], namespaces: Mapping[ServiceBusConnection, Namespace]
+    ) -> None:
         """Start to serve."""
         self.http = await self._server.open(self._options.http_port)
         logger.info("HTTP functions are at %s; their keys (authLevel) are not checked here", self.http)
         for function in self._functions:
             match function.trigger:
                 case QueueTrigger(queue, connection):
-                    listener = self._queue_listener(function, queue, accounts[connection])
-                    self._listeners.append(asyncio.create_task(listener.run(self._stop), name=function.name))
+                    self._listen(function, self._queue_listener(function, queue, accounts[connection]))
+                case ServiceBusTrigger() as trigger:
+                    self._listen(function, self._bus_listener(function, trigger, namespaces[trigger.connection]))
                 case TimerTrigger() as trigger:
                     call = partial(self._invoker.invoke, function)
-                    clock = partial(datetime.now, timezone.utc)
-                    timer = TimerListener(function.name, trigger, call, clock, wait_for_event)
+                    timer = TimerListener(function.name, trigger, call, _now, wait_for_event)
                     self._timers[function.name] = timer
-                    self._listeners.append(asyncio.create_task(timer.run(self._stop), name=function.name))
+                    self._listen(function, timer)
                 case HttpTrigger():
                     pass  # Served by the one HTTP server.
+
+    def _listen(self, function: Function, listener: QueueListener | ServiceBusListener | TimerListener) -> None:
+        self._listeners.append(asyncio.create_task(listener.run(self._stop), name=function.name))
 
     def _queue_listener(self, function: Function, queue_name: str, account: StorageAccount) -> QueueListener:
         options = self._host_json.extensions.queues
@@ -141,6 +151,36 @@ class FunctionHost:
             invisible=self._options.invisible,
             wait=wait_for_event,
             chance=random.uniform,
+        )
+
+    def _bus_listener(self, function: Function, trigger: ServiceBusTrigger, namespace: Namespace) -> ServiceBusListener:
+        options = self._host_json.extensions.service_bus
+
+        async def call(deliveries: Sequence[Delivery]) -> object:
+            if trigger.many:
+                return await self._invoker.invoke(function, values_of(deliveries, binary=trigger.binary))
+            return await self._invoker.invoke(function, value_of(deliveries[0], binary=trigger.binary))
+
+        auto_complete = options.auto_complete_messages if trigger.auto_complete is None else trigger.auto_complete
+        processor = ServiceBusProcessor(
+            name=function.name,
+            call=call,
+            many=trigger.many,
+            sessions=trigger.entity.sessions,
+            auto_complete=auto_complete,
+            renewal=options.max_auto_lock_renewal_duration.total_seconds(),
+            clock=_now,
+            wait=wait_for_event,
+            checkpoint=self._options.checkpoint,
+        )
+        return ServiceBusListener(
+            name=function.name,
+            source=ServiceBusSource(namespace.client, trigger.entity, options.prefetch_count),
+            processor=processor,
+            options=options,
+            sessions=trigger.entity.sessions,
+            many=trigger.many,
+            wait=wait_for_event,
         )
 
     async def close(self) -> None:
@@ -186,16 +226,21 @@ async def function_host(
     known = AppSettings(settings)
     functions = describe_functions(app, known)
     async with AsyncExitStack() as clients:
-        connections = {
-            function.trigger.connection for function in functions if isinstance(function.trigger, QueueTrigger)
-        }
-        accounts = {name: await clients.enter_async_context(StorageAccount(name)) for name in connections}
+        triggers = [function.trigger for function in functions]
+        queues = {trigger.connection for trigger in triggers if isinstance(trigger, QueueTrigger)}
+        buses = {trigger.connection for trigger in triggers if isinstance(trigger, ServiceBusTrigger)}
+        accounts = {one: await clients.enter_async_context(StorageAccount(one)) for one in queues}
+        namespaces = {one: await clients.enter_async_context(Namespace(one)) for one in buses}
         host = FunctionHost(functions, host_json or HostJson(), options or HostOptions(), _threads(known))
         try:
-            await host.open(accounts)
+            await host.open(accounts, namespaces)
             yield host
         finally:
             await host.close()
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def _threads(settings: AppSettings) -> int | None:

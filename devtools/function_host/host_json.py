@@ -65,6 +65,35 @@ class QueueOptions(_Section):
         return self.batch_size // 2 * processors
 
 
+class ServiceBusOptions(_Section):
+    """`extensions.serviceBus`: one set of options for all Service Bus functions of the app.
+
+    Attributes:
+        auto_complete_messages: whether success completes a message; a trigger's own `auto_complete_messages` wins.
+        max_concurrent_calls: messages in work of a function that has neither sessions nor batches; None means 16 per processor.
+        max_concurrent_sessions: sessions in work, one message of each at a time.
+        max_message_batch_size: most messages of a batch.
+        min_message_batch_size: nothing but 1 is served here.
+        prefetch_count: messages that are locked ahead of their turn.
+        max_auto_lock_renewal_duration: how long the lock of a message in work is renewed; those of a batch never are.
+        session_idle_timeout: after which time without a message a session is given up for the next; the real host takes its
+            client's try timeout where it is not set.
+    """
+
+    auto_complete_messages: bool = True
+    max_concurrent_calls: int | None = Field(default=None, ge=1)
+    max_concurrent_sessions: int = Field(default=8, ge=1)
+    max_message_batch_size: int = Field(default=1000, ge=1)
+    min_message_batch_size: Literal[1] = 1
+    prefetch_count: int = Field(default=0, ge=0)
+    max_auto_lock_renewal_duration: TimeSpan = Field(default=timedelta(minutes=5), ge=timedelta(0))
+    session_idle_timeout: TimeSpan = Field(default=timedelta(minutes=1), gt=timedelta(0))
+
+    def calls(self, processors: int = 1) -> int:
+        """Messages in work of a function that has neither sessions nor batches; one processor, as for queues."""
+        return self.max_concurrent_calls or 16 * processors
+
+
 class HttpOptions(_Section):
     """`extensions.http`."""
 
@@ -75,6 +104,7 @@ class Extensions(_Section):
     """`extensions`: a section for each kind of binding."""
 
     queues: QueueOptions = QueueOptions()
+    service_bus: ServiceBusOptions = ServiceBusOptions()
     http: HttpOptions = HttpOptions()
 
 

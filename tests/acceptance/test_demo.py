@@ -23,6 +23,8 @@ AUDITS = ("shooting-range", "shooting-range-damaged", "shooting-range-old")
 """Databases that are audited, in this order."""
 
 Played = subprocess.CompletedProcess[str]
+WIDE = {**os.environ, "COLUMNS": "160"}
+"""So that no line of the summary is broken."""
 
 pytestmark = pytest.mark.acceptance
 
@@ -31,8 +33,7 @@ def play(strategy: str) -> Played:
     audit = "on" if strategy in AUDITED else "off"
     command = [sys.executable, "-m", "devtools.demo", "--shots", "200", "--games", "8", "--strategy", strategy]
     command += ["--audit", audit]
-    wide = {**os.environ, "COLUMNS": "160"}  # So that no line of the summary is broken.
-    return subprocess.run(command, cwd=ROOT, env=wide, capture_output=True, text=True, timeout=900, check=False)
+    return subprocess.run(command, cwd=ROOT, env=WIDE, capture_output=True, text=True, timeout=900, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from random import Random
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devtools.demo.disorder import Disorder, Gap, Place, gaps, place_of, plan_losses
+from devtools.demo.queues import Received
 from devtools.demo.shots import Shot
 from exactlyonce import Envelope
 from exactlyonce.frozen_json import Json
@@ -31,32 +31,32 @@ class Empty(Exception):
     """The queue was asked for more than there was."""
 
 
-@dataclass(frozen=True)
-class Message:
-    content: bytes
-
-
 @dataclass
 class FakeQueue:
     """A queue that keeps what is sent to it, and when it is to appear."""
 
-    waiting: list[Message] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
     sent: list[tuple[bytes, int]] = field(default_factory=list)
     breaking: bool = False
 
-    async def receive_messages(self, max_messages: int, **_: Any) -> AsyncIterator[Message]:
-        if not self.waiting:
+    async def receive(self) -> list[Received]:
+        if not self.bodies:
             raise Empty
-        for message in self.waiting[:max_messages]:
-            yield message
+        return [Received(body, body) for body in self.bodies]
 
-    async def send_message(self, content: bytes, visibility_timeout: int = 0) -> None:
-        self.sent.append((content, visibility_timeout))
+    async def send(self, body: bytes, delay: int = 0) -> None:
+        self.sent.append((body, delay))
 
-    async def delete_message(self, message: Message) -> None:
+    async def delete(self, message: Received) -> None:
         if self.breaking:
             raise ConnectionError
-        self.waiting.remove(message)
+        self.bodies.remove(message.token)
+
+    async def waiting(self) -> int:
+        return len(self.bodies)
+
+    async def given_up(self) -> int:
+        return 0
 
     @property
     def arrived(self) -> Counter[bytes]:
@@ -65,10 +65,10 @@ class FakeQueue:
 
 async def brought(disorder: Disorder, *bodies: bytes) -> FakeQueue:
     """What reaches the board of these messages on the way."""
-    way, board = FakeQueue([Message(body) for body in bodies]), FakeQueue()
+    way, board = FakeQueue(list(bodies)), FakeQueue()
     with pytest.raises(Empty):
-        await disorder.reign(way, board)  # type: ignore[arg-type]
-    assert way.waiting == []
+        await disorder.reign(way, board)
+    assert way.bodies == []
     return board
 
 
@@ -103,7 +103,7 @@ async def test_what_was_lost_turns_up_once() -> None:
     await brought(disorder, *ALL, *ALL)
     board = FakeQueue()
     for _ in range(2):
-        await disorder.give_back(board)  # type: ignore[arg-type]
+        await disorder.give_back(board)
     assert board.arrived == Counter([outcome("g-1", 4), outcome("g-2", 6)])
 
 
@@ -115,11 +115,11 @@ async def test_in_calm_everything_is_brought_at_once_as_it_comes() -> None:
 
 
 async def test_a_message_is_sent_on_before_it_is_taken_away() -> None:
-    way, board = FakeQueue([Message(ALL[0])], breaking=True), FakeQueue()
+    way, board = FakeQueue([ALL[0]], breaking=True), FakeQueue()
     with pytest.raises(ConnectionError):
-        await Disorder(Random(1), LOST).reign(way, board)  # type: ignore[arg-type]
+        await Disorder(Random(1), LOST).reign(way, board)
     assert board.arrived.keys() == {ALL[0]}
-    assert way.waiting == [Message(ALL[0])]
+    assert way.bodies == [ALL[0]]
 
 
 @given(st.lists(st.sampled_from(["g-1", "g-2", "g-3", "g-4"]), max_size=60), st.randoms(use_true_random=False))

@@ -10,7 +10,7 @@ from devtools.demo.__main__ import verdict
 from devtools.demo.costs import Cost
 from devtools.demo.disorder import Gap
 from devtools.demo.display import Report
-from devtools.demo.options import Options
+from devtools.demo.options import Options, parse
 from devtools.demo.oracle import Evidence, Finding
 from devtools.demo.play import Progress
 from devtools.demo.trouble import Counted
@@ -45,6 +45,23 @@ def test_a_demo_in_which_every_shot_took_place_once_passes() -> None:
 )
 def test_one_without_enough_trouble_of_every_kind_does_not(report: Report) -> None:
     assert "Too little trouble" in (verdict(report) or "")
+
+
+def test_on_service_bus_the_broker_has_to_make_trouble_too_and_batches_have_less_of_the_stores() -> None:
+    bus = replace(GOOD, options=replace(GOOD.options, transport="servicebus"))
+    assert "Too little trouble" in (verdict(bus) or "")
+    assert verdict(replace(bus, injected=Counted(lost_after=20, lost_before=20, at_the_broker=1))) is None
+    few = replace(bus, injected=Counted(lost_after=2, lost_before=2, at_the_broker=1))
+    assert "Too little trouble" in (verdict(few) or "")
+    assert verdict(replace(few, options=replace(few.options, batches=True))) is None
+
+
+def test_the_naive_handler_is_not_played_on_service_bus(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--strategy", "naive", "--transport", "servicebus"])
+    assert "written for storage queues" in capsys.readouterr().err
+    given = parse(["--transport", "servicebus", "--sessions", "off", "--batches", "on"])
+    assert (given.transport, given.sessions, given.batches) == ("servicebus", False, True)
 
 
 def test_without_faults_no_trouble_is_needed() -> None:

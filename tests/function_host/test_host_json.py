@@ -25,6 +25,32 @@ def test_defaults_are_those_of_the_real_host() -> None:
     assert HostJson().extensions.http.route_prefix == "api"
 
 
+def test_defaults_of_service_bus_are_those_of_the_real_host() -> None:
+    options = HostJson().extensions.service_bus
+
+    assert (options.calls(), options.calls(processors=2), options.max_concurrent_sessions) == (16, 32, 8)
+    assert (options.auto_complete_messages, options.prefetch_count, options.max_message_batch_size) == (True, 0, 1000)
+    assert options.max_auto_lock_renewal_duration == timedelta(minutes=5)
+    assert options.session_idle_timeout == timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"maxConcurrentCalls": 0},
+        {"maxConcurrentSessions": 0},
+        {"maxMessageBatchSize": 0},
+        {"minMessageBatchSize": 2},
+        {"prefetchCount": -1},
+        {"sessionIdleTimeout": "00:00:00"},
+        {"maxAutoLockRenewalDuration": "5 minutes"},
+    ],
+)
+def test_values_that_service_bus_cannot_have_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        HostJson.model_validate({"extensions": {"serviceBus": options}})
+
+
 def test_new_batch_threshold_grows_with_batch_size_and_processors_unless_it_is_set() -> None:
     assert queues(batchSize=7).threshold() == 3
     assert queues(batchSize=7).threshold(processors=4) == 12

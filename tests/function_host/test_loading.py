@@ -10,8 +10,9 @@ import pytest
 
 from devtools.function_host import AppError, SettingsError
 from devtools.function_host.app_settings import AppSettings
-from devtools.function_host.functions import HttpTrigger, QueueTrigger, TimerTrigger
+from devtools.function_host.functions import HttpTrigger, QueueTrigger, ServiceBusTrigger, TimerTrigger
 from devtools.function_host.loading import describe_functions, find_app, load_app
+from devtools.function_host.service_bus.receiver import Entity
 
 SETTINGS = AppSettings({"AzureWebJobsStorage": "UseDevelopmentStorage=true", "QUEUE": "Orders"})
 
@@ -72,6 +73,35 @@ def test_all_three_kinds_of_functions_are_described() -> None:
     assert (found["clean"].is_async, found["clean"].takes_context) == (False, True)
     assert isinstance(found["answer"].trigger, HttpTrigger)
     assert found["answer"].trigger.methods == {"GET", "POST"}
+
+
+def test_triggers_of_service_bus_are_described() -> None:
+    app = func.FunctionApp()
+
+    @app.service_bus_queue_trigger(
+        arg_name="messages",
+        queue_name="%QUEUE%/$DeadLetterQueue",
+        connection="Bus",
+        is_sessions_enabled=True,
+        cardinality=func.Cardinality.MANY,
+        data_type=func.DataType.BINARY,
+        auto_complete_messages=False,
+    )
+    async def many(messages: list[func.ServiceBusMessage]) -> None: ...
+
+    @app.service_bus_topic_trigger(arg_name="message", topic_name="T", subscription_name="S", connection="Bus")
+    async def one(message: func.ServiceBusMessage) -> None: ...
+
+    settings = AppSettings({"QUEUE": "Orders", "Bus__fullyQualifiedNamespace": "a.servicebus.windows.net"})
+    first, second = (function.trigger for function in describe_functions(app, settings))
+
+    assert isinstance(first, ServiceBusTrigger)
+    assert first.entity == Entity("Orders/$DeadLetterQueue", sessions=True)
+    assert (first.many, first.binary, first.auto_complete) == (True, True, False)
+    assert isinstance(second, ServiceBusTrigger)
+    assert second.entity == Entity("T", "S")
+    assert (second.many, second.binary, second.auto_complete) == (False, False, None)
+    assert second.connection.namespace == "a.servicebus.windows.net"
 
 
 def test_functions_of_blueprints_belong_to_the_app() -> None:

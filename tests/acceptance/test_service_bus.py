@@ -1,0 +1,58 @@
+"""The demo on Service Bus, small: with sessions and without, in batches and one by one, whatever happens there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.acceptance.test_demo import ROOT, SIDE_BY_SIDE, WIDE, Played, figure
+from tests.servicebus import require_endpoint
+
+pytestmark = pytest.mark.acceptance
+
+Shape = tuple[str, str]
+SHAPES: list[Shape] = list(product(("on", "off"), ("on", "off")))
+"""Sessions, and batches."""
+
+
+def play(shape: Shape) -> Played:
+    sessions, batches = shape
+    command = [sys.executable, "-m", "devtools.demo", "--transport", "servicebus", "--audit", "off"]
+    command += ["--shots", "80", "--games", "6", "--sessions", sessions, "--batches", batches]
+    return subprocess.run(command, cwd=ROOT, env=WIDE, capture_output=True, text=True, timeout=900, check=False)
+
+
+@pytest.fixture(scope="module")
+def demos(request: pytest.FixtureRequest) -> Iterator[Mapping[Shape, Future[Played]]]:
+    """The demos of all shapes that tests ask for."""
+    require_endpoint()
+    here = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
+    wanted: dict[Any, None] = dict.fromkeys(item.callspec.params["shape"] for item in here)
+    pool = ThreadPoolExecutor(SIDE_BY_SIDE)
+    try:
+        yield {shape: pool.submit(play, shape) for shape in wanted}
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.timeout(1000)  # The demos of two others may come first.
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"sessions {shape[0]}, batches {shape[1]}")
+def test_every_shot_takes_place_once_whatever_happens_on_service_bus(
+    shape: Shape, demos: Mapping[Shape, Future[Played]]
+) -> None:
+    played = demos[shape].result()
+    assert played.returncode == 0, played.stdout + played.stderr
+    assert figure("violations", played.stdout) == 0
+    assert figure("duplicates", played.stdout) >= 15
+    assert figure("replies lost after the write was applied", played.stdout) >= (1 if shape[1] == "on" else 8)
+    assert figure(r"function hosts killed \(SIGKILL\)", played.stdout) >= 3
+    assert figure("locks and replies lost at the broker", played.stdout) >= 3
+    assert figure("distinct outcomes published", played.stdout) == 80
+    assert figure("messages in poison queues", played.stdout) == 0
+    assert f"sessions {shape[0]}, batches {shape[1]}" in played.stdout
