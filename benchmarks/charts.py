@@ -1,8 +1,8 @@
-"""The chart of docs/performance.md, as SVG."""
+"""The charts of docs/performance.md, as SVG."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
 from typing import Any, Final
@@ -55,7 +55,7 @@ def growth_chart(result: Mapping[str, Any]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
         "<title>Request units per message, by how many messages its entity processed before</title>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        _text(WIDTH / 2, 24, "Request units per message, by how many messages its entity processed before", 16),
+        text(WIDTH / 2, 24, "Request units per message, by how many messages its entity processed before", 16),
     ]
     for kind, title, left in PANELS:
         x, y = _Scale(X_LIMITS, (left, left + PANEL_WIDTH)), _Scale(Y_LIMITS, (BOTTOM, TOP))
@@ -63,7 +63,7 @@ def growth_chart(result: Mapping[str, Any]) -> str:
         for number, name in enumerate(names):
             after = result["strategies"][name]["after"]
             points = [(x(int(messages)), y(cost[kind]["request units"])) for messages, cost in after.items()]
-            parts += _line(points, number)
+            parts += line(points, number)
             if most := result["strategies"][name]["most"]:
                 parts += _end(points[-1], f"no more than {most:,}")
     parts += _legend(names)
@@ -71,18 +71,19 @@ def growth_chart(result: Mapping[str, Any]) -> str:
 
 
 def _axes(title: str, x: _Scale, y: _Scale) -> Iterator[str]:
-    yield _text(sum(x.edges) / 2, TOP - 12, title, 14)
+    yield text(sum(x.edges) / 2, TOP - 12, title, 14)
     for tick in y.ticks:
         yield f'<path d="M{x.edges[0]} {y(tick):.1f}H{x.edges[1]}" stroke="#ddd"/>'
-        yield _text(x.edges[0] - 8, y(tick) + 4, f"{tick:,}", 12, "end")
+        yield text(x.edges[0] - 8, y(tick) + 4, f"{tick:,}", 12, "end")
     for tick in x.ticks:
         yield f'<path d="M{x(tick):.1f} {BOTTOM}v5" stroke="#333"/>'
-        yield _text(x(tick), BOTTOM + 20, f"{tick:,}", 12)
+        yield text(x(tick), BOTTOM + 20, f"{tick:,}", 12)
     yield f'<path d="M{x.edges[0]} {BOTTOM}H{x.edges[1]}" stroke="#333"/>'
-    yield _text(sum(x.edges) / 2, BOTTOM + 40, "messages before", 12)
+    yield text(sum(x.edges) / 2, BOTTOM + 40, "messages before", 12)
 
 
-def _line(points: list[tuple[float, float]], number: int) -> Iterator[str]:
+def line(points: Sequence[tuple[float, float]], number: int) -> Iterator[str]:
+    """The line of this number, with its marks."""
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     stroke = f'fill="none" stroke="{COLOURS[number]}" stroke-width="2"'
     yield f'<path d="M{path}" stroke-dasharray="{DASHES[number]}" {stroke}/>'
@@ -92,18 +93,19 @@ def _line(points: list[tuple[float, float]], number: int) -> Iterator[str]:
 def _end(point: tuple[float, float], told: str) -> Iterator[str]:
     """Say that a line ends because it cannot go on."""
     x, y = point
-    yield _text(x + 10, y + 4, told, 12, "start")
+    yield text(x + 10, y + 4, told, 12, "start")
 
 
 def _legend(names: list[str]) -> Iterator[str]:
     for number, name in enumerate(names):
         row, column = divmod(number, LEGEND_COLUMNS)
         x, y = 70 + column * 280, BOTTOM + 72 + row * 24
-        yield from _line([(x, y), (x + 30, y)], number)
-        yield _text(x + 46, y + 4, name, 13, "start")
+        yield from line([(x, y), (x + 30, y)], number)
+        yield text(x + 46, y + 4, name, 13, "start")
 
 
-def _text(x: float, y: float, text: str, size: int, anchor: str = "middle") -> str:
+def text(x: float, y: float, text: str, size: int, anchor: str = "middle") -> str:
+    """A text, where its middle, start or end is to be."""
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" {_TEXT}>{escape(text)}</text>'
 
 

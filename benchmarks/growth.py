@@ -1,8 +1,8 @@
-"""What a message costs after 10, 1,000 and 100,000 others on the same entity: `python -m benchmarks.growth`.
+"""What a message costs after 100 to 100,000 others on the same entity: `python -m benchmarks.growth`.
 
 On the local Cosmos DB, one message at a time and without trouble, on every strategy: requests and request units for a message
-that comes for the first time, for a duplicate of the newest, and for a duplicate of the oldest. Writes the result, and table
-and chart of docs/performance.md.
+that comes for the first time, for a duplicate of the newest, and for a duplicate of the oldest; and the same for the outbox
+beside up to a million records of other entities. Writes the result, and tables and chart of docs/performance.md.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, Final
 from azure.cosmos.aio import CosmosClient
 
 from benchmarks.charts import growth_chart
+from benchmarks.library_growth import RECORDS, library_costs
 from benchmarks.machine import machine
 from benchmarks.pages import require_place, write_growth
 from benchmarks.processing import ROUTES, Cost, metering
@@ -31,9 +32,12 @@ from exactlyonce.errors import EntityTooLarge
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULT: Final = Path(__file__).with_name("results") / "growth.json"
 PAGE: Final = ROOT / "docs" / "performance.md"
-HISTORIES: Final = (10, 1_000, 100_000)
-BOUNDED: Final = (10, 100, 1_000)
+HISTORIES: Final = (100, 1_000, 10_000, 100_000)
+BOUNDED: Final = (100, 1_000)
 """Of a strategy whose history is bounded by a document; the largest that works comes on top."""
+
+IN_THE_LIBRARY: Final = ("Outbox()", "Outbox.transaction_id()")
+"""Those whose records lie in the library's own container."""
 
 MOST_GROWTH: Final = 0.05
 """By how much more request units may cost after the longest history than after the shortest, where nothing bounds it."""
@@ -43,6 +47,7 @@ def main() -> int:
     """Measure, print and write everything."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
     parser.add_argument("--largest", type=int, default=max(HISTORIES), choices=HISTORIES, help="default: %(default)s")
+    parser.add_argument("--records", type=int, default=max(RECORDS), choices=RECORDS, help="default: %(default)s")
     parser.add_argument("--output", type=Path, default=RESULT, help="default: %(default)s")
     parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
     options = parser.parse_args()
@@ -51,6 +56,8 @@ def main() -> int:
     for subject in subjects():
         histories = [number for number in (BOUNDED if subject.bounded else HISTORIES) if number <= options.largest]
         result["strategies"][subject.name] = asyncio.run(_measure(subject, histories))
+    records = [number for number in RECORDS if number <= options.records]
+    result["library"] = asyncio.run(library_costs(IN_THE_LIBRARY, records))
     options.output.parent.mkdir(exist_ok=True)
     options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     options.page.with_name("growth.svg").write_text(growth_chart(result), encoding="utf-8")
@@ -62,16 +69,22 @@ def main() -> int:
 
 
 def growing_costs(result: Mapping[str, Any]) -> Iterator[str]:
-    """What costs more after the longest history than after the shortest, of strategies that should cost the same."""
+    """What costs more after the longest history than after the shortest, of strategies that should cost the same; and the
+    same of records in the library's container."""
     for name, measured in result["strategies"].items():
-        if measured["most"] is not None:
-            continue
-        first, last = min(measured["after"], key=int), max(measured["after"], key=int)
-        for kind, cost in measured["after"][last].items():
-            before = measured["after"][first][kind]
-            more = cost["request units"] / before["request units"] - 1
-            if cost["requests"] > before["requests"] or more > MOST_GROWTH:
-                yield f"{name}, {kind}: {before} has become {cost}."
+        if measured["most"] is None:
+            yield from _growing(name, measured["after"])
+    for name, beside in result["library"].items():
+        yield from _growing(f"{name} beside records", beside)
+
+
+def _growing(name: str, costs: Mapping[str, Any]) -> Iterator[str]:
+    first, last = min(costs, key=int), max(costs, key=int)
+    for kind, cost in costs[last].items():
+        before = costs[first][kind]
+        more = cost["request units"] / before["request units"] - 1
+        if cost["requests"] > before["requests"] or more > MOST_GROWTH:
+            yield f"{name}, {kind}: {before} has become {cost}."
 
 
 async def _measure(subject: Subject, histories: list[int]) -> dict[str, Any]:

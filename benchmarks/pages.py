@@ -7,6 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cpu_tables import cpu_tables
+from benchmarks.tables import cost_tables, library_table, throughput_tables
+
+THROUGHPUT_CHART = """
+![Messages per second by the latency of a request: one hot entity shows how messages share a commit](throughput.svg)
+"""
 BEGIN = "<!-- written by `python -m benchmarks.growth`: do not edit -->"
 END = "<!-- end of what is written -->"
 
@@ -25,6 +31,21 @@ def write_growth(page: Path, result: Mapping[str, Any]) -> None:
 def write_audit(page: Path, result: Mapping[str, Any]) -> None:
     """The same for how long audits take."""
     _write(page, "spark", _audit(result))
+
+
+def write_cost(page: Path, result: Mapping[str, Any]) -> None:
+    """The same for what a message costs, beside what a user would pick instead."""
+    _write(page, "cost", cost_tables(result) + told_of(result, "cost"))
+
+
+def write_throughput(page: Path, result: Mapping[str, Any]) -> None:
+    """The same for how fast messages are processed."""
+    _write(page, "throughput", THROUGHPUT_CHART + throughput_tables(result) + told_of(result, "throughput"))
+
+
+def write_cpu(page: Path, result: Mapping[str, Any]) -> None:
+    """The same for the CPU time that the library takes."""
+    _write(page, "cpu", cpu_tables(result) + told_of(result, "cpu"))
 
 
 def _write(page: Path, benchmark: str, table: str) -> None:
@@ -48,6 +69,11 @@ def _audit(result: Mapping[str, Any]) -> str:
     return "\n".join(["", *rows, "", f"{_measured(result)}; figures are in `benchmarks/results/spark.json`.", ""])
 
 
+def told_of(result: Mapping[str, Any], benchmark: str) -> str:
+    """Where figures are from, and where all of them are."""
+    return f"\n{_measured(result)}; all figures are in `benchmarks/results/{benchmark}.json`.\n"
+
+
 def _measured(result: Mapping[str, Any]) -> str:
     machine = result["machine"]
     return f"Measured on {machine['cores']} cores ({machine['cpu']}), Python {machine['python']}, {machine['date']}"
@@ -63,7 +89,7 @@ def _growth(result: Mapping[str, Any]) -> str:
             cells = [f"`{name}`" if name else "", f"{int(messages):,}", *(_told(one) for one in cost.values())]
             rows.append(f"| {' | '.join(cells)} |")
             name = ""  # noqa: PLW2901  # Once is enough.
-    return "\n".join(["", *rows, "", f"{_measured(result)}; all figures are in `benchmarks/results/growth.json`.", ""])
+    return "\n".join(["", *rows, ""]) + library_table(result["library"]) + told_of(result, "growth")
 
 
 def _told(cost: Mapping[str, float]) -> str:

@@ -55,12 +55,12 @@ class Subject:
 def subjects() -> tuple[Subject, ...]:
     """All that is measured."""
     return (
-        Subject("Outbox()", _range(Outbox()), (Outbox(), 16), 16),
-        Subject("Outbox.transaction_id()", _range(Outbox.transaction_id()), (Outbox(), 16), 16),
-        Subject("Colocated()", _range(Colocated()), (Colocated(), 5), 10),
-        Subject("VersionStream()", _range(VersionStream()), (VersionStream(), 5), 20),
+        Subject("Outbox()", shooting_range(Outbox()), (Outbox(), 16), 16),
+        Subject("Outbox.transaction_id()", shooting_range(Outbox.transaction_id()), (Outbox(), 16), 16),
+        Subject("Colocated()", shooting_range(Colocated()), (Colocated(), 5), 10),
+        Subject("VersionStream()", shooting_range(VersionStream()), (VersionStream(), 5), 20),
         Subject("VersionStream(), event-sourced", _sourced(VersionStream()), (VersionStream(), 5), 20),
-        Subject("Outbox.embedded()", _range(Outbox.embedded()), (Outbox.embedded(), 100), 4, bounded=True),
+        Subject("Outbox.embedded()", shooting_range(Outbox.embedded()), (Outbox.embedded(), 100), 4, bounded=True),
     )
 
 
@@ -70,7 +70,8 @@ def shot(number: int) -> Envelope:
     return Envelope("bench", f"shot-{number}", "shooting-range.fire-at", data)
 
 
-def _range(strategy: Strategy) -> Entity[Range]:
+def shooting_range(strategy: Strategy) -> Entity[Range]:
+    """The sample's entity type, on a strategy."""
     entity = _declared(strategy)
     entity.handles(FireAt, key=_game)(fire_at)
     return entity

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.charts import growth_chart
 from benchmarks.growth import cost_after, growing_costs
+from benchmarks.library_growth import library_costs
 from benchmarks.pages import BEGIN, END, write_growth
 from benchmarks.processing import ROUTES
 from benchmarks.seeding import History
@@ -57,18 +58,30 @@ def costs(requests: float, units: float) -> dict[str, Any]:
     }
 
 
-def result(**changed: dict[str, Any]) -> dict[str, Any]:
-    after = {"10": costs(3, 20.0), "1000": costs(3, 20.5), "100000": costs(3, 20.9), **changed}
+def result(changed: dict[str, Any] | None = None, beside: float = 20.0) -> dict[str, Any]:
+    after = {"10": costs(3, 20.0), "1000": costs(3, 20.5), "100000": costs(3, 20.9), **(changed or {})}
     bounded = {"after": {"10": costs(2, 10.0), "4000": costs(2, 1_500.0)}, "most": 4_008}
     machine = {"cores": 2, "cpu": "a CPU", "python": "3.11", "date": "2026-01-01"}
-    return {"machine": machine, "strategies": {"Outbox()": {"after": after, "most": None}, "bounded": bounded}}
+    library = {"Outbox()": {"0": costs(3, 20.0), "1000000": costs(3, beside)}}
+    strategies = {"Outbox()": {"after": after, "most": None}, "bounded": bounded}
+    return {"machine": machine, "strategies": strategies, "library": library}
 
 
 def test_what_grows_though_nothing_bounds_it_is_told() -> None:
     assert list(growing_costs(result())) == []
     for dearer in (costs(3.1, 20.0), costs(3, 21.1)):
-        (told,) = growing_costs(result(**{"100000": dearer}))
+        (told,) = growing_costs(result({"100000": dearer}))
         assert told.startswith("Outbox(), first: ")
+    (told,) = growing_costs(result(beside=21.1))
+    assert told.startswith("Outbox() beside records, first: ")
+
+
+async def test_records_of_other_entities_cost_a_message_nothing() -> None:
+    costs = await library_costs(["Outbox()"], (0, 1_000))
+    alone, beside = costs["Outbox()"].values()
+    assert alone["first"]["requests"] == beside["first"]["requests"] == pytest.approx(3.0625)
+    assert beside["first"]["request units"] == pytest.approx(alone["first"]["request units"], rel=0.01)
+    assert alone["duplicate of the oldest"] == beside["duplicate of the oldest"]
 
 
 def test_the_page_gets_a_table_in_place_of_the_one_before(tmp_path: Path) -> None:
@@ -82,6 +95,7 @@ def test_the_page_gets_a_table_in_place_of_the_one_before(tmp_path: Path) -> Non
     assert text.endswith(f"\n{END}\nafter\n")
     assert "| `Outbox()` | 10 | 3 requests, 20.0 RU | 2 requests, 2.0 RU |" in text
     assert "|  | 100,000 | 3 requests, 20.9 RU |" in text
+    assert "| `Outbox()` | 1,000,000 | 3, 20.0 | 2, 2.0 |" in text
     page.write_text("nothing")
     with pytest.raises(ValueError, match="no place"):
         write_growth(page, result())

@@ -1,0 +1,93 @@
+"""A contender at work on the local Cosmos DB, fed by hand, with queues in memory, so that only the store is measured."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from benchmarks.competitors.requests import CompetingDriver, CompetingStore
+from benchmarks.contenders import ROUTES, Contender
+from benchmarks.processing import LATER
+from devtools.cosmos_emulator.administration import Administration
+from exactlyonce import Envelope, Outbox
+from exactlyonce.drivers.combining import Assignment, Combiner
+from exactlyonce.drivers.observing.port import Observer, Observing
+from exactlyonce.drivers.publishing import Address, Publisher
+from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.handling.attempts import Memory, Work
+from exactlyonce.handling.running import Runner
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.transports.memory import MemoryTransport
+
+
+class Application:
+    """One process. Made by `running`.
+
+    Args:
+        contender: what processes.
+        driver: performs its effects.
+        surroundings: time and chance.
+    """
+
+    def __init__(self, contender: Contender, driver: CompetingDriver, surroundings: Surroundings) -> None:
+        self._contender = contender
+        self._driver = driver
+        self._surroundings = surroundings
+        self._retrying = Retrying(Backoff(), surroundings.random)
+        self._combiner = self._new_combiner()
+
+    async def process(self, envelope: Envelope) -> None:
+        """Process one message; returns when it may be acknowledged. Raises what processing raises."""
+        entity = self._contender.entity
+        ref = entity.ref_of(envelope)
+        runner = Runner(entity, ref, ROUTES)
+        if self._contender.lanes:
+            assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve)
+            await self._combiner.process(assignment, envelope)
+            return
+        work = Work(ref, (envelope,), runner, runner.absent, runner.evolve)
+        await self._driver.process(
+            self._retrying, ref, lambda memory: entity.strategy.attempt(work, memory), Memory(), ()
+        )
+
+    async def settle(self) -> None:
+        """Let all entities fall quiet, so that what is left to mark is marked."""
+        await self._combiner.quiesce()
+
+    def crash(self) -> None:
+        """End in the middle of everything, and start again with nothing remembered."""
+        self._combiner.abandon()
+        self._combiner = self._new_combiner()
+
+    def _new_combiner(self) -> Combiner:
+        return Combiner(self._driver, self._retrying, self._surroundings.clock, LATER)
+
+
+@asynccontextmanager
+async def running(
+    contender: Contender, cosmos: Administration, database: str, observer: Observer | None = None
+) -> AsyncIterator[Application]:
+    """A contender on the containers of a database.
+
+    Args:
+        contender: what processes.
+        cosmos: where the database is.
+        database: with the sample's containers and the library's.
+        observer: is told of every effect; None for nobody.
+    """
+    entity, transport = contender.entity, MemoryTransport()
+    beside = not isinstance(entity.strategy, Outbox)
+    connection = CosmosConnection(cosmos.endpoint, database, key=cosmos.key)
+    store = CompetingStore(
+        connection, [EntityContainer(entity.name, entity.container, entity.paths, companions=beside)]
+    )
+    publisher = Publisher({name: Address(transport, name) for name in ROUTES.limits})
+    surroundings = Surroundings(observing=Observing(observer))
+    application = Application(contender, CompetingDriver(store, publisher, surroundings), surroundings)
+    try:
+        yield application
+    finally:
+        application.crash()
+        await connection.close()

@@ -1,0 +1,77 @@
+"""Requests that competitors make and the library does not: their effects, and who performs them on Cosmos DB."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publishing import Publisher
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import UNKNOWN, Conflict, Effect, NoAnswer, Written
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import ProcessedRecord
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, library_id, staged_id, to_library
+from exactlyonce.stores.cosmos_partition import Applied
+from exactlyonce.stores.cosmos_replies import Operation
+from exactlyonce.stores.port import Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Promote(Effect[Written | Conflict | Literal[NoAnswer.UNKNOWN]]):
+    """In one batch: upsert the record of a message, and delete what was staged for its transaction, which has to be there."""
+
+    entity: EntityRef
+    record: ProcessedRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite(Effect[Literal[NoAnswer.UNKNOWN] | None]):
+    """Upsert the entity document, whatever is there. None if it is written."""
+
+    entity: EntityRef
+    document: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Effect[Conflict | Literal[NoAnswer.UNKNOWN] | None]):
+    """Create the document that says that a message was processed. None if it is created; a conflict says that it was there."""
+
+    entity: EntityRef
+    message: str
+
+
+class CompetingStore(CosmosStore):
+    """The library's store, and the same for the requests above."""
+
+    async def promote(self, effect: Promote) -> Written | Conflict | Unknown:
+        writes = [("upsert", (to_library(effect.entity, effect.record),)), ("delete", (staged_id(effect.record.tx),))]
+        reply = await self._library(effect.entity).write_together(writes, Operation.AMEND)
+        if not isinstance(reply, Applied):
+            return reply
+        return UNKNOWN if reply.token is None else Written(reply.token)
+
+    async def overwrite(self, effect: Overwrite) -> Unknown | None:
+        reply = await self._entity(effect.entity).write_all((effect.document.value,), Operation.RECORD)
+        return None if isinstance(reply, Applied) else UNKNOWN
+
+    async def claim(self, effect: Claim) -> Conflict | Unknown | None:
+        document = {"id": library_id("claim", effect.message), LIBRARY_PATH[1:]: effect.entity.key}
+        reply = await self._library(effect.entity).create(document)
+        return None if isinstance(reply, Applied) else reply
+
+
+class CompetingDriver(AsyncDriver):
+    """The library's driver, and the same for the requests above."""
+
+    def __init__(self, store: CompetingStore, publisher: Publisher, surroundings: Surroundings) -> None:
+        super().__init__(store, publisher, surroundings)
+        added: dict[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
+            Promote: store.promote,
+            Overwrite: store.overwrite,
+            Claim: store.claim,
+        }
+        self._perform = {**self._perform, **added}

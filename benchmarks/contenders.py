@@ -1,0 +1,114 @@
+"""All that is compared: every preset and strategy of the library, and what a user would pick instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from benchmarks.competitors.handmade import Naive, ProcessedDocument
+from benchmarks.competitors.seven_steps import SevenSteps
+from benchmarks.subjects import shooting_range, subjects
+from exactlyonce import Context, Destination, Entity, Envelope, message
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.routes import Routes
+from exactlyonce.numbering import Order
+from exactlyonce.transports.memory import MemoryTransport
+from handlers.leader_board import boards, leader_board
+from handlers.shooting_range import Range
+
+LARGE_BYTES: Final = 20_000
+"""Of each of the two outputs of a `FullReport`; together more than `Outbox()` keeps in the document."""
+
+
+@message("bench.report-in-full")
+class ReportInFull(BaseModel):
+    """Somebody wants to know everything about a game."""
+
+    game_id: str
+
+
+@message("bench.full-report")
+class FullReport(BaseModel):
+    """Everything about a game, one half of it."""
+
+    text: str
+
+
+reports: Final = Destination("reports")
+ROUTES: Final = Routes.to(
+    (leader_board, reports), dict.fromkeys((leader_board.name, reports.name), MemoryTransport().max_bytes)
+)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One of those that are compared.
+
+    Attributes:
+        name: in the result.
+        entity: the entity type, with its strategy.
+        numbered: whether it takes the messages of a source in order, with numbers.
+        lanes: whether messages for one entity take turns within a process.
+    """
+
+    name: str
+    entity: Entity[Any]
+    numbered: bool = False
+    lanes: bool = True
+
+    @property
+    def groups(self) -> bool:
+        """Whether several messages may share a commit."""
+        return self.entity.strategy.group_limit > 1
+
+    def message(self, game: str, number: int) -> Envelope:
+        """The message of this number, from 1, for a game."""
+        if self.numbered:
+            body = {"id": f"{game}-{number}", "game_id": game, "round": 0, "attempt": number}
+            places = Order(game, number).extensions  # A game is the only source of its line on the board.
+            return Envelope(
+                f"range/{game}", f"shot-{number}", "shooting-range.missed", Json.of(body), extensions=places
+            )
+        data = Json.of({"game_id": game, "position": number % 100})
+        return Envelope("bench", f"{game}-shot-{number}", "shooting-range.fire-at", data)
+
+    def large(self, game: str, number: int) -> Envelope:
+        """The same, with outputs that are too large to ride in the document."""
+        return Envelope("bench", f"{game}-report-{number}", "bench.report-in-full", Json.of({"game_id": game}))
+
+
+def contenders() -> tuple[Contender, ...]:
+    """All of them, the library's own first."""
+    return (*own(), *competitors())
+
+
+def own() -> tuple[Contender, ...]:
+    """The library's presets and strategies."""
+    return (
+        *(_reporting(one.name, one.entity) for one in subjects()),
+        Contender("Resequencer()", boards, numbered=True),
+    )
+
+
+def competitors() -> tuple[Contender, ...]:
+    """What a user would pick instead. What teams write themselves has no lanes."""
+    return (
+        _reporting("seven steps", shooting_range(SevenSteps())),
+        _reporting("processed document", shooting_range(ProcessedDocument()), lanes=False),
+        _reporting("naive", shooting_range(Naive()), lanes=False),
+    )
+
+
+def _reporting(name: str, entity: Entity[Range], *, lanes: bool = True) -> Contender:
+    """A shooting range that takes one kind of message more, whose outputs are large."""
+
+    @entity.handles(ReportInFull, key=lambda wanted: wanted.game_id)
+    def report(state: Range, wanted: ReportInFull, context: Context) -> Range | list[Any]:
+        del wanted
+        for _ in range(2):
+            context.send(reports.name, FullReport(text="x" * LARGE_BYTES))
+        return [] if entity.event_sourced else state
+
+    return Contender(name, entity, lanes=lanes)

@@ -1,0 +1,90 @@
+"""What a message costs when the library's container holds many records of other entities.
+
+The records are the library's own documents, put there by batches of a hundred, each into the partition of an entity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from typing import Any, Final
+
+from azure.cosmos.aio import CosmosClient
+
+from benchmarks.accounting import RoundTrips, Till
+from benchmarks.application import running
+from benchmarks.contenders import Contender, own
+from benchmarks.cost import Scene, Sizes, following
+from benchmarks.servers import ours
+from devtools.cosmos_emulator.admin_client import AdminClient
+from devtools.demo.stack import create_containers
+from exactlyonce.identity import EntityRef, message_key
+from exactlyonce.records import ProcessedRecord
+from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos_layout import to_library
+
+RECORDS: Final = (0, 10_000, 1_000_000)
+"""Records of other entities in the container."""
+
+MESSAGES: Final = Sizes()
+BATCH: Final = 100
+_SENDERS: Final = 8
+
+
+async def library_costs(names: Sequence[str], records: Sequence[int] = RECORDS) -> dict[str, dict[str, Any]]:
+    """What a new message and a duplicate of an old one cost, by contender and by number of records beside.
+
+    Args:
+        names: of contenders.
+        records: numbers of them, in ascending order.
+    """
+    chosen = [one for one in own() if one.name in names]
+    costs: dict[str, dict[str, Any]] = {name: {} for name in names}
+    with ours(tls=False, admin=True) as server:
+        cosmos = AdminClient(server.endpoint)
+        create_containers(cosmos, "bench")
+        there = 0
+        for size in records:
+            await _fill(cosmos, there, size)
+            there = size
+            for number, contender in enumerate(chosen):
+                costs[contender.name][str(size)] = await _cost(contender, cosmos, f"game-{number}-{size:07}")
+                print(contender.name, "beside", size, "records", costs[contender.name][str(size)], flush=True)
+    return costs
+
+
+async def _cost(contender: Contender, cosmos: AdminClient, game: str) -> dict[str, Any]:
+    trips = RoundTrips()
+    async with running(contender, cosmos, "bench", trips) as application:
+        scene = Scene(contender, application, Till(cosmos, "bench"), trips)
+        await scene.prepare(game)
+        return {
+            "first": await scene.one_by_one(following(contender, game, MESSAGES.single)),
+            "duplicate of the oldest": await scene.one_by_one([contender.message(game, 1)] * MESSAGES.copies),
+        }
+
+
+async def _fill(cosmos: AdminClient, first: int, last: int) -> None:
+    """Put records of these numbers into the library's container."""
+    batches = iter(range(first, last, BATCH))
+    async with CosmosClient(cosmos.endpoint, cosmos.key) as client:
+        library = client.get_database_client("bench").get_container_client(LIBRARY_CONTAINER)
+
+        async def send() -> None:
+            for number in batches:
+                entity = EntityRef("range", (f"other-{number}",), f"other-{number}")
+                writes = [("upsert", (document,)) for document in _records(entity)]
+                await library.execute_item_batch(writes, entity.key)
+
+        await asyncio.gather(*(send() for _ in range(_SENDERS)))
+
+
+def _records(entity: EntityRef) -> Iterator[dict[str, Any]]:
+    """The records of one entity whose messages left its window."""
+    at = datetime.now(timezone.utc)
+    for version in range(1, BATCH + 1):
+        message = message_key("bench", f"{entity.id}-shot-{version}")
+        yield to_library(
+            entity, ProcessedRecord(entity.key, message, f"{version:032x}", version, at, (), f"{version:064x}")
+        )

@@ -1,0 +1,1 @@
+"""The same work by this library and by what else a user would pick: `python -m benchmarks.peers`."""

@@ -1,0 +1,84 @@
+"""The same work by this library and by what else a user would pick: `python -m benchmarks.peers`.
+
+Counters of 200 entities, deduplication by message id, one output for each message; 2,000 messages and 200 copies, 16 in
+flight. Peers take turns, each from an empty start, and the order is turned round every time. A round counts only if counters
+and sink have every message once. Peers that are not installed are left out, and named. Writes the result, and the table of
+docs/peers.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Coroutine
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any, Final
+
+from benchmarks.machine import machine
+from benchmarks.pages import require_place
+from benchmarks.peers.by_dbos import DBOS_ON_POSTGRES, DBOS_ON_SQLITE
+from benchmarks.peers.by_restate import restate
+from benchmarks.peers.handwritten import HANDWRITTEN
+from benchmarks.peers.measuring import compare
+from benchmarks.peers.ours import ours
+from benchmarks.peers.page import PLACE, write_peers
+from benchmarks.peers.port import Peer
+from benchmarks.peers.workload import Workload
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+RESULT: Final = ROOT / "benchmarks" / "results" / "peers.json"
+PAGE: Final = ROOT / "docs" / "peers.md"
+LEAST: Final = 10
+"""How few messages there may be: a tenth of them has copies."""
+
+LATENCIES: Final = (0, 5)
+"""Milliseconds that the local Cosmos DB takes longer for every request."""
+
+
+def main() -> int:
+    """Measure and write everything; 1 if a round was void."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="of each peer (default: %(default)s)")
+    parser.add_argument("--messages", type=int, default=Workload().messages, help="in a round (default: %(default)s)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="peers with this in their name; writes nothing")
+    parser.add_argument("--output", type=Path, default=RESULT, help="default: %(default)s")
+    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
+    npm = Path(gettempdir()) / "restate-server"
+    parser.add_argument("--npm", type=Path, default=npm, help="where npm installs (default: %(default)s)")
+    options = parser.parse_args()
+    if options.rounds < 1 or options.messages < LEAST:
+        parser.error(f"it takes 1 round and {LEAST} messages at least")
+    peers = [one for one in everybody(options.npm) if options.only in one.name]
+    if not peers:
+        parser.error(f"no peer has {options.only!r} in its name")
+    require_place(options.page, PLACE)
+    workload = replace(Workload(), messages=options.messages, copies=options.messages // 10)
+    result: dict[str, Any] = {"machine": machine(), "workload": asdict(workload), "rounds": options.rounds}
+    result["peers"] = asyncio.run(_cancelled_by_sigterm(compare(peers, workload, options.rounds)))
+    print(json.dumps(result, indent=2))
+    if not options.only:
+        options.output.parent.mkdir(exist_ok=True)
+        options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        write_peers(options.page, result)
+    return 1 if any(one.get("void") for one in result["peers"].values()) else 0
+
+
+async def _cancelled_by_sigterm(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """As SIGINT cancels what `asyncio.run` runs, so that whatever was started is ended in its `finally`."""
+    task = asyncio.create_task(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
+
+
+def everybody(npm: Path) -> list[Peer]:
+    """All that are compared."""
+    return [HANDWRITTEN, restate(npm), DBOS_ON_POSTGRES, DBOS_ON_SQLITE, *map(ours, LATENCIES)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""This library: `Outbox()` on the local Cosmos DB in a process of its own, with a set latency per request."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from azure.cosmos.aio import ContainerProxy
+from pydantic import BaseModel
+
+from benchmarks.peers.port import Message, Peer, Running, installed
+from benchmarks.peers.processes import first_line, process
+from devtools.cosmos_emulator.admin_client import AdminClient
+from devtools.demo.stack import create_containers
+from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.combining import Assignment, Combiner
+from exactlyonce.drivers.publishing import Address, Publisher
+from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.running import Runner
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.transports.memory import MemoryTransport
+
+_DATABASE: Final = "peers"
+
+
+@message("peers.count")
+class Count(BaseModel):
+    """One more."""
+
+    entity: str
+
+
+@message("peers.counted")
+class Counted(BaseModel):
+    """It was counted."""
+
+    entity: str
+
+
+class Counter(BaseModel):
+    """State of one entity."""
+
+    n: int = 0
+
+
+counters = Entity("counter", state=Counter, container="games", partition_key="/gameId", strategy=Outbox())
+sink = Destination("sink", receives=(Counted,))
+
+
+@counters.handles(Count, key=lambda given: given.entity)
+def count(state: Counter, given: Count, context: Context) -> Counter:
+    """Count one more, and say so."""
+    context.announce(Counted(entity=given.entity))
+    return Counter(n=state.n + 1)
+
+
+class Ours:
+    """The library as a host would run it: deliveries of one entity that arrive together share a commit."""
+
+    def __init__(self, connection: CosmosConnection) -> None:
+        self._connection = connection
+        self._sink = MemoryTransport()
+        self._routes = Routes.to((sink,), {sink.name: self._sink.max_bytes})
+        store = CosmosStore(
+            connection, [EntityContainer(counters.name, counters.container, counters.paths, companions=False)]
+        )
+        surroundings = Surroundings()
+        driver = AsyncDriver(store, Publisher({sink.name: Address(self._sink, sink.name)}), surroundings)
+        self._combiner = Combiner(driver, Retrying(Backoff(), surroundings.random), surroundings.clock)
+
+    async def deliver(self, message: Message) -> None:
+        ref = counters.ref(message.entity)
+        runner = Runner(counters, ref, self._routes)
+        assignment = Assignment(ref, counters.strategy, runner, runner.absent, runner.evolve)
+        envelope = Envelope("peers", message.id, "peers.count", Json.of({"entity": message.entity}))
+        await self._combiner.process(assignment, envelope)
+
+    async def sent(self) -> int:
+        return len({output.id for output in self._sink.queues[sink.name]})
+
+    async def counted(self) -> int:
+        return sum([document["n"] async for document in await self._documents("games")])
+
+    async def stored(self) -> int:
+        """Of the documents, as JSON. What is left to mark is marked first, since it would be sooner or later."""
+        await self._combiner.quiesce()
+        containers = [await self._documents(name) for name in ("games", "exactlyonce")]
+        return sum([len(json.dumps(one)) for documents in containers async for one in documents])
+
+    async def _documents(self, container: str) -> Any:
+        read: ContainerProxy = await self._connection.container(container)
+        return read.read_all_items()
+
+    def close(self) -> None:
+        """Stop at once."""
+        self._combiner.abandon()
+
+
+def ours(milliseconds: int) -> Peer:
+    """The library on a store that takes so much longer for every request."""
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[Running]:
+        with _cosmos(folder / "cosmos.log") as cosmos:
+            create_containers(cosmos, _DATABASE)
+            cosmos.set_latency(milliseconds)
+            connection = CosmosConnection(cosmos.endpoint, _DATABASE, key=cosmos.key)
+            running = Ours(connection)
+            try:
+                yield running
+            finally:
+                running.close()
+                await connection.close()
+
+    return Peer(f"exactlyonce, {milliseconds} ms", lambda: installed("azure-cosmos"), opened)
+
+
+@contextmanager
+def _cosmos(log: Path) -> Iterator[AdminClient]:
+    command = [sys.executable, "-m", "devtools.cosmos_emulator", "--port", "0", "--admin"]
+    with process(command, log) as started:
+        yield AdminClient(json.loads(first_line(started, "The local Cosmos", log))["endpoint"])

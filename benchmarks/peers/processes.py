@@ -1,0 +1,59 @@
+"""Processes that are started and ended, and the address that each of them prints first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from signal import SIGTERM, Signals
+from typing import Final
+
+from benchmarks.growth import ROOT
+
+_GRACE_SECONDS: Final = 10
+
+
+@contextmanager
+def process(
+    command: Sequence[str],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    ended_by: Signals = SIGTERM,
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a command for the length of a `with` block.
+
+    Args:
+        command: what to run, in the root of the repository.
+        log: file for what it writes to standard error.
+        environment: variables on top of our own.
+        ended_by: signal that tells it to end; after some seconds it is killed.
+    """
+    with log.open("w", encoding="utf-8") as errors:
+        started = subprocess.Popen(  # noqa: S603
+            command,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    try:
+        yield started
+    finally:
+        started.send_signal(ended_by)
+        try:
+            started.communicate(timeout=_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.communicate()
+
+
+def first_line(started: subprocess.Popen[str], what: str, log: Path) -> str:
+    """What a process prints when it is ready. Raises `RuntimeError`, with the end of its log, if it ends before."""
+    line = started.stdout.readline() if started.stdout else ""
+    if not line:
+        raise RuntimeError(f"{what} did not start: {log.read_text(encoding='utf-8')[-2000:]}")
+    return line

@@ -1,0 +1,149 @@
+"""`python -m benchmarks.sessions`: what sessions of Service Bus change where several processes share a queue.
+
+The sample app runs on the local Service Bus and the local Cosmos DB, in two function hosts. Shots wait in the queue before the
+hosts start; the time runs from the first that leaves it to the last. A conflict is a write of a game that found it changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.machine import machine
+from devtools.demo.bus import Bus, running_bus
+from devtools.demo.options import Options
+from devtools.demo.queues import open_queue
+from devtools.demo.shots import Shot
+from devtools.demo.stack import DATABASE, ROOT, Stack, running_stack
+from devtools.demo.trouble import WRITES
+
+RESULT: Final = ROOT / "benchmarks" / "results" / "sessions.json"
+HOSTS: Final = 2
+LATENCY_MILLISECONDS: Final = 5
+"""Of each request to the store."""
+GAMES: Final = {"1 hot game": 1, "50 games": 50}
+_QUEUE: Final = "shooting-range"
+_POLL_SECONDS: Final = 0.02
+_PATIENCE_SECONDS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run.
+
+    Attributes:
+        games: how they are called.
+        sessions: whether the queue has them.
+        per_second: shots processed.
+        conflicts: writes of games that found them changed.
+    """
+
+    games: str
+    sessions: bool
+    per_second: float
+    conflicts: int
+
+
+async def measure(games: str, *, sessions: bool, shots: int) -> Measured:
+    """One run on servers of its own.
+
+    Raises:
+        TimeoutError: the queue did not drain.
+    """
+    options = Options(games=GAMES[games], faults=False, transport="servicebus", sessions=sessions)
+    with (
+        tempfile.TemporaryDirectory() as logs,
+        running_bus(options) as bus,
+        running_stack(ROOT, Path(logs), options.strategy, disordered=False, bus=bus) as stack,
+    ):
+        if bus is None:
+            raise RuntimeError("Sessions are measured on Service Bus.")
+        stack.cosmos.set_latency(LATENCY_MILLISECONDS)
+        async with open_queue(stack, _QUEUE) as queue:
+            for number in range(shots):
+                shot = Shot(f"shot-{number}", f"game-{number % options.games}", number % 100)
+                await queue.send(shot.envelope.to_json().text.encode())
+        await asyncio.to_thread(stack.start_hosts, HOSTS)
+        seconds = await _drained(bus, shots)
+        stack.stop_hosts()
+        return Measured(games, sessions, round(shots / seconds, 1), _conflicts(stack))
+
+
+async def _drained(bus: Bus, shots: int) -> float:
+    """Seconds from the first shot that left the queue to the last."""
+    deadline, began = time.monotonic() + _PATIENCE_SECONDS, None
+    while time.monotonic() < deadline:
+        counts = bus.endpoint.counts(_QUEUE)
+        left = counts.active + counts.locked
+        if began is None and left < shots:
+            began = time.monotonic()
+        if began is not None and not left:
+            return time.monotonic() - began
+        await asyncio.sleep(_POLL_SECONDS)
+    raise TimeoutError("The queue did not drain.")
+
+
+def _conflicts(stack: Stack) -> int:
+    return sum(
+        total.refused
+        for total in stack.cosmos.totals()
+        if (total.database, total.container) == (DATABASE, "games") and total.operation in WRITES
+    )
+
+
+def problem(measured: Sequence[Measured]) -> str | None:
+    """What is not as it has to be; None if all is."""
+    for one in measured:
+        if one.sessions and one.conflicts:
+            return f"With sessions {one.games} had {one.conflicts} conflicts; there must be none."
+    return None
+
+
+def table(measured: Sequence[Measured]) -> str:
+    """Medians over the rounds, in Markdown."""
+    lines = ["| games | sessions | shots/s | conflicts |", "| --- | --- | ---: | ---: |"]
+    for games, sessions in dict.fromkeys((one.games, one.sessions) for one in measured):
+        runs = [one for one in measured if (one.games, one.sessions) == (games, sessions)]
+        rate = statistics.median(one.per_second for one in runs)
+        conflicts = statistics.median(one.conflicts for one in runs)
+        lines.append(f"| {games} | {'on' if sessions else 'off'} | {rate:.0f} | {conflicts:.0f} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, in turn; the exit code is 1 if there was a conflict in spite of sessions."""
+    parser = argparse.ArgumentParser("python -m benchmarks.sessions", description="Measure sessions of Service Bus.")
+    parser.add_argument("--shots", type=int, default=600, help="of each run (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="(default %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="one round of 60 shots at one game; writes nothing")
+    given = parser.parse_args(arguments)
+    rounds, shots = (1, 60) if given.quick else (given.rounds, given.shots)
+    about = machine()
+    measured = [
+        asyncio.run(measure(games, sessions=sessions, shots=shots))
+        for turn in range(rounds)
+        for games in (list(GAMES)[:1] if given.quick else GAMES)
+        for sessions in ((False, True) if turn % 2 else (True, False))
+    ]
+    print(table(measured))
+    if not given.quick:
+        settings = {"shots": shots, "hosts": HOSTS, "latency_ms": LATENCY_MILLISECONDS}
+        result = {"machine": about, "settings": settings, "runs": [asdict(one) for one in measured]}
+        RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    if wrong := problem(measured):
+        print(wrong, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""What a message costs: counted exactly, for the library and for what a user would pick instead."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.accounting import RoundTrips
+from benchmarks.comparing_charts import cost_chart
+from benchmarks.contenders import contenders
+from benchmarks.cost import QUICK, costs, missed_targets
+from benchmarks.pages import BEGIN, END, write_cost
+from exactlyonce.effects import Effect, HasRecords, LoadEntity, Publish, SaveEntity, Together
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+
+pytestmark = pytest.mark.acceptance
+
+BY_NAME = {one.name: one for one in contenders()}
+REQUESTS = {
+    "Outbox()": (3.0625, 4.0625, 2, 2, 0.25),
+    "Outbox.transaction_id()": (6, 7, 2, 2, 6),
+    "Colocated()": (4, 4, 2, 2, 4 / 32),
+    "VersionStream()": (3, 3, 3, 3, 3 / 32),
+    "Outbox.embedded()": (2, 3, 1, 1, 2 / 64),
+    "Resequencer()": (2, 2, 2, 2, 4 / 64),
+    "seven steps": (7, 7, 2, 2, 7),
+    "processed document": (3, 3, 1, 1, 3),
+    "naive": (2, 2, 2, 2, 2),
+}
+"""Requests for a message, in each of `SITUATIONS`."""
+
+SITUATIONS = (
+    "first",
+    "first, quiet entity",
+    "duplicate in the window",
+    "duplicate outside the window",
+    "hot entity",
+)
+SENT_AFTER: dict[str, dict[str, float]] = {
+    "Outbox()": {"2": 0.9375, "3": 0.0625},
+    "Outbox.transaction_id()": {"4": 1.0},
+    "Colocated()": {"2": 1.0},
+    "VersionStream()": {"2": 1.0},
+    "Outbox.embedded()": {"2": 1.0},
+    "Resequencer()": {},
+    "seven steps": {"5": 1.0},
+    "processed document": {"3": 1.0},
+    "naive": {"2": 1.0},
+}
+"""Which part of new messages is sent after how many round trips; the read model sends nothing."""
+
+
+UNITS = {
+    "Outbox()": 21.8,
+    "Outbox.transaction_id()": 29.5,
+    "Colocated()": 29.6,
+    "VersionStream()": 18.5,
+    "Outbox.embedded()": 15.9,
+    "Resequencer()": 17.5,
+    "seven steps": 41.5,
+    "processed document": 17.5,
+    "naive": 12.0,
+}
+"""Request units for a message, on many entities."""
+
+MACHINE = {"cores": 2, "cpu": "a CPU", "python": "3.11", "date": "2026-01-01"}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+async def test_a_message_makes_exactly_as_many_requests_as_is_said_of_it(name: str) -> None:
+    measured = await costs(BY_NAME[name], QUICK)
+    counted = [one["requests"] for situation, one in measured.items() if situation in SITUATIONS]
+    assert counted == pytest.approx(REQUESTS[name], abs=0.0001)
+    assert measured["first"]["round trips"]["before sending"] == SENT_AFTER[name]
+    assert sum(one["conflicts"] for one in measured.values()) == (4 if name == "processed document" else 0)
+    assert measured["many entities"]["request units"] == pytest.approx(UNITS[name], rel=0.02)
+    assert measured["first"]["bytes written"] > 0
+    assert measured["duplicate in the window"]["bytes written"] == 0 or name == "naive"
+
+
+def costing(requests: float, units: float, sent_after: dict[str, float]) -> dict[str, Any]:
+    trips = {"before sending": sent_after, "until acknowledged": sent_after}
+    one = {"requests": requests, "request units": units, "bytes written": 1_000, "conflicts": 0, "round trips": trips}
+    return dict.fromkeys((*SITUATIONS, "many entities"), one)
+
+
+def result(requests: float = 0.5, units: float = 24.0, sent_after: dict[str, float] | None = None) -> dict[str, Any]:
+    outbox = costing(requests, units, sent_after or {"2": 0.9375, "3": 0.0625})
+    return {"machine": MACHINE, "contenders": {"Outbox()": outbox, "seven steps": costing(7, 40.0, {"5": 1.0})}}
+
+
+def test_each_target_that_is_missed_is_told() -> None:
+    assert list(missed_targets(result())) == []
+    assert len(list(missed_targets(result(requests=4.2)))) == 3
+    (told,) = missed_targets(result(units=24.4))
+    assert told == "Outbox() takes 61% of the request units of the seven steps; at most 60% are wanted."
+    for trips in ({"2": 0.9, "3": 0.1}, {"3": 1.0}, {"2": 0.99, "4": 0.01}):
+        (told,) = missed_targets(result(sent_after=trips))
+        assert told.startswith("Outbox() makes {'")
+    slower = result()
+    slower["contenders"]["seven steps"] = costing(8, 40.0, {"5": 1.0})
+    (told,) = missed_targets(slower)
+    assert told == "The algorithm of seven steps makes 8 requests."
+
+
+def test_the_page_and_the_chart_show_everybody(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text(f"{BEGIN.replace('growth', 'cost')}\n{END}\n")
+    write_cost(page, result())
+    assert "| `Outbox()` | 0.5 | 2 or 3 | 2 or 3 | 24.0 | 1,000 |" in page.read_text()
+    assert "| seven steps | 7, 40.0 | 7, 40.0 | 7, 40.0 | 7, 40.0 | 7, 40.0 |  |" in page.read_text()
+    drawn = cost_chart(result())
+    assert drawn.count(">Outbox()<") == drawn.count(">seven steps<") == 1
+
+
+ENTITY = EntityRef("range", ("game-1",), "game-1")
+
+
+async def test_requests_side_by_side_are_one_round_trip() -> None:
+    trips = RoundTrips()
+
+    async def perform(effect: Effect[Any]) -> Any:
+        if isinstance(effect, Together):
+            return await asyncio.gather(*(trips.perform(one, perform) for one in (effect.first, effect.second)))
+        await asyncio.sleep(0)
+        return None
+
+    looking = Together(LoadEntity(ENTITY), HasRecords(ENTITY))
+    for effect in (looking, SaveEntity(ENTITY, Json("{}"), None), Publish(()), HasRecords(ENTITY)):
+        await trips.perform(effect, perform)
+    assert (trips.before_publishing, trips.taken) == (2, 3)
+    trips.begin()
+    assert (trips.before_publishing, trips.taken) == (None, 0)

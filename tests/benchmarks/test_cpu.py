@@ -1,0 +1,110 @@
+"""The benchmark of CPU time: what it lets the library do, what it takes for whose time, and what it tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.cpu import LOADS, missed_targets
+from benchmarks.cpu_engine import Engine, Load, World
+from benchmarks.cpu_library import Stopwatch, over_memory, peak, spend_in_memory
+from benchmarks.cpu_profile import ROOT, Profile, module_of
+from benchmarks.pages import BEGIN, END, write_cpu
+from exactlyonce.handling.attempts import Again, Memory
+
+
+def measured(median: float) -> dict[str, Any]:
+    return {"median": median, "middle half": [median, median]}
+
+
+def result(own: float = 0.4, engine: float = 25_000) -> dict[str, Any]:
+    return {
+        "machine": {"cores": 2, "cpu": "Some CPU", "python": "3.11.7", "date": "2026-11-22"},
+        "library": {"all": measured(own + 0.05), "store and queue": measured(0.05), "own": measured(own)},
+        "engine": {load.name: {"messages": measured(engine), "effects": measured(5_000)} for load in LOADS},
+        "with the Cosmos SDK": measured(3.0),
+        "peak": 25_000,
+        "profile": {"strategies.outbox": 0.5, "handlers": 0.01},
+    }
+
+
+def test_an_attempt_asks_for_what_a_busy_entity_needs() -> None:
+    one_by_one = Engine(Load(1, 1))
+    one_by_one.spend(16)
+    assert one_by_one.spend(32)[1] == 32 * 4 + 2  # Look, begin, save, publish; and the records of each window.
+    grouped = Engine(Load(16, 0))
+    grouped.spend(16)
+    assert grouped.spend(32)[1] == 2 * 4  # Look, begin, records, save.
+
+
+def test_the_world_takes_no_attempt_that_did_not_finish() -> None:
+    def unfinished() -> Any:
+        yield from ()
+        return Again(Memory(), "nothing went right")
+
+    with pytest.raises(RuntimeError, match="nothing went right"):
+        World().run(unfinished())
+
+
+async def test_the_library_processes_every_message_and_stand_ins_take_a_part_of_the_time() -> None:
+    assert await over_memory(20) > 0
+    everything, others = await spend_in_memory(20)
+    assert 0 < others < everything
+
+
+async def test_a_stopwatch_changes_nothing_but_its_time() -> None:
+    watch = Stopwatch()
+
+    async def doubled(number: int) -> int:
+        return sum(number for _ in range(2)) if number else int("no number")
+
+    assert await watch.on(doubled)(21) == 42
+    spent = watch.spent
+    assert spent > 0
+    with pytest.raises(ValueError, match="invalid literal"):
+        await watch.on(doubled)(0)
+    assert watch.spent > spent
+
+
+async def test_a_message_needs_memory_while_it_is_processed() -> None:
+    assert 1_000 < await peak(5) < 1_000_000
+
+
+def test_time_counts_for_the_module_that_asked_for_it() -> None:
+    assert module_of(str(ROOT / "exactlyonce/strategies/outbox.py")) == "strategies.outbox"
+    assert module_of(str(ROOT / "exactlyonce/records.py")) == "records"
+    assert module_of(str(ROOT / "handlers/shooting_range.py")) == "handlers"
+    for other in ("exactlyonce/frozen_json.py", "benchmarks/cpu.py", ".venv/lib/json/encoder.py"):
+        assert module_of(str(ROOT / other)) is None
+    assert module_of("/usr/lib/python3/json/encoder.py") is None
+
+
+def test_shares_are_parts_of_all_that_was_seen() -> None:
+    profile = Profile()
+    profile.seen.update({"records": 3, "event loop": 1})
+    assert profile.shares() == {"records": 0.75, "event loop": 0.25}
+
+
+def test_a_target_that_is_missed_is_told() -> None:
+    assert list(missed_targets(result())) == []
+    (told,) = missed_targets(result(own=0.5))
+    assert told == "The library takes 0.5 ms of CPU time per message; it should be less than 0.5 ms."
+    (told,) = missed_targets(result(engine=20_000))
+    assert told.startswith("The engine processes 20,000 messages per second (16 in a commit, one output each)")
+
+
+def test_the_page_gets_tables_in_place_of_those_before(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    begin = BEGIN.replace("growth", "cpu")
+    page.write_text(f"Before\n{begin}\nstale\n{END}\nafter\n")
+    for _ in range(2):
+        write_cpu(page, result())
+    text = page.read_text()
+    assert "stale" not in text
+    assert text.startswith(f"Before\n{begin}\n")
+    assert text.endswith(f"\n{END}\nafter\n")
+    assert "| the library and the handler | 0.40 ms (0.40 to 0.40) |" in text
+    assert "| 1 in a commit, no output each | 25,000 (25,000 to 25,000) | 5,000 |" in text
+    assert "| `strategies.outbox` | 50% |\n| others | 50% |" in text

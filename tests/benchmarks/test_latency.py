@@ -1,0 +1,100 @@
+"""How fast messages are processed if nothing but the latency of requests counts: on virtual time, so to the millisecond."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from statistics import median
+from typing import Any
+
+import pytest
+
+from benchmarks.accounting import NO_REQUEST, RoundTrips
+from benchmarks.contenders import Contender, contenders, reports
+from benchmarks.processing import LATER
+from devtools.simulation.loop import VirtualClock, VirtualLoop
+from exactlyonce import Envelope
+from exactlyonce.effects import Effect
+from exactlyonce.testing.world import World
+from handlers.leader_board import leader_board
+from tests.benchmarks.in_memory import competing_operations
+
+BY_NAME = {one.name: one for one in contenders()}
+
+
+class Latency(RoundTrips):
+    """Lets every request take so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+
+    async def perform(self, effect: Effect[Any], perform: Callable[[Any], Awaitable[Any]]) -> Any:
+        if not isinstance(effect, NO_REQUEST):
+            await asyncio.sleep(self._seconds)
+        return await super().perform(effect, perform)
+
+
+def played(contender: Contender, messages: Sequence[Envelope], in_flight: int, latency: float) -> tuple[float, float]:
+    """Seconds for all messages, and milliseconds for the median one; `latency` is in milliseconds."""
+    loop = VirtualLoop(limit=1_000_000)  # type: ignore[abstract]  # It has no I/O.
+    world = World([leader_board, reports], clock=VirtualClock(loop))
+    process = world.process(mark_after=LATER, observer=Latency(latency / 1000))
+    competing = competing_operations(world.store)
+
+    async def perform(effect: Effect[Any]) -> Any:
+        return competing[type(effect)](effect)
+
+    process._driver._perform = {**process._driver._perform, **dict.fromkeys(competing, perform)}
+    waiting = iter(messages)
+    taken: list[float] = []
+
+    async def work() -> None:
+        for envelope in waiting:
+            began = loop.time()
+            await process.deliver(contender.entity, envelope)
+            taken.append(loop.time() - began)
+
+    async def play() -> None:
+        await asyncio.gather(*(work() for _ in range(in_flight)))
+        taken.append(loop.time())
+        await process.crash()
+
+    loop.create_task(play())
+    loop.run_until_idle(deadline=LATER)
+    assert len(taken) == len(messages) + 1
+    return taken.pop(), median(taken) * 1000
+
+
+def on_one_entity(contender: Contender) -> list[Envelope]:
+    return [contender.message("hot", number) for number in range(1, 321)]
+
+
+def on_many_entities(contender: Contender) -> list[Envelope]:
+    return [contender.message(f"game-{game}", number) for number in range(1, 21) for game in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("messages", "in_flight", "ours", "theirs", "times"),
+    [
+        # On one entity 20 commits of 16 messages, with records before all but the first; against seven steps for each message.
+        (on_one_entity, 64, 2 + 19 * 3, 320 * 7, 10),
+        # On twenty at once 20 commits one after the other, of which one has to write records.
+        (on_many_entities, 20, 20 * 2 + 1, 20 * 7, 2),
+    ],
+)
+def test_the_outbox_is_as_many_times_as_fast_as_its_round_trips_are_fewer(
+    messages: Callable[[Contender], list[Envelope]], in_flight: int, ours: int, theirs: int, times: float
+) -> None:
+    outbox, seven = BY_NAME["Outbox()"], BY_NAME["seven steps"]
+    took = [played(one, messages(one), in_flight, 5)[0] for one in (outbox, seven)]
+    assert took == pytest.approx([0.005 * ours, 0.005 * theirs])
+    assert took[1] >= times * took[0]
+
+
+def test_the_median_message_takes_no_longer_than_without_any_guarantee() -> None:
+    p50s = [
+        played(contender, on_many_entities(contender), 4, 20)[1]
+        for contender in (BY_NAME["Outbox()"], BY_NAME["naive"])
+    ]
+    assert p50s == pytest.approx([40, 40])

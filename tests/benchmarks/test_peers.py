@@ -1,0 +1,250 @@
+"""The comparison with peers: the work is what is said, a round that does not add up is void, and nothing is left running."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.growth import ROOT
+from benchmarks.pages import END
+from benchmarks.peers import measuring, postgres
+from benchmarks.peers.measuring import VoidError, compare, measure
+from benchmarks.peers.ours import ours
+from benchmarks.peers.page import BEGIN, write_peers
+from benchmarks.peers.port import Message, NotInstalledError, Peer, Running, installed, library
+from benchmarks.peers.processes import first_line, process
+from benchmarks.peers.workload import Workload
+
+SMALL = Workload(messages=40, copies=10, entities=5, in_flight=4, warm_up=4)
+PEERS_PYTHON = ROOT / ".make/venv-peers/bin/python"
+
+
+class Counting:
+    """A peer in memory, exact unless it is told to err."""
+
+    def __init__(self, *, twice: str = "", lost: str = "") -> None:
+        self.counters = 0
+        self.sink: set[str] = set()
+        self.twice, self.lost = twice, lost
+
+    async def deliver(self, message: Message) -> None:
+        if message.id not in self.sink or message.id == self.twice:
+            self.counters += 1
+        if message.id != self.lost:
+            self.sink.add(message.id)
+
+    async def sent(self) -> int:
+        return len(self.sink)
+
+    async def counted(self) -> int:
+        return self.counters
+
+    async def stored(self) -> int:
+        return 100 * len(self.sink)
+
+
+class Broken(Counting):
+    """A peer whose store is gone."""
+
+    async def deliver(self, message: Message) -> None:
+        raise OSError(f"{message.id} could not be written.")
+
+
+def peer(name: str, make: Callable[[], Running], opened: list[str]) -> Peer:
+    @asynccontextmanager
+    async def open_(folder: Path) -> AsyncIterator[Running]:
+        opened.append(name)
+        yield make()
+
+    return Peer(name, lambda: {"part": "1.0"}, open_)
+
+
+def test_every_copy_comes_after_its_message_and_half_of_them_soon() -> None:
+    work = Workload()
+    delivered = work.deliveries()
+    assert delivered == work.deliveries()
+    assert len(delivered) == 2_200
+    assert len(set(delivered)) == 2_000
+    assert len({one.entity for one in delivered}) == 200
+    first: dict[Message, int] = {}
+    distances = [place - first[one] for place, one in enumerate(delivered) if first.setdefault(one, place) != place]
+    assert len(distances) == 200
+    assert 100 <= sum(distance < work.in_flight for distance in distances) <= 120
+
+
+async def test_so_many_are_in_flight_and_no_more() -> None:
+    running, most = 0, 0
+
+    async def process_one(_: Message) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    assert len(await SMALL.deliver(SMALL.deliveries(), process_one)) == 50
+    assert most == SMALL.in_flight
+
+
+async def test_what_processing_raises_ends_the_work() -> None:
+    async def fail(_: Message) -> None:
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        await SMALL.deliver(SMALL.deliveries(), fail)
+
+
+async def test_a_round_that_adds_up_has_figures() -> None:
+    figures = await measure(Counting(), SMALL)
+    assert figures["bytes per message"] == 100
+    assert figures["deliveries/s"] > 0
+    assert figures["messages/s"] > 0
+    assert figures["p99 ms"] >= figures["p50 ms"] >= 0
+
+
+async def test_a_message_that_counts_twice_makes_a_round_void() -> None:
+    copied = next(one for one in SMALL.deliveries() if SMALL.deliveries().count(one) == 2)
+    with pytest.raises(VoidError, match="44 messages were counted 45 times, and 44"):
+        await measure(Counting(twice=copied.id), SMALL)
+
+
+async def test_an_output_that_is_lost_makes_a_round_void(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "PATIENCE_SECONDS", 0)
+    with pytest.raises(VoidError, match="43 of 44 messages were sent"):
+        await measure(Counting(lost="m-7"), SMALL)
+
+
+async def test_peers_take_turns_and_who_is_missing_or_errs_costs_nobody_else() -> None:
+    opened: list[str] = []
+
+    def missing() -> dict[str, str]:
+        raise NotInstalledError("It is not there; install it.")
+
+    absent = Peer("absent", missing, peer("absent", Counting, opened).open)
+    used = Counting()
+    present = {"one": Counting, "broken": Broken, "used": lambda: used, "other": Counting}
+    result = await compare([absent, *(peer(name, make, opened) for name, make in present.items())], SMALL, 2)
+    assert opened == [*present, *reversed(present)]
+    assert result["absent"] == {"missing": "It is not there; install it."}
+    assert len(result["one"]["rounds"]) == len(result["other"]["rounds"]) == 2
+    assert result["one"]["figures"]["bytes per message"] == {"median": 100, "least": 100, "most": 100}
+    assert result["broken"]["void"] == ["round 1: It failed (OSError).", "round 2: It failed (OSError)."]
+    assert len(result["used"]["rounds"]) == 1
+    assert result["used"]["void"] == ["round 2: It was not empty at first."]
+
+
+def test_a_package_that_is_not_there_is_named_with_what_to_do() -> None:
+    for ask in (library, installed):
+        with pytest.raises(NotInstalledError, match="no_such_package is not installed; `make bench-peers` installs it"):
+            ask("no_such_package")
+
+
+def test_postgresql_that_is_not_there_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(postgres, "DEBIAN", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NotInstalledError, match="apt install postgresql"):
+        postgres.version()
+
+
+def test_a_process_that_does_not_start_is_told_with_its_last_words(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", "import sys; sys.exit('no port')"]
+    with process(command, log) as started, pytest.raises(RuntimeError, match="It did not start: no port"):
+        first_line(started, "It", log)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_started_is_ended_whoever_ends_the_run(number: signal.Signals, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\n{END}\n")
+    with process([sys.executable, "-c", ENDLESS, "--page", str(page)], tmp_path / "log") as run:
+        child = int(first_line(run, "The run", tmp_path / "log"))
+        run.send_signal(number)
+        run.wait(timeout=60)
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+ENDLESS = """
+import asyncio, contextlib, signal, sys
+from benchmarks.peers import __main__ as peers
+from benchmarks.peers.port import Peer
+from benchmarks.peers.processes import process
+
+@contextlib.asynccontextmanager
+async def endless(folder):
+    with process([sys.executable, "-c", "import signal; signal.pause()"], folder / "log") as started:
+        print(started.pid, flush=True)
+        await asyncio.Event().wait()
+        yield
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Shells have what runs in the background ignore it.
+peers.everybody = lambda npm: [Peer("endless", dict, endless)]
+peers.main()
+"""
+"""A run whose only peer starts a process and is never ready."""
+
+
+@pytest.mark.acceptance
+async def test_this_library_adds_up() -> None:
+    result = await compare([ours(0)], SMALL, 1)
+    (measured,) = result.values()
+    assert measured["void"] == []
+    assert measured["figures"]["bytes per message"]["median"] > 100
+
+
+@pytest.mark.acceptance
+@pytest.mark.skipif(not PEERS_PYTHON.exists(), reason="`make bench-peers` makes what it needs")
+def test_peers_on_postgresql_add_up() -> None:
+    command = [str(PEERS_PYTHON), "-m", "benchmarks.peers", "--only", "PostgreSQL", "--rounds", "1", "--messages", "40"]
+    ran = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    peers = json.loads(ran.stdout)["peers"]
+    assert len(peers) == 2
+    assert all("missing" in one or len(one["rounds"]) == 1 for one in peers.values())
+
+
+def result() -> dict[str, Any]:
+    figures = dict.fromkeys(("messages/s", "deliveries/s", "p50 ms", "p99 ms", "bytes per message"), 1234.56)
+    told = {name: {"median": value, "least": value - 1, "most": value + 1} for name, value in figures.items()}
+    machine = {"cores": 2, "cpu": "a CPU", "python": "3.11", "date": "2026-01-01"}
+    work = {"messages": 2_000, "copies": 200, "entities": 200, "in_flight": 16}
+    peers = {
+        "one": {
+            "versions": {"part": "1.0"},
+            "rounds": [figures],
+            "void": ["round 2: It was not empty at first."],
+            "figures": told,
+        },
+        "other": {"missing": "It is not there; install it."},
+        "wrong": {"versions": {}, "rounds": [], "void": ["round 1: It failed (OSError)."]},
+    }
+    return {"machine": machine, "workload": work, "rounds": 2, "peers": peers}
+
+
+def test_the_page_gets_a_table_in_place_of_the_one_before(tmp_path: Path) -> None:
+    page = tmp_path / "peers.md"
+    page.write_text(f"Before\n{BEGIN}\nstale\n{END}\nafter\n")
+    for _ in range(2):
+        write_peers(page, result())
+    text = page.read_text()
+    assert "stale" not in text
+    assert text.startswith(f"Before\n{BEGIN}\n")
+    assert text.endswith(f"\n{END}\nafter\n")
+    assert "| one | 1,235 (1,234-1,236) | 1,235 (1,234-1,236) | 1,234.6 (1,233.6-1,235.6) | 1,235" in text
+    assert "- other was not measured. It is not there; install it.\n" in text
+    assert "- one, void: round 2: It was not empty at first.\n" in text
+    assert "- wrong, void: round 1: It failed (OSError).\n" in text
+    page.write_text("nothing")
+    with pytest.raises(ValueError, match="no place"):
+        write_peers(page, result())

@@ -1,0 +1,140 @@
+"""How messages per second are measured and told; `test_latency` has what latency alone makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from benchmarks.contenders import contenders
+from benchmarks.pages import BEGIN, END, write_throughput
+from benchmarks.targets import BUSY, CENTRE, FEW, targets
+from benchmarks.throughput import (
+    HEADLINERS,
+    NOT_COMPARED,
+    chart,
+    full_plan,
+    measure,
+    missed_targets,
+    quick_plan,
+)
+from benchmarks.traffic import Load, Pace, messages
+
+MACHINE = {"cores": 2, "cpu": "a CPU", "python": "3.11", "date": "2026-01-01"}
+
+
+@pytest.mark.acceptance
+async def test_what_is_measured_is_what_the_store_was_asked_for() -> None:
+    hot, many = Load("hot", 64, 5), Load("uniform", 16, 5)
+    measured = await measure([(load, ("Outbox()", "seven steps")) for load in (hot, many)], 0.4, 2, games=20)
+    assert [*measured] == [str(hot), str(many)]
+    for one in (one for load in measured.values() for one in load.values()):
+        assert one["requests"] > 0
+        assert one["request units"] > one["requests"]
+        assert one["CPU ms"] > 0
+        assert one["conflicts"] == 0
+    assert measured[str(hot)]["Outbox()"]["requests"] < measured[str(hot)]["seven steps"]["requests"]
+
+
+def test_of_all_deliveries_a_tenth_are_copies_and_games_are_chosen_as_the_workload_says() -> None:
+    contender = contenders()[0]
+    for workload, most in (("uniform", 0.02), ("zipf", 0.25), ("hot", 1.0)):
+        coming = messages(contender, workload, Random(1), {}, hot="hot-1", games=200)
+        given = [next(coming) for _ in range(5_000)]
+        games = [contender.entity.ref_of(one).id for one in given]
+        busiest = max(set(games), key=games.count)
+        assert 0.4 * most <= games.count(busiest) / len(games) <= most
+        assert len(given) - len({one.id for one in given}) == pytest.approx(500, rel=0.2)
+
+
+def test_how_long_messages_take_is_not_known_where_the_slow_ones_are_missing() -> None:
+    assert (Pace(10.0, (), 5, 0.1).p50, Pace(10.0, (), 5, 0.1).p99) == (None, None)
+    pace = Pace(10.0, tuple(number / 1000 for number in range(1, 101)), 100, 0.1)
+    assert pace.p50 == pytest.approx(50.5)
+    assert pace.p99 == pytest.approx(100, abs=1)
+
+
+def speed(messages: float, p50: float = 40.0, units: float = 20.0, requests: float = 3.0) -> dict[str, Any]:
+    return {
+        "messages/s": messages,
+        "slowest and fastest": [messages, messages],
+        "p50 ms": p50,
+        "p99 ms": None,
+        "requests": requests,
+        "request units": units,
+        "conflicts": 0,
+        "CPU ms": 1.5,
+    }
+
+
+def result(**changed: dict[str, Any]) -> dict[str, Any]:
+    loads: dict[str, Any] = {str(load): {name: speed(100) for name in names} for load, names in full_plan()}
+    slower = {"uniform": speed(50, units=34.0), "hot": speed(20)}
+    for workload in ("uniform", "hot"):
+        compared = loads[str(Load(workload, *CENTRE))]
+        compared["seven steps"] = slower[workload]
+        compared["Outbox()"] = changed.get(workload, speed(200, requests=0.25))
+    loads[str(FEW)]["Outbox()"] = changed.get("few", speed(100, p50=50.0))
+    return {"machine": MACHINE, "seconds": 1, "repeats": 3, "loads": loads}
+
+
+def test_each_target_that_is_missed_is_told() -> None:
+    assert list(missed_targets(result())) == []
+    for changed, told in (
+        (
+            {"hot": speed(199, requests=0.25)},
+            "One hot entity: messages/s, times the seven steps': 9.95; at least 10 is wanted.",
+        ),
+        ({"uniform": speed(99)}, "Many entities: messages/s, times the seven steps': 1.98; at least 2 is wanted."),
+        (
+            {"uniform": speed(100, units=20.8)},
+            "Many entities: request units, times the seven steps': 0.61; at most 0.6 is wanted.",
+        ),
+        ({"hot": speed(200, requests=0.6)}, "One hot entity: requests per message: 0.60; at most 0.5 is wanted."),
+        (
+            {"few": speed(100, p50=50.4)},
+            "p50 at 20 ms and 4 in flight, times the naive handler's: 1.26; at most 1.25 is wanted.",
+        ),
+    ):
+        assert list(missed_targets(result(**changed))) == [told]
+
+
+def test_what_has_no_figure_is_told_and_not_compared() -> None:
+    unknown = speed(200) | {"p50 ms": None}
+    with pytest.raises(ValueError, match="There is no figure for p50 ms: measure with more --seconds"):
+        list(missed_targets(result(few=unknown)))
+
+
+def test_what_has_no_limit_is_reported_and_never_missed() -> None:
+    (reported,) = (one for one in targets(result()) if one.wanted == "no limit")
+    assert (reported.told, reported.measured) == (
+        "CPU time per message without latency, times the naive handler's",
+        1.0,
+    )
+
+
+def test_all_that_can_be_compared_meet_at_one_load_and_the_quick_plan_has_all_that_targets_are_about() -> None:
+    names = {one.name for one in contenders()} - set(NOT_COMPARED)
+    full = dict(full_plan())
+    assert len(full) == len(full_plan()) == 3 * 6 + 2
+    assert {*full[Load("zipf", *CENTRE)]} == names
+    assert {*HEADLINERS} < names
+    for load, wanted in quick_plan():
+        assert {*wanted} <= {*full[load]}
+    assert {load for load, _ in quick_plan()} == {Load("uniform", *CENTRE), Load("hot", *CENTRE), FEW, BUSY}
+
+
+def test_the_page_and_the_chart_show_every_load(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text(f"{BEGIN.replace('growth', 'throughput')}\n{END}\n")
+    write_throughput(page, result())
+    text = page.read_text()
+    assert (
+        "| uniform, 64 in flight, 5 ms | `Outbox()` | 200 (200 to 200) | 40 ms | not known | 0.25 | 20.0 | 0 | 1.50 |"
+        in text
+    )
+    assert "| One hot entity: messages/s, times the seven steps' | at least 10 | 10.00 |" in text
+    assert text.count("| seven steps |") == 18
+    assert chart(result()).count(">one hot entity<") == 1
