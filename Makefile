@@ -10,6 +10,8 @@ GAMES ?= 20
 FAULTS ?= on
 STRATEGY ?= outbox
 TRANSPORT ?= storage
+SESSIONS ?= on
+BATCHES ?= off
 SEED ?= 1
 SECONDS ?= 600
 MESSAGES ?= 1000
@@ -21,8 +23,8 @@ TWIN ?=
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
-demo: .make/python .make/node $(if $(filter servicebus,$(TRANSPORT)),.make/amqp)  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off SEED STRATEGY=outbox|colocated|stream|naive… TRANSPORT=storage|servicebus
-	$(PYTHON) -m devtools.demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --strategy $(STRATEGY) --transport $(TRANSPORT) --seed $(SEED)
+demo: .make/python .make/node $(if $(filter servicebus,$(TRANSPORT)),.make/amqp)  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off SEED STRATEGY=outbox|colocated|stream|naive… TRANSPORT=storage|servicebus SESSIONS BATCHES
+	$(PYTHON) -m devtools.demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --strategy $(STRATEGY) --transport $(TRANSPORT) --sessions $(SESSIONS) --batches $(BATCHES) --seed $(SEED)
 
 test: check pytest  ## everything that has to pass before a change lands
 
@@ -50,13 +52,14 @@ fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, 
 	EXACTLYONCE_ROUNDS=3000 $(PYTHON) -m pytest tests/cosmos_emulator/test_concurrency.py --timeout 3600
 	EXACTLYONCE_RUNS=1000 $(PYTHON) -m pytest tests/cosmos_emulator/test_model.py --timeout 3600
 
-bench: .make/python .make/node  ## measure costs, growth, throughput, CPU, telemetry, and the local Cosmos beside another one (half an hour); results go to benchmarks/results
+bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, telemetry, and the local Cosmos beside another one (half an hour); results go to benchmarks/results
 	$(PYTHON) -m benchmarks.local_cosmos
 	$(PYTHON) -m benchmarks.cost
 	$(PYTHON) -m benchmarks.growth
 	$(PYTHON) -m benchmarks.throughput
 	$(PYTHON) -m benchmarks.cpu
 	$(PYTHON) -m benchmarks.telemetry
+	$(PYTHON) -m benchmarks.sessions
 
 bench-peers: .make/python .make/node  ## the same work by what else a user would pick: PostgreSQL by hand, DBOS, Restate
 	$(BASE_PYTHON) -m venv --clear .make/venv-peers

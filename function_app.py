@@ -1,6 +1,7 @@
 """The Functions app: wiring only. Business code is in `handlers`, the protocol in `exactlyonce`."""
 
 import os
+from typing import List  # noqa: UP035  # The worker does not take list[...] on every Python.
 
 import azure.functions as func
 from pydantic import BaseModel, Field, ValidationError
@@ -79,7 +80,7 @@ async def process_outcomes_of_bus(message: func.ServiceBusMessage) -> None:
     is_sessions_enabled=sessions,
     cardinality=func.Cardinality.MANY,
 )
-async def process_batches_of_shots(messages: list[func.ServiceBusMessage]) -> None:
+async def process_batches_of_shots(messages: List[func.ServiceBusMessage]) -> None:  # noqa: UP006
     """Shots of one game that come together share a commit."""
     await once.process_batch(messages, ranges)
 
@@ -91,7 +92,7 @@ async def process_batches_of_shots(messages: list[func.ServiceBusMessage]) -> No
     is_sessions_enabled=sessions,
     cardinality=func.Cardinality.MANY,
 )
-async def process_batches_of_outcomes(messages: list[func.ServiceBusMessage]) -> None:
+async def process_batches_of_outcomes(messages: List[func.ServiceBusMessage]) -> None:  # noqa: UP006
     """So do outcomes."""
     await once.process_batch(messages, boards)
 

@@ -38,9 +38,9 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     for name, one in peers.items():
         if "missing" in one:
-            yield f"- {name} was not measured. {one['missing']}"
+            yield f"{name} was not measured. {one['missing']}\n"
         for void in one.get("void", ()):
-            yield f"- {name}, void: {void}"
+            yield f"{name}, void: {void}\n"
     versions = {part: number for one in measured.values() for part, number in one["versions"].items()}
     machine, work = result["machine"], result["workload"]
     yield (

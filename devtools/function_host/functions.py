@@ -3,9 +3,10 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 from azure.functions.decorators.function_app import Function as DeclaredFunction
+from azure.functions.servicebus import ServiceBusMessageInConverter
 
 from .app_settings import AppSettings
 from .connections import Connection, find_connection
@@ -100,7 +101,10 @@ def describe_function(declared: DeclaredFunction, settings: AppSettings) -> Func
     try:
         trigger, argument = _trigger(declared, name, settings)
         call = declared.get_user_function()
-        return Function(name, argument, call, _takes_context(call, argument), trigger)
+        takes_context = _takes_context(call, argument)
+        if isinstance(trigger, ServiceBusTrigger):
+            _require_annotation(call, argument)
+        return Function(name, argument, call, takes_context, trigger)
     except HostError as error:
         raise type(error)(f"Function '{name}': {error}") from error
 
@@ -155,6 +159,16 @@ def _service_bus_trigger(properties: dict[str, Any], settings: AppSettings) -> S
 def _is(given: object, text: str) -> bool:
     """Whether a binding's property says so; some are enumerations, and all may be texts in any case."""
     return str(getattr(given, "value", given)).lower() == text
+
+
+def _require_annotation(call: Callable[..., Any], argument: str) -> None:
+    """Check the annotation of a Service Bus message as the worker does, which does not know `list[...]` on every Python."""
+    annotation = get_type_hints(call).get(argument)
+    if annotation is not None and not ServiceBusMessageInConverter.check_input_type_annotation(annotation):
+        raise AppError(
+            f"the worker does not take '{argument}' for what its annotation says: write func.ServiceBusMessage, or "
+            "typing.List[func.ServiceBusMessage] for batches."
+        )
 
 
 def _is_http_output(binding: Any) -> bool:

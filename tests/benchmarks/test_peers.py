@@ -242,9 +242,9 @@ def test_the_page_gets_a_table_in_place_of_the_one_before(tmp_path: Path) -> Non
     assert text.startswith(f"Before\n{BEGIN}\n")
     assert text.endswith(f"\n{END}\nafter\n")
     assert "| one | 1,235 (1,234-1,236) | 1,235 (1,234-1,236) | 1,234.6 (1,233.6-1,235.6) | 1,235" in text
-    assert "- other was not measured. It is not there; install it.\n" in text
-    assert "- one, void: round 2: It was not empty at first.\n" in text
-    assert "- wrong, void: round 1: It failed (OSError).\n" in text
+    assert "\n\nother was not measured. It is not there; install it.\n\n" in text
+    assert "\n\none, void: round 2: It was not empty at first.\n\n" in text
+    assert "\n\nwrong, void: round 1: It failed (OSError).\n\n" in text
     page.write_text("nothing")
     with pytest.raises(ValueError, match="no place"):
         write_peers(page, result())

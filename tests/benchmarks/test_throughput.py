@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from benchmarks import throughput
 from benchmarks.contenders import contenders
 from benchmarks.pages import BEGIN, END, write_throughput
 from benchmarks.targets import BUSY, CENTRE, FEW, targets
@@ -124,6 +127,26 @@ def test_all_that_can_be_compared_meet_at_one_load_and_the_quick_plan_has_all_th
     for load, wanted in quick_plan():
         assert {*wanted} <= {*full[load]}
     assert {load for load, _ in quick_plan()} == {Load("uniform", *CENTRE), Load("hot", *CENTRE), FEW, BUSY}
+
+
+@pytest.mark.parametrize(("few", "told"), [(50.0, ""), (60.0, "p50 at 20 ms"), (None, "There is no figure")])
+def test_the_command_ends_with_a_sentence_for_what_is_missed_or_not_known(
+    few: float | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def measured(*_: Any) -> Any:
+        return result(few=speed(100) | {"p50 ms": few})["loads"]
+
+    page, output = tmp_path / "performance.md", tmp_path / "results" / "throughput.json"
+    page.write_text(f"{BEGIN.replace('growth', 'throughput')}\n{END}\n")
+    monkeypatch.setattr(throughput, "measure", measured)
+    monkeypatch.setattr(sys, "argv", ["throughput", "--output", str(output), "--page", str(page)])
+    assert throughput.main() == bool(told)
+    sentences = capsys.readouterr().err.splitlines()
+    assert len(sentences) == bool(told)
+    assert all(one.startswith(told) for one in sentences)
+    assert json.loads(output.read_text())["repeats"] == 3
+    assert ("throughput.svg" in page.read_text()) == (few is not None)
+    assert (tmp_path / "throughput.svg").exists() == (few is not None)
 
 
 def test_the_page_and_the_chart_show_every_load(tmp_path: Path) -> None:

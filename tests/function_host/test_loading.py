@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import List  # noqa: UP035  # The worker takes no list[...].
 
 import azure.functions as func
 import pytest
@@ -87,7 +88,7 @@ def test_triggers_of_service_bus_are_described() -> None:
         data_type=func.DataType.BINARY,
         auto_complete_messages=False,
     )
-    async def many(messages: list[func.ServiceBusMessage]) -> None: ...
+    async def many(messages: List[func.ServiceBusMessage]) -> None: ...  # noqa: UP006
 
     @app.service_bus_topic_trigger(arg_name="message", topic_name="T", subscription_name="S", connection="Bus")
     async def one(message: func.ServiceBusMessage) -> None: ...
@@ -102,6 +103,16 @@ def test_triggers_of_service_bus_are_described() -> None:
     assert second.entity == Entity("T", "S")
     assert (second.many, second.binary, second.auto_complete) == (False, False, None)
     assert second.connection.namespace == "a.servicebus.windows.net"
+
+
+def test_an_annotation_that_the_worker_does_not_take_is_refused() -> None:
+    app = func.FunctionApp()
+
+    @app.service_bus_queue_trigger(arg_name="message", queue_name="q", connection="Bus")
+    async def serve(message: func.QueueMessage) -> None: ...
+
+    with pytest.raises(AppError, match=r"Function 'serve': .*write func.ServiceBusMessage, or typing.List"):
+        describe_functions(app, AppSettings({"Bus__fullyQualifiedNamespace": "a.servicebus.windows.net"}))
 
 
 def test_functions_of_blueprints_belong_to_the_app() -> None:

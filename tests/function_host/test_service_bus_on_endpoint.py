@@ -9,7 +9,8 @@ import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, List  # noqa: UP035  # The worker takes no list[...].
+from uuid import UUID
 
 import azure.functions as func
 import pytest
@@ -41,7 +42,7 @@ class Serving:
 
     def __init__(self, endpoint: RunningEndpoint, client: ServiceBusClient) -> None:
         self.endpoint = endpoint
-        self._client = client
+        self.client = client
         self.app = func.FunctionApp()
         self.calls: Counter[str] = Counter()
         self.messages: list[func.ServiceBusMessage] = []
@@ -54,7 +55,7 @@ class Serving:
             raise ValueError("no")
 
     async def send(self, entity: str, *names: str, session: Callable[[str], str | None] = lambda _: None) -> None:
-        async with self._client.get_queue_sender(entity) as sender:
+        async with self.client.get_queue_sender(entity) as sender:
             await sender.send_messages(
                 [ServiceBusMessage(name, message_id=name, session_id=session(name)) for name in names]
             )
@@ -161,7 +162,7 @@ async def test_messages_of_a_session_are_never_in_work_at_the_same_time(serving:
         @serving.app.service_bus_queue_trigger(
             arg_name="messages", queue_name="games", connection="Bus", is_sessions_enabled=True, cardinality="many"
         )
-        async def serve_many(messages: list[func.ServiceBusMessage]) -> None:
+        async def serve_many(messages: List[func.ServiceBusMessage]) -> None:  # noqa: UP006
             await work(messages)
     else:
 
@@ -185,7 +186,7 @@ async def test_one_bad_message_brings_its_whole_batch_back(serving: Serving) -> 
     @serving.app.service_bus_queue_trigger(
         arg_name="messages", queue_name="orders", connection="Bus", cardinality="many"
     )
-    async def serve(messages: list[func.ServiceBusMessage]) -> None:
+    async def serve(messages: List[func.ServiceBusMessage]) -> None:  # noqa: UP006
         batches.append([message.get_body().decode() for message in messages])
         if "bad" in batches[-1]:
             raise ValueError("no")
@@ -247,3 +248,15 @@ async def test_after_connections_break_everything_goes_on(serving: Serving) -> N
 
 def _add(serving: Serving, **rule: Any) -> int:
     return serving.endpoint.add_fault(FaultRule(entity="orders", times=1, **rule))
+
+
+async def test_properties_come_as_the_hosts_json_has_them(serving: Serving) -> None:
+    queue_function(serving, "orders")
+    id = UUID(int=7)
+    given: dict[Any, Any] = {"text": "x", "number": 1, "share": 1.5, "flag": True, "id": id, "none": None}
+    async with serving.hosted(), serving.client.get_queue_sender("orders") as sender:
+        await sender.send_messages(ServiceBusMessage("m", message_id="m", application_properties=given))
+        await serving.until_empty("orders")
+
+    found = serving.messages[0].application_properties
+    assert found == {**given, "id": str(id)}

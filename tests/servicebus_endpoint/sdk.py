@@ -25,12 +25,16 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "brief": {"time_to_live": 30.0, "dead_letter_on_expiry": True},
     "sessions": {"requires_session": True},
     "small": {"max_bytes": 10_000},
+    "deleting": {},
 }
 """What queues there are in the tests' endpoint, by the beginning of their names."""
 
 LINKS_AT_ONCE: Final = 64
 
-OPTIONS: Final[dict[str, dict[str, Any]]] = {"sessions": {"session_id": "one"}}
+OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "sessions": {"session_id": "one"},
+    "deleting": {"receive_mode": "receiveanddelete"},
+}
 """How a receiver of such a queue is opened, unless a test says otherwise."""
 
 COPIES: Final = 60

@@ -114,14 +114,14 @@ async def test_a_session_may_be_lost_early(sdk: Sdk, endpoint: RunningEndpoint) 
     assert endpoint.counts(name).active == 1
 
 
-@pytest.mark.parametrize("action", ["cut_before", "cut_after", "server_busy"])
-async def test_a_session_that_could_not_be_accepted_is_free(sdk: Sdk, endpoint: RunningEndpoint, action: str) -> None:
-    name = queue("sessions")
-    endpoint.add_fault(FaultRule("accept_session", name, action))
-    (refusal,) = await refusals(sdk.receiver(name, session_id="one"))
-    assert isinstance(refusal, ServiceBusError)
-    receiver = await sdk.receiver(name, session_id="one")
-    assert receiver.session.session_id == "one"
+async def test_a_session_that_could_not_be_accepted_is_free(sdk: Sdk, endpoint: RunningEndpoint) -> None:
+    names = [queue("sessions") for _ in range(3)]
+    for name, action in zip(names, ("cut_before", "cut_after", "server_busy"), strict=True):
+        endpoint.add_fault(FaultRule("accept_session", name, action))
+    told = await refusals(*(sdk.receiver(name, session_id="one") for name in names))
+    assert all(isinstance(refusal, ServiceBusError) for refusal in told)
+    receivers = await asyncio.gather(*(sdk.receiver(name, session_id="one") for name in names))
+    assert [receiver.session.session_id for receiver in receivers] == ["one"] * 3
 
 
 async def test_a_message_may_be_delivered_twice(sdk: Sdk, endpoint: RunningEndpoint) -> None:

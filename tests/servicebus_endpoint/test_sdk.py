@@ -16,14 +16,14 @@ from azure.servicebus.exceptions import (
 )
 
 from devtools.servicebus_endpoint.faults import FaultRule
-from tests.servicebus_endpoint.sdk import Sdk, call, in_an_hour, message, queue, receive, texts
+from tests.servicebus_endpoint.sdk import Sdk, call, in_an_hour, message, receive, texts
 
 if TYPE_CHECKING:
     from devtools.servicebus_endpoint.inprocess import RunningEndpoint
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PREPARED = {"plain": 10, "thrice": 1, "brief": 1}
+PREPARED = {"plain": 10, "thrice": 1, "brief": 1, "unique": 1, "small": 1, "deleting": 1}
 """Pairs of links that are opened beforehand."""
 
 DEAD = ServiceBusSubQueue.DEAD_LETTER
@@ -157,14 +157,14 @@ async def test_a_lock_ends_unless_it_is_renewed(sdk: Sdk, endpoint: RunningEndpo
 
 
 async def test_a_receiver_that_deletes_needs_no_settlement(sdk: Sdk, endpoint: RunningEndpoint) -> None:
-    name, sender, receiver = await sdk.pair(receive_mode="receiveanddelete")
+    name, sender, receiver = await sdk.pair("deleting")
     await call(sender.send_messages, [message("a"), message("b")])
     assert [str(one) for one in await receive(receiver, 2)] == ["a", "b"]
     assert endpoint.counts(name).active == endpoint.counts(name).locked == 0
 
 
 async def test_a_duplicate_within_the_window_is_dropped(sdk: Sdk, endpoint: RunningEndpoint) -> None:
-    sender = await sdk.sender(name := queue("unique"))
+    name, sender, _ = await sdk.pair("unique")
     for text in ("a", "a", "b"):
         await call(sender.send_messages, message(text))
     assert endpoint.counts(name).active == 2
@@ -186,7 +186,7 @@ async def test_what_has_expired_is_not_delivered(sdk: Sdk, endpoint: RunningEndp
 
 
 async def test_too_large_a_message_is_refused(sdk: Sdk, endpoint: RunningEndpoint) -> None:
-    sender = await sdk.sender(name := queue("small"))
+    name, sender, _ = await sdk.pair("small")
     with pytest.raises(MessageSizeExceededError):
         await call(sender.send_messages, message("x" * 10_000, message_id="large"))
     await call(sender.send_messages, message("a"))

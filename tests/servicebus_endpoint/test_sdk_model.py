@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from devtools.servicebus_endpoint.inprocess import RunningEndpoint
 
 RUNS = int(os.environ.get("EXACTLYONCE_RUNS", "0"))
-STEPS = 1000 * max(RUNS, 1)
+STEPS = 3000 * max(RUNS, 1)
 RULES = Rules(lock=10, deliveries=3, lives=60, window=15, buries_expired=True)
 QUEUE = Queue(
     "q", lock_duration=10, max_delivery_count=3, time_to_live=60, duplicate_window=15, dead_letter_on_expiry=True

@@ -146,7 +146,7 @@ class ServiceBusEntity:
         """See `Receiver`."""
         with _translated():
             messages = await self._receiver.receive_messages(max_message_count=count, max_wait_time=seconds)
-        return [_delivery(message) for message in messages]
+            return [_delivery(message) for message in messages]
 
     async def complete(self, delivery: Delivery) -> None:
         """See `Receiver`."""

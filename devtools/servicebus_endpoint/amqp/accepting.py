@@ -47,9 +47,6 @@ class AcceptingSession:
         self._service = service
         self._consumer: Consumer | None = None
 
-    def on_flow(self) -> None:
-        """Nothing to do: links are served whenever something has happened."""
-
     def on_delivery(self, delivery: Delivery) -> None:
         """Settle as the client says."""
         if self._consumer is not None:

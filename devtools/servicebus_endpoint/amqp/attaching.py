@@ -30,9 +30,6 @@ MANAGEMENT: Final = "/$management"
 class Role(Protocol):
     """What becomes of a link."""
 
-    def on_flow(self) -> None:
-        """The client gave credit."""
-
     def on_delivery(self, delivery: Delivery) -> None:
         """Something came, or was settled."""
 

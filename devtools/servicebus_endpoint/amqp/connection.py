@@ -63,7 +63,6 @@ class AmqpConnection(asyncio.Protocol):
             "on_link_remote_open": lambda event: self._open_link(event.link),
             "on_link_remote_close": lambda event: self._close_link(event.link),
             "on_link_remote_detach": lambda event: self._close_link(event.link),
-            "on_link_flow": lambda event: self._on_flow(event.link),
             "on_delivery": self._on_delivery,
         }
 
@@ -78,7 +77,7 @@ class AmqpConnection(asyncio.Protocol):
         rest = memoryview(data)
         while self.alive and rest:
             room = self._engine.capacity()
-            if room <= 0:
+            if room <= 0:  # The engine has read enough: it closes the connection.
                 break
             self._engine.push(bytes(rest[:room]))
             rest = rest[room:]
@@ -96,18 +95,23 @@ class AmqpConnection(asyncio.Protocol):
             self._socket.abort()
         self._end()
 
-    def flush(self) -> None:
-        """Send what the engine has to send."""
+    def flush(self, now: float) -> float:
+        """Send what the engine has to send, heartbeats included.
+
+        Args:
+            now: Of a clock that is never set, in seconds.
+
+        Returns:
+            When to do so again at the latest; 0 for never.
+        """
         self._handle_events()
+        again = self._engine.tick(now)
         while self.alive and (pending := self._engine.pending()) > 0:
             self._write(self._engine.peek(pending))
             self._engine.pop(pending)
         if self.alive and self._engine.pending() < 0 and self._socket is not None:
             self._socket.close()
-
-    def tick(self, now: float) -> float:
-        """Let the engine watch its time-outs; returns when to do so again, 0 for never."""
-        return self._engine.tick(now) if self.alive else 0.0
+        return again
 
     def grant(self) -> None:
         """Whoever is at the other end has shown a good token."""
@@ -164,10 +168,6 @@ class AmqpConnection(asyncio.Protocol):
         for link in [one for one in self._roles if one.session == session]:
             self._close_link(link)
         session.close()
-
-    def _on_flow(self, link: Link) -> None:
-        if link in self._roles:
-            self._roles[link].on_flow()
 
     def _on_delivery(self, event: Any) -> None:
         role = self._roles.get(event.link)

@@ -38,9 +38,6 @@ class Consumer:
         self._deletes = link.remote_snd_settle_mode == Link.SND_SETTLED
         service.wait(queue.address, self)
 
-    def on_flow(self) -> None:
-        """Nothing to do: links are served whenever something has happened."""
-
     def on_closed(self) -> None:
         """Let the session go. Messages without one stay locked until their time is over, as in the service."""
         self.closed = True
@@ -57,10 +54,10 @@ class Consumer:
         self._service.perform(_Settle(self.client, delivery, self.queue, token=token))
 
     def serve(self) -> bool:
-        """Deliver one message, if there is one and the client wants it."""
+        """Deliver one message, if there is one and the client wants it; end if the session is lost."""
         if self.session is not None and not self.session.held:
-            self._close(lock_lost(self.queue.address, of_session=True))
-            return False
+            self.refuse(lock_lost(self.queue.address, of_session=True))
+            return True
         ready = None if self.paused or self._link.credit <= 0 else self.queue.next_ready(self.session)
         if ready is None:
             return False
@@ -89,9 +86,6 @@ class Consumer:
 
     def refuse(self, refusal: RefusedError) -> None:
         """End the link with an error."""
-        self._close(refusal)
-
-    def _close(self, refusal: RefusedError) -> None:
         self.on_closed()
         self._link.condition = condition_of(refusal)
         self._link.close()

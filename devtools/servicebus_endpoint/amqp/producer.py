@@ -31,9 +31,6 @@ class Producer:
         link.open()
         link.flow(CREDIT)
 
-    def on_flow(self) -> None:
-        """Nothing to do: credit is ours to give."""
-
     def on_closed(self) -> None:
         """Nothing to do: nothing is held for a sender."""
 

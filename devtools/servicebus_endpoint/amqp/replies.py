@@ -68,9 +68,6 @@ class Replies:
         self._sent = 0
         link.open()
 
-    def on_flow(self) -> None:
-        """Nothing to do: proton keeps replies until there is credit."""
-
     def on_closed(self) -> None:
         """Nothing to do: whoever wants no replies gets none."""
 
@@ -108,9 +105,6 @@ class Requests:
         self._handle = handle
         link.open()
         link.flow(CREDIT)
-
-    def on_flow(self) -> None:
-        """Nothing to do: credit is ours to give."""
 
     def on_closed(self) -> None:
         """Nothing to do: requests are done as they come."""

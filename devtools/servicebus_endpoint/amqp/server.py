@@ -35,7 +35,6 @@ class AmqpServer:
         self._connections: dict[AmqpConnection, None] = {}
         self._server: asyncio.Server | None = None
         self._alarm: asyncio.TimerHandle | None = None
-        self._is_turning = False
 
     async def start(self, port: int) -> int:
         """Listen on the loopback; returns the port."""
@@ -81,22 +80,17 @@ class AmqpServer:
     def turn(self) -> None:
         """Serve whoever waits, send what there is to send, and set the alarm."""
         self.service.serve()
-        for connection in list(self._connections):
-            connection.flush()
-        self._set_alarm()
+        now = asyncio.get_running_loop().time()
+        again = [connection.flush(now) for connection in list(self._connections)]
+        beat = min((time - now for time in again if time > 0), default=inf)
+        self._set_alarm(min(beat, self.service.next_time() - self._clock.now()))
 
-    def _set_alarm(self) -> None:
+    def _set_alarm(self, pause: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        pause = min(self.service.next_time() - self._clock.now(), self._next_tick())
         if pause < inf:
             self._alarm = asyncio.get_running_loop().call_later(max(pause, LEAST_PAUSE), self.wake_up)
-
-    def _next_tick(self) -> float:
-        now = asyncio.get_running_loop().time()
-        ticks = [tick - now for one in self._connections if (tick := one.tick(now)) > 0]
-        return min(ticks, default=inf)
 
 
 def new_server(topology: Topology, clock: Clock, seed: int, shared_key: SharedKey) -> AmqpServer:

@@ -18,7 +18,7 @@ class Waiting(Protocol):
     """A link that wants something that may come later."""
 
     def serve(self) -> bool:
-        """Give it one thing, if there is any; returns whether there was."""
+        """Give it one thing, if there is any; returns whether anything has happened."""
 
     def rest(self) -> None:
         """There is nothing more for now."""
@@ -72,12 +72,19 @@ class Service:
             links.remove(link)
 
     def serve(self) -> None:
-        """Give all links what there is for them."""
+        """Give all links what there is for them, until nothing more happens: one may bring something for another."""
+        while any(self._serve_in_turn(links) for links in self._waiting.values()):
+            pass
         for links in self._waiting.values():
-            unserved = 0
-            while unserved < len(links):
-                link = links[0]
-                links.rotate(-1)
-                unserved = 0 if link.serve() else unserved + 1
-            for link in list(links):
+            for link in links:
                 link.rest()
+
+    @staticmethod
+    def _serve_in_turn(links: deque[Waiting]) -> bool:
+        served, unserved = False, 0
+        while unserved < len(links):
+            link = links[0]
+            links.rotate(-1)
+            unserved = 0 if link.serve() else unserved + 1
+            served = served or unserved == 0
+        return served
