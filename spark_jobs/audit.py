@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from spark_jobs.accounts import ready
 from spark_jobs.auditing.checkpoints import Checkpoint, Checkpoints, Subject, still_open, versions_seen
 from spark_jobs.auditing.judging import Judging, chosen, thresholds_of, to_look_at_again
-from spark_jobs.auditing.keeping import kept
+from spark_jobs.auditing.keeping import kept, suited
 from spark_jobs.auditing.looks import Chosen, Looks
 from spark_jobs.auditing.picturing import instant, pictures
 from spark_jobs.auditing.writing import PAGE, destination, write
@@ -95,29 +95,30 @@ class Audit:
         with translated():
             changed = self._changed(looks, checkpoints, last) if checkpoints and last and not options.full else None
             judging.mode = "full" if changed is None else "incremental"
-            documents = looks.everything(FIRST) if changed is None else looks.chosen(FIRST, changed)
-            facts = judging.facts(documents, checkpoints.seen(last) if checkpoints else None)
-            findings = self._found(facts, looks, judging)
-            left_open = kept(still_open(facts, findings))
-            contents = replace(
-                self._contents(facts, findings, judging),
-                since=None if changed is None or last is None else instant(last.since(self.job)),
-                warnings=() if changed is None or last is None else (_last_full(last),),
-                open=left_open.count(),
-                reads=tuple(looks.reads),
-                seconds=self.clock() - begun,
-            )
-            self.telling.begin("results")
-            write(out, contents, findings)
-            if checkpoints:
-                seen = versions_seen(facts, self.now) if judging.mode == "full" else None
-                checkpoints.write(Checkpoint.after(last, subject, self.now, self.job), left_open, seen)
-            self.telling.done(f"in {out}")
+            looked = looks.everything(FIRST) if changed is None else looks.chosen(FIRST, changed)
+            with suited(self.spark, looked.rows):
+                facts = judging.facts(looked, checkpoints.seen(last) if checkpoints else None)
+                findings = self._found(facts, looks, judging)
+                left_open = kept(still_open(facts, findings))
+                contents = replace(
+                    self._contents(facts, findings, judging),
+                    since=None if changed is None or last is None else instant(last.since(self.job)),
+                    warnings=() if changed is None or last is None else (_last_full(last),),
+                    open=left_open.count(),
+                    reads=tuple(looks.reads),
+                    seconds=self.clock() - begun,
+                )
+                self.telling.begin("results")
+                write(out, contents, findings)
+                if checkpoints:
+                    seen = versions_seen(facts, self.now) if judging.mode == "full" else None
+                    checkpoints.write(Checkpoint.after(last, subject, self.now, self.job), left_open, seen)
+                self.telling.done(f"in {out}")
             return contents
 
     def _changed(self, looks: Looks, checkpoints: Checkpoints, last: Checkpoint) -> Chosen | None:
         """What has to be judged since the last audit; None if it is so much that everything had better be read."""
-        documents = looks.changed("changes", last.since(self.job))
+        documents = looks.changed("changes", last.since(self.job)).documents
         touched = documents.select("entity").unionByName(checkpoints.open(last)).where(F.col("entity").isNotNull())
         return chosen(touched, documents.where(F.col("entity").isNull()))
 
@@ -127,8 +128,8 @@ class Audit:
         if not any(judging.suspects.values()):
             return first
         again = to_look_at_again(facts, first)
-        documents = looks.everything(SECOND) if again is None else looks.chosen(SECOND, again)
-        return judging.second(judging.facts(documents, facts.seen), first)
+        looked = looks.everything(SECOND) if again is None else looks.chosen(SECOND, again)
+        return judging.second(judging.facts(looked, facts.seen), first)
 
     def _contents(self, facts: Facts, findings: DataFrame, judging: Judging) -> Contents:
         """What there is to tell of the judgement."""

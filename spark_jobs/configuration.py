@@ -12,7 +12,6 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -21,6 +20,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, VersionStream
 from exactlyonce.errors import ConfigurationError
+from spark_jobs import limits
 from spark_jobs.durations import Duration, Positive
 from spark_jobs.problems import refusal, require_none, told
 
@@ -94,14 +94,14 @@ class Job(_Model):
     entities: tuple[EntityPlace, ...] = Field(min_length=1)
     library: Name = Field("exactlyonce", validate_default=True)
     consumers: dict[str, str] = Field(default_factory=dict)
-    retention: Positive = timedelta(days=30)
-    horizon: Positive = timedelta(hours=1)
-    delivery_limit: Positive = timedelta(days=7)
-    requeue_limit: Positive = timedelta(days=7)
-    owed_after: Positive = timedelta(minutes=10)
-    lost_after: Positive = timedelta(hours=1)
-    gap_after: Positive = timedelta(minutes=10)
-    grace: Duration = timedelta(minutes=5)
+    retention: Positive = limits.RETENTION
+    horizon: Positive = limits.HORIZON
+    delivery_limit: Positive = limits.DELIVERY_LIMIT
+    requeue_limit: Positive = limits.REQUEUE_LIMIT
+    owed_after: Positive = limits.OWED_AFTER
+    lost_after: Positive = limits.LOST_AFTER
+    gap_after: Positive = limits.GAP_AFTER
+    grace: Duration = limits.GRACE
     live_since: AwareDatetime | None = None
     rate: float | None = Field(None, gt=0)
     source: Literal["auto", "connector", "feed_ranges"] = "auto"

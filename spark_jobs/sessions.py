@@ -39,7 +39,9 @@ def session(name: str) -> SparkSession:
     return found
 
 
-def local_session(name: str, *, cores: int = 2, shuffle_partitions: int = 4, attempts: int = 4) -> SparkSession:
+def local_session(
+    name: str, *, cores: int = 2, shuffle_partitions: int = 4, attempts: int = 4, java: str = ""
+) -> SparkSession:
     """Start Spark inside this process, without a page of its own and with warnings only.
 
     Args:
@@ -47,6 +49,7 @@ def local_session(name: str, *, cores: int = 2, shuffle_partitions: int = 4, att
         cores: how many tasks run at a time.
         shuffle_partitions: into how many parts joins and groupings cut their data.
         attempts: how often a task is run before the job fails; plain `local[n]` gives it no second chance, a pool three.
+        java: more options for it, separated by spaces.
 
     Raises:
         ConfigurationError: there is no Java, or none that Spark 3.5 runs on.
@@ -63,7 +66,7 @@ def local_session(name: str, *, cores: int = 2, shuffle_partitions: int = 4, att
         "spark.default.parallelism": str(cores),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()} {java}",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
     }
     builder = SparkSession.builder.appName(name).master(f"local[{cores},{attempts}]")

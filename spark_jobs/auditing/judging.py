@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.auditing.keeping import kept
-from spark_jobs.auditing.looks import Chosen
+from spark_jobs.auditing.keeping import kept, packed
+from spark_jobs.auditing.looks import Chosen, Looked
 from spark_jobs.configuration import Job
 from spark_jobs.report.contents import Mode, RuleTold
 from spark_jobs.schemas import FINDING, IDENTITY
@@ -87,15 +87,12 @@ class Judging:
             for rule in ALL
         )
 
-    def facts(self, documents: DataFrame, seen: DataFrame | None) -> Facts:
-        """The facts that documents tell, each made once: a dozen rules go over them."""
+    def facts(self, looked: Looked, seen: DataFrame | None) -> Facts:
+        """The facts that documents tell."""
         self.telling.begin("facts")
-        told = Facts.of(documents, seen)
-        frames: dict[str, Any] = {
-            one.name: kept(getattr(told, one.name)) for one in fields(Facts) if one.name != "seen"
-        }
+        facts = made(Facts.of(looked.documents, seen), looked.rows)
         self.telling.done("sorted")
-        return Facts(**frames, seen=seen)
+        return facts
 
     @staticmethod
     def _numbers(findings: DataFrame) -> dict[str, int]:
@@ -105,6 +102,13 @@ class Judging:
 
     def _union(self, frames: Sequence[DataFrame]) -> DataFrame:
         return reduce(DataFrame.unionByName, frames, self.spark.createDataFrame([], FINDING))
+
+
+def made(facts: Facts, rows: int) -> Facts:
+    """The same facts, of so many documents, each frame made now: a dozen rules go over them."""
+    names = (one.name for one in fields(Facts) if one.name != "seen")
+    frames: dict[str, Any] = {name: kept(packed(getattr(facts, name), rows)) for name in names}
+    return replace(facts, **frames)
 
 
 def to_look_at_again(facts: Facts, first: DataFrame) -> Chosen | None:

@@ -1,13 +1,37 @@
-"""Frames that are made once."""
+"""Frames that are made once, and settings that suit their size."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 ROWS_OF_A_TASK: Final = 20_000
 """So many take a task about as long as starting it does."""
+
+LITTLE: Final = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Settings for what one task can do: to compile code and to plan again takes seconds, and the work takes less."""
+
+
+@contextmanager
+def suited(spark: SparkSession, rows: int) -> Iterator[None]:
+    """Within this, the session plans for so many rows."""
+    settings = LITTLE if rows <= ROWS_OF_A_TASK else {}
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def kept(frame: DataFrame) -> DataFrame:
@@ -21,5 +45,8 @@ def kept(frame: DataFrame) -> DataFrame:
 
 
 def packed(frame: DataFrame, rows: int) -> DataFrame:
-    """A frame of so many rows in no more parts than are worth a task: every rule pays for each part."""
+    """A frame of so many rows in no more parts than are worth a task: every rule pays for each part.
+
+    What is in one part is joined and grouped where it is: nothing has to be exchanged between tasks.
+    """
     return frame.coalesce(max(1, -(-rows // ROWS_OF_A_TASK)))

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_jobs.auditing.keeping import kept, packed
+from spark_jobs.auditing.keeping import kept, packed, suited
 from spark_jobs.configuration import EntityPlace, Job
 from spark_jobs.cosmos_io import Query, Source, literal
 from spark_jobs.report.contents import ReadTold
@@ -54,6 +55,19 @@ class Chosen:
             yield lambda _, some=some: _is_in('c["id"]', some)  # type: ignore[misc]
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look brought.
+
+    Attributes:
+        documents: `schemas.DOCUMENT`, or some columns of it.
+        rows: how many were read.
+    """
+
+    documents: DataFrame
+    rows: int
+
+
 @dataclass
 class Looks:
     """Reads for an audit, and keeps account of it.
@@ -74,7 +88,7 @@ class Looks:
     clock: Callable[[], float] = time.monotonic
     reads: list[ReadTold] = field(default_factory=list)
 
-    def everything(self, purpose: str) -> DataFrame:
+    def everything(self, purpose: str) -> Looked:
         """All documents: `schemas.DOCUMENT`.
 
         Raises:
@@ -82,35 +96,54 @@ class Looks:
         """
         return self._look(purpose, [lambda _: ""])
 
-    def changed(self, purpose: str, since: int) -> DataFrame:
-        """Documents written at this time of the service or later, in seconds since 1970. Otherwise as `everything`."""
-        return self._look(purpose, [lambda _: f'c["_ts"] >= {since}'])
+    def changed(self, purpose: str, since: int) -> Looked:
+        """`entity, id` of documents written at this time of the service or later, in seconds since 1970.
 
-    def chosen(self, purpose: str, chosen: Chosen) -> DataFrame:
+        Otherwise as `everything`.
+        """
+        return self._look(purpose, [lambda _: f'c["_ts"] >= {since}'], lambda found: found.select("entity", "id"))
+
+    def chosen(self, purpose: str, chosen: Chosen) -> Looked:
         """All documents of chosen entities, and the chosen ones that say of no entity. Otherwise as `everything`."""
-        found = self._look(purpose, list(chosen.conditions()) or [lambda _: "false"])
         wanted = self.spark.createDataFrame([(one,) for one in chosen.entities], _ENTITY)
-        nameless = found.where(F.col("entity").isNull())
-        return found.join(F.broadcast(wanted), "entity", "left_semi").unionByName(nameless)
 
-    def _look(self, purpose: str, conditions: Sequence[Condition]) -> DataFrame:
+        def only_chosen(found: DataFrame) -> DataFrame:
+            nameless = found.where(F.col("entity").isNull())
+            return found.join(F.broadcast(wanted), "entity", "left_semi").unionByName(nameless)
+
+        return self._look(purpose, list(chosen.conditions()) or [lambda _: "false"], only_chosen)
+
+    def _look(
+        self,
+        purpose: str,
+        conditions: Sequence[Condition],
+        told: Callable[[DataFrame], DataFrame] = lambda found: found,
+    ) -> Looked:
+        """Read the containers one after the other, then keep what all of their documents tell: rules go over it many times."""
         places = [*{one.container: one for one in map(_Place.of, reversed(self.job.entities))}.values()]
         places.append(_Place(self.job.library, LIBRARY, (), ("records", "staged")))
-        before = len(self.reads)
-        found = reduce(DataFrame.unionByName, [self._read(purpose, place, conditions) for place in places])
-        return packed(found, sum(read.rows for read in self.reads[before:]))
+        raw = [(place, *self._read(purpose, place, conditions)) for place in places]
+        rows = sum(number for _, _, number in raw)
+        self.telling.begin(f"{purpose}, documents")
+        with suited(self.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
+            found = [documents(packed(frame, number), place.name) for place, frame, number in raw]
+            looked = kept(packed(told(reduce(DataFrame.unionByName, found)), rows))
+        for _, frame, _ in raw:
+            frame.unpersist()
+        self.telling.done("made")
+        return Looked(looked, rows)
 
-    def _read(self, purpose: str, place: _Place, conditions: Sequence[Condition]) -> DataFrame:
-        """Read a container now, and keep its documents: rules go over them many times."""
+    def _read(self, purpose: str, place: _Place, conditions: Sequence[Condition]) -> tuple[DataFrame, int]:
+        """Read a container now. Returns its rows, which are kept until they are unpersisted, and how many they are."""
         self.telling.begin(f"{purpose}, {place.container}")
         begun, units = self.clock(), self.source.spent.units
         raw = [self.source.read(query) for query in place.queries(conditions)]
-        found = kept(documents(reduce(DataFrame.unionByName, raw), place.name))
+        found = reduce(DataFrame.unionByName, raw).persist(StorageLevel.MEMORY_AND_DISK)
         rows = found.count()
         spent = self.source.spent.units - units
         self.reads.append(ReadTold(place.container, purpose, rows, spent or None, self.clock() - begun))
         self.telling.done(f"{rows:,} documents, {spent:,.0f} RU")
-        return found
+        return found, rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from exactlyonce.identity import EntityRef, message_key
+from spark_jobs import limits
 from spark_jobs.schemas import LIBRARY
 
 SEEN: Final = StructType(
@@ -39,14 +40,14 @@ class Thresholds:
         consumers: by destination the entity type that consumes it, as far as it is ours.
     """
 
-    retention: timedelta = timedelta(days=30)
-    horizon: timedelta = timedelta(hours=1)
-    delivery_limit: timedelta = timedelta(days=7)
-    requeue_limit: timedelta = timedelta(days=7)
-    owed_after: timedelta = timedelta(minutes=10)
-    lost_after: timedelta = timedelta(hours=1)
-    gap_after: timedelta = timedelta(minutes=10)
-    grace: timedelta = timedelta(minutes=5)
+    retention: timedelta = limits.RETENTION
+    horizon: timedelta = limits.HORIZON
+    delivery_limit: timedelta = limits.DELIVERY_LIMIT
+    requeue_limit: timedelta = limits.REQUEUE_LIMIT
+    owed_after: timedelta = limits.OWED_AFTER
+    lost_after: timedelta = limits.LOST_AFTER
+    gap_after: timedelta = limits.GAP_AFTER
+    grace: timedelta = limits.GRACE
     live_since: datetime | None = None
     consumers: Mapping[str, str] = field(default_factory=dict)
 

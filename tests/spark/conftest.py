@@ -13,11 +13,15 @@ from pyspark.sql import SparkSession
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.cosmos_emulator.semantics.account import AccountSettings
 from devtools.cosmos_emulator.semantics.clock import Clock
+from spark_jobs.auditing.keeping import LITTLE
 from spark_jobs.configuration import Account
 from spark_jobs.sessions import local_session
 
 PARTITIONS: Final = 3
 """Physical partitions of every container."""
+
+BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java for minutes on few cores: to compile what it runs any better takes longer than the tests."""
 
 _numbers = count(1)
 
@@ -31,8 +35,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Spark in this process: its start takes seconds, so there is one."""
-    session = local_session("tests", cores=2, shuffle_partitions=2, attempts=2)
+    """Spark in this process, set for little data: its start takes seconds, so there is one."""
+    session = local_session("tests", cores=2, attempts=2, java=BRIEF)
+    for name, value in LITTLE.items():
+        session.conf.set(name, value)
     yield session
     session.stop()
 

@@ -83,9 +83,9 @@ class App:
         await self._combiner.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), envelope)
 
 
-def shot(number: int, games: int = 8) -> Envelope:
-    """The n-th shot, at one of some games in turn."""
-    data = Json.of({"game_id": f"game-{number % games}", "position": number % 3})
+def shot(number: int, games: int = 8, prefix: str = "") -> Envelope:
+    """The n-th shot, at one of some games in turn, whose names begin with a prefix."""
+    data = Json.of({"game_id": f"{prefix}game-{number % games}", "position": number % 3})
     return Envelope("test", f"shot-{number}", "shooting-range.fire-at", data)
 
 

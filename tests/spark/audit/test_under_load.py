@@ -1,4 +1,8 @@
-"""No false alarm while the system is at work: reads of several containers are not of one moment."""
+"""No false alarm while the system is at work: reads of several containers are not of one moment.
+
+`make audit-under-load MINUTES=10` is the long form: for so many minutes, and for no fewer than ten audits, messages are in
+flight without a pause, and one clean-up follows the other.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import count
 from typing import Any
@@ -15,51 +20,130 @@ from typing import Any
 import pytest
 
 from exactlyonce import Envelope, Outbox
+from spark_jobs.cleanup import Cleanup
+from spark_jobs.cleanup import Options as CleanupOptions
+from spark_jobs.configuration import Account, Job
+from spark_jobs.sources import source_of
 from tests.spark.audit.app import App, shot
-from tests.spark.audit.conftest import Games, found
+from tests.spark.audit.conftest import Games, Silence, found
 
 MINUTES = float(os.environ.get("EXACTLYONCE_AUDIT_MINUTES", "0"))
-AUDITS = 2
-"""How many there are in a row, if nobody says for how long."""
+AUDITS = 10 if MINUTES else 2
+"""How many there are in a row, at least."""
 GAMES = 20
 SHORT: dict[str, Any] = {"grace": "PT1S", "owed_after": "PT2M", "lost_after": "PT2M", "gap_after": "PT2M"}
 """What a rule waits for where nothing at rest tells a delay from a loss; the others judge what is a second old."""
+BRIEF: dict[str, Any] = {"retention": "PT4M", "horizon": "PT3M", "delivery_limit": "PT5S", "requeue_limit": "PT5S"}
+"""So that records become old meanwhile. Audits go by the same; the horizon has to be longer than an audit takes."""
+
+
+@dataclass
+class Work:
+    """What was done, by everybody."""
+
+    messages: int = 0
+    audits: int = 0
+    findings: list[tuple[str, str]] = field(default_factory=list)
+    clean_ups: int = 0
+    removed: int = 0
+    troubles: list[BaseException] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.messages:,} messages processed, {self.audits} audits with {len(self.findings)} findings, "
+            f"{self.clean_ups} clean-ups that removed {self.removed:,} documents"
+        )
 
 
 @contextmanager
-def at_work(app: App) -> Iterator[list[int]]:
-    """Shots are fired without a pause, sixteen at a time. The list says how many were in the end."""
-    stop, fired = threading.Event(), [0]
+def alongside(work: Work, action: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Do something in a thread of its own until the block ends, and then raise what it raised."""
+    stop = threading.Event()
 
-    def shots() -> Iterator[Envelope]:
-        for number in count():
-            if stop.is_set():
-                return
-            fired[0] = number
-            yield shot(number, GAMES)
+    def act() -> None:
+        try:
+            action(stop)
+        except BaseException as error:  # It is raised where somebody sees it.
+            work.troubles.append(error)
 
-    async def play() -> None:
-        await app.play(shots())
-        await app.close()
-
-    thread = threading.Thread(target=lambda: asyncio.run(play()), name="players")
+    thread = threading.Thread(target=act)
     thread.start()
     try:
-        yield fired
+        yield
     finally:
         stop.set()
         thread.join()
+    for trouble in work.troubles:
+        raise trouble
+
+
+def players(games: Games, database: str, work: Work) -> Callable[[threading.Event], None]:
+    """Shots are fired without a pause, sixteen at a time."""
+
+    def shots(stop: threading.Event) -> Iterator[Envelope]:
+        for number in count():
+            if stop.is_set():
+                return
+            yield shot(number, GAMES)
+            work.messages += 1  # Whoever comes for the next one has finished one.
+
+    async def play(stop: threading.Event) -> None:
+        app = App(games.cosmos, database, Outbox(window=2))
+        await app.play(shots(stop))
+        await app.close()
+
+    return lambda stop: asyncio.run(play(stop))
+
+
+def cleaners(games: Games, job: Job, work: Work) -> Callable[[threading.Event], None]:
+    """One clean-up follows the other."""
+    account = Account(games.cosmos.endpoint, games.cosmos.key)
+
+    def clean(stop: threading.Event) -> None:
+        while not stop.is_set():
+            source = source_of(games.spark, job, account)
+            cleanup = Cleanup(games.spark, job, account, source, int(games.cosmos.now()), Silence())
+            summary = cleanup.run(CleanupOptions(str(games.folder / "cleanup"), delete=True))
+            work.clean_ups += 1
+            work.removed += summary.total("removed")
+
+    return clean
 
 
 @pytest.mark.timeout(max(600, 120 * MINUTES))
-def test_audits_in_a_row_find_nothing_in_a_system_at_work(games: Games) -> None:
+def test_audits_in_a_row_find_nothing_in_a_system_at_work(games: Games, capsys: pytest.CaptureFixture[str]) -> None:
     database = games.played(shot(number, GAMES) for number in range(4 * GAMES))
     began = datetime.fromtimestamp(games.cosmos.now() - 60, timezone.utc)
     audit = games.audits(database, live_since=began, **SHORT)
-    until, done = time.monotonic() + 60 * MINUTES, 0
-    with at_work(App(games.cosmos, database, Outbox(window=2))) as fired:
-        while done < AUDITS or time.monotonic() < until:
-            before = fired[0]
-            assert found(audit(later=0)) == set()
-            assert fired[0] > before
-            done += 1
+    work = Work()
+    with alongside(work, players(games, database, work)):
+        judge(audit, work)
+    with capsys.disabled():
+        print(f"\nat work: {work}")
+    assert work.findings == []
+
+
+@pytest.mark.skipif(MINUTES < 5, reason="records have to become old while it lasts: make audit-under-load MINUTES=10")
+@pytest.mark.timeout(max(600, 120 * MINUTES))
+def test_nor_do_they_while_clean_ups_take_what_is_old(games: Games, capsys: pytest.CaptureFixture[str]) -> None:
+    database = games.played(shot(number, GAMES) for number in range(4 * GAMES))
+    audit = games.audits(database, **SHORT, **BRIEF)
+    work = Work()
+    with alongside(work, players(games, database, work)), alongside(work, cleaners(games, audit.job, work)):
+        judge(audit, work)
+    with capsys.disabled():
+        print(f"\nat work, and being cleaned up: {work}")
+    assert work.findings == []
+    assert work.clean_ups > 1
+    assert work.removed > 0
+
+
+def judge(audit: Callable[..., Any], work: Work) -> None:
+    """Audit again and again while all are in flight."""
+    until = time.monotonic() + 60 * MINUTES
+    while work.audits < AUDITS or time.monotonic() < until:
+        before = work.messages
+        work.findings += sorted(found(audit(later=0)))
+        work.audits += 1
+        assert not work.troubles
+        assert work.messages > before

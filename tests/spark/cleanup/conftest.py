@@ -145,12 +145,6 @@ def shared_cosmos() -> Iterator[RunningEmulator]:
         yield running
 
 
-@pytest.fixture(autouse=True, scope="session")
-def interpreted(spark: SparkSession) -> None:
-    """To compile the plans of a clean-up takes longer than all the work that there is in tests."""
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
-
-
 @pytest.fixture
 def empty(spark: SparkSession, cosmos: RunningEmulator, tmp_path: Path) -> Shops:
     """A database without any shop."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from azure.cosmos import CosmosClient
 from pyspark.sql import DataFrame
 
 from exactlyonce import ConfigurationError
@@ -112,6 +114,31 @@ def test_after_a_clean_up_of_healthy_data_the_audit_has_nothing_to_report(shops:
     now = int(shops.cosmos.now()) + HOUR // 2
     audit = Audit(shops.spark, job(shops.database), shops.account, shops.source(), now, shops.lines)
     assert audit.run(AuditOptions(str(shops.folder / "audit"))).findings == ()
+
+
+PAGES = 3
+"""That one task reads of a container, a thousand rows each."""
+
+
+@pytest.mark.timeout(300)
+def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
+    with CosmosClient(empty.cosmos.endpoint, empty.cosmos.key) as client:
+        library = client.get_database_client(empty.database).get_container_client("exactlyonce")
+        for hundred in range(10 * PAGES):
+            some = [{"id": f"processed:{hundred}-{n}", "pk": "x", "kind": "processed"} for n in range(100)]
+            library.execute_item_batch([("create", (one,)) for one in some], "x")
+    monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)
+    file = empty.folder / "job.json"
+    file.write_text(job(empty.database, endpoint=empty.cosmos.endpoint).text())
+    begun, rate = empty.cosmos.requests()[-1].n, 1000.0
+    arguments = ["--config", str(file), "--out", str(empty.folder / "out"), "--rate", str(rate)]
+    assert ending(lambda: run(arguments)) is Exit.DONE
+
+    asked = [one for one in empty.cosmos.requests(begun) if one.database == empty.database and one.charge > 20]
+    assert len(asked) == PAGES  # Nothing is old; in the end it reads what is there.
+    share = rate / empty.spark.sparkContext.defaultParallelism
+    for page, following in pairwise(asked):
+        assert following.started - page.finished >= page.charge / share
 
 
 class TestRefusals:

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -17,13 +19,17 @@ from pyspark.sql import DataFrame, SparkSession
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.cosmos_emulator.semantics.account import AccountSettings
 from devtools.cosmos_emulator.semantics.clock import Clock
+from spark_jobs.deleting import Deleting
+from spark_jobs.exits import AccountError
 from spark_jobs.feed_ranges import FeedRanges
 from tests.packaging.sources import ROOT
 from tests.spark.cleanup.conftest import LOST, Shops, fill
 from tests.spark.cleanup.shop import TYPES, create, everywhere, job
+from tests.spark.conftest import BRIEF
 from tests.spark.io.conftest import HASTE
 
 LIMITS = {"retention": 3600, "horizon": 500, "delivery_limit": 60, "requeue_limit": 60}
+FEW = 3
 GOING_ON = [type for type in TYPES if type != "bulky"]
 """Shops that the application works on meanwhile: those of the other type delete staged outputs themselves."""
 Name = tuple[str, str, str]
@@ -64,6 +70,14 @@ class Troubled(FeedRanges):
             application.join()
 
 
+class Halting(Deleting):
+    """Every task raises after a few documents."""
+
+    def __call__(self, rows: Iterable[Any]) -> Iterator[Any]:
+        yield from super().__call__(islice(rows, FEW))
+        raise AccountError("The account does not answer any more.")
+
+
 def to_go(shops: Shops) -> set[Name]:
     """What has to go, told without the job."""
 
@@ -83,7 +97,7 @@ def killed(shops: Shops) -> None:
     shops.fault(container="shops", operations=("batch", "delete"), when="before", action="hang", skip=1)
     command = [sys.executable, "-m", "spark_jobs.cleanup", "--config", str(file), "--delete"]
     command += ["--out", str(shops.folder / "cli")]
-    environment = {**os.environ, "COSMOS__accountKey": shops.cosmos.key}
+    environment = {**os.environ, "COSMOS__accountKey": shops.cosmos.key, "JAVA_TOOL_OPTIONS": BRIEF}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -129,3 +143,22 @@ def test_killed_and_run_again_in_trouble_it_ends_as_if_nothing_had_happened(shop
 
 def is_old(document: dict[str, object]) -> bool:
     return document.get("tx") in LOST or "version" in document
+
+
+@pytest.mark.timeout(300)
+def test_a_clean_up_whose_tasks_raise_half_way_and_that_is_run_again_ends_as_if_nothing_had_happened(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, going = shops.documents(), to_go(shops)
+    with monkeypatch.context() as patch:
+        patch.setattr("spark_jobs.feed_ranges.Deleting", Halting)
+        with pytest.raises(AccountError, match="does not answer any more"):
+            shops.clean(delete=True, limits=LIMITS)
+    left = going & set(shops.documents())
+    assert FEW <= len(going - left) < len(left)
+    assert set(before) - set(shops.documents()) == going - left
+
+    done = shops.clean(delete=True, limits=LIMITS)
+    assert shops.names("removed") == left
+    assert done.total("removed") == len(left)
+    assert set(shops.documents()) == set(before) - going

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from typing import Any
 
 import pytest
@@ -79,6 +81,17 @@ class TestAnAccountThatRefuses:
     def test_an_account_that_is_not_there_is_named(self, endpoint: str) -> None:
         with pytest.raises(AccountError, match=f"No answer to the request for the account {endpoint}"):
             ready(a_job("games"), Account(endpoint, OTHER_KEY))
+
+    def test_an_endpoint_that_takes_connections_and_never_answers_is_told_as_soon_as_the_sdk_is_told_to(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AZURE_COSMOS_HEALTH_CHECK_MAX_RETRIES", "0")  # By default 3, which takes 20 s.
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+            begun = time.monotonic()
+            with pytest.raises(AccountError, match=f"No answer to the request for the account {endpoint}"):
+                ready(a_job("games"), Account(endpoint, OTHER_KEY))
+            assert time.monotonic() - begun < 15
 
     def test_what_fails_later_is_told_in_the_same_words(self, account: Account, database: DatabaseProxy) -> None:
         with pytest.raises(ConfigurationError, match="no such thing as the account"), connected(account) as client:

@@ -13,8 +13,10 @@ from exactlyonce import ConfigurationError, Entity, Outbox
 from handlers.leader_board import boards
 from handlers.shooting_range import ranges
 from handlers.strategies import STRATEGIES
+from spark_jobs.auditing.judging import thresholds_of
 from spark_jobs.configuration import Account, EntityPlace, Job, Protocol, load
 from spark_jobs.durations import duration
+from spark_jobs.transforms.facts import Thresholds
 
 KEY = "c2VjcmV0IGtleQ=="
 ENVIRONMENT = {"COSMOS__accountEndpoint": "https://a.example.org/"}
@@ -82,6 +84,11 @@ class TestAFile:
 
     def test_a_key_is_never_shown(self) -> None:
         assert KEY not in repr(Account("https://a.example.org/", KEY))
+
+
+def test_rules_judge_by_the_limits_of_a_job_file_that_names_none(written: Any) -> None:
+    job, _ = load(written(json.dumps(FILE)), ENVIRONMENT)
+    assert thresholds_of(job.model_copy(update={"consumers": {}, "live_since": None})) == Thresholds()
 
 
 class TestWhatCannotBeRead:

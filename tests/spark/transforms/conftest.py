@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -12,18 +12,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.auditing.judging import made
 from spark_jobs.transforms.facts import SEEN, Facts, Thresholds
 from spark_jobs.transforms.rules import ALL, Rule
 from tests.spark.transforms import cases, healthy_cases
 from tests.spark.transforms.dumping import Stored, parsed, rows
 from tests.spark.transforms.planting import LIMITS, seconds
-
-QUICK = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-"""To compile code for a few rows takes longer than to interpret it."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +46,13 @@ Kept = Callable[[Iterable[tuple[str, str]]], DataFrame]
 
 
 @pytest.fixture(scope="package")
-def quick(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session, set for little data."""
-    before = {name: str(spark.conf.get(name)) for name in QUICK}
-    for name, value in QUICK.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
-
-
-@pytest.fixture(scope="package")
-def kept(quick: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Kept:
+def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Kept:
     """Parses rows, and keeps the documents as a file, which many rules can go through."""
 
     def keep(found: Iterable[tuple[str, str]]) -> DataFrame:
         path = str(Path(tmp_path_factory.mktemp("documents"), "parquet"))
-        parsed(quick, found).coalesce(2).write.parquet(path)
-        return quick.read.parquet(path)
+        parsed(spark, found).coalesce(2).write.parquet(path)
+        return spark.read.parquet(path)
 
     return keep
 
@@ -104,10 +87,10 @@ def planted_documents(stored: list[Stored], kept: Kept) -> DataFrame:
 
 
 @pytest.fixture(scope="package")
-def planted(quick: SparkSession, planted_documents: DataFrame) -> Found:
+def planted(spark: SparkSession, planted_documents: DataFrame) -> Found:
     """What the rules find in them."""
     found: Found = {case: [] for case in (*cases.CASES, *healthy_cases.CASES)}
-    facts = Facts.of(planted_documents, quick.createDataFrame(cases.SEEN_BEFORE, SEEN))
-    for one in judged(facts, LIMITS, seconds()):
+    facts = Facts.of(planted_documents, spark.createDataFrame(cases.SEEN_BEFORE, SEEN))
+    for one in judged(made(facts, 1), LIMITS, seconds()):
         found.setdefault(one.case, []).append(one)
     return found

@@ -34,6 +34,7 @@ from exactlyonce.invariants import Commit
 from exactlyonce.records import Output, read_entity, read_processed
 from exactlyonce.shapes import read_shape
 from exactlyonce.stores.cosmos_layout import from_library, without_system
+from spark_jobs.auditing.judging import made
 from spark_jobs.schemas import LIBRARY
 from spark_jobs.transforms.facts import Facts, Thresholds
 from tests.spark.transforms.conftest import Finding, Kept, judged
@@ -200,7 +201,7 @@ def test_rules_and_invariants_find_the_same(kept: Kept, seed: int) -> None:
     histories = asyncio.run(play())
     documents = kept(row for one in histories for row in one.rows)
     thresholds = Thresholds(live_since=NOW - timedelta(days=20), grace=timedelta(0))
-    judgement = by_rules(histories, judged(Facts.of(documents), thresholds, seconds()))
+    judgement = by_rules(histories, judged(made(Facts.of(documents), 1), thresholds, seconds()))
     expected: Judgement = {}
     for one in histories:
         for compared, found in by_invariants(one).items():

@@ -170,13 +170,13 @@ READ: dict[str, tuple[str, Any, str | None]] = {
 
 
 @pytest.fixture(scope="module")
-def read(quick: SparkSession) -> dict[str, Row]:
+def read(spark: SparkSession) -> dict[str, Row]:
     """All of these, each with an id that says which it is."""
     found: dict[str, Row] = {}
     for place in (LIBRARY, "shop"):
         raws = [_raw(name, row) for name, (at, row, _) in READ.items() if at == place]
         found |= {
-            row["id"]: row for row in documents(quick.createDataFrame([(one,) for one in raws], RAW), place).collect()
+            row["id"]: row for row in documents(spark.createDataFrame([(one,) for one in raws], RAW), place).collect()
         }
     return found
 
@@ -218,11 +218,11 @@ def test_the_frames_have_the_declared_columns(planted_documents: DataFrame) -> N
     assert FINDING.fieldNames()[: len(schemas.IDENTITY)] == [*schemas.IDENTITY]
 
 
-def test_a_document_that_was_read_twice_counts_once(quick: SparkSession) -> None:
+def test_a_document_that_was_read_twice_counts_once(spark: SparkSession) -> None:
     elsewhere = {**BESIDE, "entity": '["shop","f"]'}
     newer = {**BESIDE, "_etag": '"2"', "_ts": 8}
     raws = [(json.dumps(one),) for one in (BESIDE, BESIDE, newer, elsewhere, ENTITY, ENTITY)]
-    found = documents(quick.createDataFrame(raws, RAW), "shop").collect()
+    found = documents(spark.createDataFrame(raws, RAW), "shop").collect()
     assert sorted((row["kind"], row["entity"]) for row in found) == [
         ("entity", '["shop","t",1,true,"e"]'),
         ("processed", '["shop","e"]'),
@@ -230,13 +230,13 @@ def test_a_document_that_was_read_twice_counts_once(quick: SparkSession) -> None
     ]
 
 
-def test_keys_of_entities_are_the_librarys_own(quick: SparkSession) -> None:
+def test_keys_of_entities_are_the_librarys_own(spark: SparkSession) -> None:
     refs = [EntityRef("a/b", ("ä", 'q"\\', 1.5), "\u2028é\u001f"), EntityRef("s", (False,), "0")]
     raws = [
         (json.dumps({**ENTITY, "id": ref.id, "partition": ref.partition, "ledger": {**LEDGER, "type": ref.type}}),)
         for ref in refs
     ]
-    found = documents(quick.createDataFrame(raws, RAW), "shop").collect()
+    found = documents(spark.createDataFrame(raws, RAW), "shop").collect()
     assert {row["entity"] for row in found} == {ref.key for ref in refs}
 
 

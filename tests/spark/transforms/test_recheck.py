@@ -20,15 +20,15 @@ def finding(entity: str, message: str | None, versions: list[int], detail: str =
     return ("two_owners", entity, message, versions, None, detail, "a", SINCE)
 
 
-def test_only_what_both_looks_found_is_reported_as_the_second_saw_it(quick: SparkSession) -> None:
+def test_only_what_both_looks_found_is_reported_as_the_second_saw_it(spark: SparkSession) -> None:
     first = [finding("e", None, [1]), finding("e", None, [1]), finding("e", "m", [1]), finding("f", None, [2, 3])]
     second = [finding("e", None, [1], "later"), finding("f", None, [2, 4]), finding("g", "m", [1])]
-    frames = [quick.createDataFrame(rows, FINDING) for rows in (first, second)]
+    frames = [spark.createDataFrame(rows, FINDING) for rows in (first, second)]
     assert [row["detail"] for row in confirmed(*frames).collect()] == ["later"]
 
 
-def test_the_first_rows_come_to_the_driver_and_no_more(quick: SparkSession) -> None:
-    numbers = quick.range(5).orderBy("id")
+def test_the_first_rows_come_to_the_driver_and_no_more(spark: SparkSession) -> None:
+    numbers = spark.range(5).orderBy("id")
     rows, more = capped(numbers, 3)
     assert ([row["id"] for row in rows], more) == ([0, 1, 2], True)
     assert capped(numbers, 5) == ([*numbers.collect()], False)
