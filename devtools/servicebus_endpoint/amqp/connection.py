@@ -105,7 +105,7 @@ class AmqpConnection(asyncio.Protocol):
             When to do so again at the latest; 0 for never.
         """
         self._handle_events()
-        again = self._engine.tick(now)
+        again: float = self._engine.tick(now)
         while self.alive and (pending := self._engine.pending()) > 0:
             self._write(self._engine.peek(pending))
             self._engine.pop(pending)
