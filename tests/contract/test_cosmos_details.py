@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -35,7 +33,6 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output
 from exactlyonce.session_tokens import at_or_after
-from exactlyonce.stores import cosmos_client
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer, parked_id, processed_id, staged_id
@@ -158,29 +155,6 @@ class TestCosts:
         )
         assert [request.operation for request in emulator.requests(before)] == ["batch"]
         assert await find(store, entity, *messages) == set()
-
-
-class TestThreads:
-    @pytest.mark.parametrize(("proxies", "needed"), [({}, False), ({"no": "*"}, True)])
-    async def test_a_request_needs_one_only_where_a_proxy_is_set(
-        self, emulator: RunningEmulator, monkeypatch: pytest.MonkeyPatch, proxies: dict[str, str], needed: bool
-    ) -> None:
-        monkeypatch.setattr(cosmos_client, "getproxies", lambda: proxies)
-        handed: list[object] = []
-        async with cosmos_client.cosmos_client(emulator.endpoint, emulator.key) as client:
-            monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", recording(handed))
-            await anext(client.list_databases(), None)
-        assert bool(handed) is needed
-
-
-def recording(handed: list[object]) -> Callable[..., Awaitable[Any]]:
-    """In place of `run_in_executor`: does at once what a thread would do."""
-
-    async def run(_: object, function: Callable[..., Any], *args: Any) -> Any:
-        handed.append(function)
-        return function(*args)
-
-    return run
 
 
 class TestWhatTheStoreDoesNotTrust:
