@@ -22,6 +22,8 @@ from tests.stateful.boards import DESTINATIONS, OUTBOX, STREAM, Board, Played, a
 from tests.stateful.histories import FATES
 
 BOARDS = ("chess", "go")
+MOST_ROUNDS = 500
+"""Thirty times what a history takes in which everybody keeps their promises."""
 Delivery = tuple[Entity[Any] | None, Envelope]
 """A message, and the entity type it is for; None for a request to send again."""
 
@@ -67,7 +69,10 @@ class BoardHistory:
 
     async def play(self) -> None:
         """In trouble, until nothing is left to deliver."""
+        rounds = 0
         while self.plays or self.pending:
+            rounds += 1
+            assert rounds < MOST_ROUNDS, f"{len(self.pending)} messages are not processed, however often they come."
             self.pending += [self.plays.pop() for _ in self.plays[:4]]
             await self._round()
             self.fetch()
