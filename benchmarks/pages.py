@@ -48,6 +48,11 @@ def write_cpu(page: Path, result: Mapping[str, Any]) -> None:
     _write(page, "cpu", cpu_tables(result) + told_of(result, "cpu"))
 
 
+def write_sessions(page: Path, result: Mapping[str, Any], table: str) -> None:
+    """The same for what sessions of Service Bus change."""
+    _write(page, "sessions", f"\n{table}\n{told_of(result, 'sessions')}")
+
+
 def _write(page: Path, benchmark: str, table: str) -> None:
     require_place(page, benchmark)
     written = f"{_begin(benchmark)}\n{table}\n{END}"

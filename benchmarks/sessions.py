@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.machine import machine
+from benchmarks.pages import require_place, write_sessions
 from devtools.demo.bus import Bus, running_bus
 from devtools.demo.options import Options
 from devtools.demo.queues import open_queue
@@ -27,6 +28,7 @@ from devtools.demo.stack import DATABASE, ROOT, Stack, running_stack
 from devtools.demo.trouble import WRITES
 
 RESULT: Final = ROOT / "benchmarks" / "results" / "sessions.json"
+PAGE: Final = ROOT / "docs" / "performance.md"
 HOSTS: Final = 2
 LATENCY_MILLISECONDS: Final = 5
 """Of each request to the store."""
@@ -127,6 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="one round of 60 shots at one game; writes nothing")
     given = parser.parse_args(arguments)
     rounds, shots = (1, 60) if given.quick else (given.rounds, given.shots)
+    require_place(PAGE, "sessions")
     about = machine()
     measured = [
         asyncio.run(measure(games, sessions=sessions, shots=shots))
@@ -139,6 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = {"shots": shots, "hosts": HOSTS, "latency_ms": LATENCY_MILLISECONDS}
         result = {"machine": about, "settings": settings, "runs": [asdict(one) for one in measured]}
         RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        write_sessions(PAGE, result, table(measured))
     if wrong := problem(measured):
         print(wrong, file=sys.stderr)
         return 1
