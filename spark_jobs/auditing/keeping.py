@@ -11,6 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 ROWS_OF_A_TASK: Final = 20_000
 """So many take a task about as long as starting it does."""
 
+PARSED_OF_A_TASK: Final = 4_000
+"""The same for documents whose JSON is still to be read."""
+
 LITTLE: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -44,9 +47,14 @@ def kept(frame: DataFrame) -> DataFrame:
     return frame.localCheckpoint(eager=True)
 
 
-def packed(frame: DataFrame, rows: int) -> DataFrame:
+def packed(frame: DataFrame, rows: int, of_a_task: int = ROWS_OF_A_TASK) -> DataFrame:
     """A frame of so many rows in no more parts than are worth a task: every rule pays for each part.
 
     What is in one part is joined and grouped where it is: nothing has to be exchanged between tasks.
     """
-    return frame.coalesce(max(1, -(-rows // ROWS_OF_A_TASK)))
+    return frame.coalesce(max(1, -(-rows // of_a_task)))
+
+
+def gathered(frame: DataFrame, rows: int) -> DataFrame:
+    """The same where rows are still to be parsed: several tasks do it before one part takes them all."""
+    return frame.repartition(1) if PARSED_OF_A_TASK < rows <= ROWS_OF_A_TASK else packed(frame, rows)

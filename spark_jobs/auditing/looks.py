@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_jobs.auditing.keeping import kept, packed, suited
+from spark_jobs.auditing.keeping import PARSED_OF_A_TASK, gathered, kept, packed, suited
 from spark_jobs.configuration import EntityPlace, Job
 from spark_jobs.cosmos_io import Query, Source, literal
 from spark_jobs.report.contents import ReadTold
@@ -126,8 +126,8 @@ class Looks:
         rows = sum(number for _, _, number in raw)
         self.telling.begin(f"{purpose}, documents")
         with suited(self.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
-            found = [documents(packed(frame, number), place.name) for place, frame, number in raw]
-            looked = kept(packed(told(reduce(DataFrame.unionByName, found)), rows))
+            found = [documents(packed(frame, number, PARSED_OF_A_TASK), place.name) for place, frame, number in raw]
+            looked = kept(gathered(told(reduce(DataFrame.unionByName, found)), rows))
         for _, frame, _ in raw:
             frame.unpersist()
         self.telling.done("made")
