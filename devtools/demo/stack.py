@@ -69,6 +69,7 @@ class Stack:
             "COSMOS__accountKey": self.cosmos.key,
             "COSMOS__database": DATABASE,
             "EXACTLYONCE__markAfter": "2",
+            "EXACTLYONCE__sweepAfter": "5",
             "EXACTLYONCE__destinations": json.dumps(destinations),
             "STRATEGY": self.strategy,
         }
