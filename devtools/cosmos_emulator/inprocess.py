@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -20,6 +19,7 @@ from devtools.cosmos_emulator.semantics.faults import FaultCounters, FaultRule
 from devtools.cosmos_emulator.semantics.history import AcceptedWrite
 from devtools.cosmos_emulator.semantics.replicas import Lag
 from devtools.cosmos_emulator.semantics.request_log import LoggedRequest, Total
+from devtools.in_loop import in_loop
 
 Result = TypeVar("Result")
 
@@ -114,16 +114,7 @@ class RunningEmulator:
 
     def _call(self, action: Callable[[], Result]) -> Result:
         """Run a step in the server's thread and wait for it."""
-        done: Future[Result] = Future()
-
-        def run() -> None:
-            try:
-                done.set_result(action())
-            except Exception as error:  # It belongs to the caller.
-                done.set_exception(error)
-
-        self._loop.call_soon_threadsafe(run)
-        return done.result()
+        return in_loop(self._loop, action)
 
     def _await_release(self) -> None:
         asyncio.run_coroutine_threadsafe(self._server.release_hanging(), self._loop).result()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
 from devtools.cosmos_emulator.semantics.clock import Clock
+from devtools.in_loop import in_loop
 from devtools.servicebus_endpoint.amqp.authorization import SharedKey
 from devtools.servicebus_endpoint.amqp.server import AmqpServer, new_server
 from devtools.servicebus_endpoint.broker.history import Accepted
@@ -76,16 +76,7 @@ class RunningEndpoint:
 
     def _call(self, action: Callable[[], Result]) -> Result:
         """Run a step in the server's thread and wait for it."""
-        done: Future[Result] = Future()
-
-        def run() -> None:
-            try:
-                done.set_result(action())
-            except Exception as error:  # It belongs to the caller.
-                done.set_exception(error)
-
-        self._loop.call_soon_threadsafe(run)
-        return done.result()
+        return in_loop(self._loop, action)
 
 
 @contextmanager

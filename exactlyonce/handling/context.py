@@ -103,10 +103,8 @@ class Context:
             key = self._routes.ordering_key(destination, message) if order_by is None else order_by
             sequences, order = self._numbered(destination, key)
         place = self._routes.session(destination, message) if order is None else order.extensions
-        extensions = (
-            *place,
-            *self._trace,
-        )  # Both are sorted, and all names of the first come before those of the second.
+        # Both are sorted, and all names of the first come before those of the second.
+        extensions = (*place, *self._trace)
         envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
         wire = envelope.to_json()
         blob = None
