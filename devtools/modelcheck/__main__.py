@@ -1,4 +1,4 @@
-"""`python -m devtools.modelcheck`: explore scenarios, and print what was found as a table.
+"""`python -m devtools.modelcheck`: explore scenarios, and print what was found as tables.
 
 Findings are kept, so that a run that was interrupted goes on where it was. The exit code is 0 if nothing fell.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import platform
 import sys
-import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from os import cpu_count
 from pathlib import Path
 
 from rich.console import Console
@@ -17,45 +17,58 @@ from rich.table import Table
 
 from devtools.modelcheck.beside import catalogue as beside
 from devtools.modelcheck.catalogue import LARGE, SMALL, STREAM
+from devtools.modelcheck.exploring import explored
 from devtools.modelcheck.matrix import matrix
-from devtools.modelcheck.reporting import Finding, Findings, crossed, finding, markdown
+from devtools.modelcheck.reporting import Finding, Findings, crossed, markdown
 from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.search import Report, explore
 
-TABLE, MATRIX = "table", "matrix"
+TABLE, BESIDE, MATRIX = "table", "beside", "matrix"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Explore; return the exit code."""
     options = _options(arguments)
+    apart = (*SMALL, STREAM, *(LARGE if options.large else ()))
+    near = (*beside.SMALL, *(beside.LARGE if options.large else ()))
+    combined = tuple(matrix()) if options.matrix else ()
+    wanted = [one for one in (*apart, *near, *combined) if options.only in one.name]
     console = Console()
-    kept = Findings(options.findings)
-    large = (*LARGE, *beside.LARGE) if options.large else ()
-    scenarios = (*SMALL, STREAM, *beside.SMALL, *large)
-    found = _all_explored(console, kept, scenarios, options)
-    console.print(_table(found))
-    combined = _all_explored(console, kept, tuple(matrix()) if options.matrix else (), options)
+    found = _all_explored(console, wanted, options)
+    tables = {
+        TABLE: [found[one.name] for one in apart if one.name in found],
+        BESIDE: [found[one.name] for one in near if one.name in found],
+    }
+    console.print(_table([*tables[TABLE], *tables[BESIDE]]))
     if options.docs is not None:
-        on = f"On one core of {platform.machine()}, Python {platform.python_version()}, the search for stuck states included."
-        _documented(options.docs, TABLE, f"{on}\n\n{markdown(found)}")
+        for mark, some in tables.items():
+            _documented(options.docs, mark, f"{_where()}\n\n{markdown(some)}" if some else "")
         if combined:
-            _documented(options.docs, MATRIX, crossed(combined))
-    return int(any(one.fell for one in (*found, *combined)))
+            crossing = crossed([found[one.name] for one in combined if one.name in found])
+            _documented(options.docs, MATRIX, crossing)
+    return int(any(one.fell for one in found.values()))
 
 
-def _all_explored(
-    console: Console, kept: Findings, scenarios: Sequence[Scenario], options: Namespace
-) -> Sequence[Finding]:
-    """Explore what has not been explored before, and keep what is found."""
-    found: list[Finding] = []
+def _all_explored(console: Console, scenarios: Sequence[Scenario], options: Namespace) -> dict[str, Finding]:
+    """Explore what has not been explored before, and keep what is found, by the scenarios' names."""
+    kept = Findings(options.findings)
+    found: dict[str, Finding] = {}
     for scenario in scenarios:
-        if options.only not in scenario.name:
-            continue
         earlier = None if options.again else kept.of(scenario)
-        one = earlier or _explored(console, scenario, options.limit)
-        console.print(f"{one.name}: {one.verdict}{' (found earlier)' if earlier else f', {one.seconds:.1f} s'}")
-        kept.keep(one)
-        found.append(one)
+        if earlier is not None:
+            console.print(f"{earlier.name}: {earlier.verdict} (found earlier)")
+            found[earlier.name] = earlier
+    left = [one for one in scenarios if one.name not in found]
+    with console.status("") as status:
+
+        def show(searches: Sequence[str]) -> None:
+            status.update("\n".join((f"{len(found)} of {len(scenarios)} scenarios", *searches)))
+
+        for one, ending in explored(left, options.limit, options.jobs, show):
+            console.print(f"{one.name}: {one.verdict}, {one.seconds:.1f} s")
+            for line in ending:
+                console.print(f"    {line}")
+            kept.keep(one)
+            found[one.name] = one
     return found
 
 
@@ -65,26 +78,11 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
     parser.add_argument("--matrix", action="store_true", help="every preset under every trouble too")
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios whose names contain this")
     parser.add_argument("--limit", type=int, default=5_000_000, help="most states of a scenario (default %(default)s)")
+    parser.add_argument("--jobs", type=int, default=cpu_count(), help="searches at a time (default %(default)s)")
     parser.add_argument("--again", action="store_true", help="also what was explored before with the same code")
     parser.add_argument("--findings", type=Path, default=Path(".make/findings.json"), help="file to keep findings in")
-    parser.add_argument("--docs", type=Path, metavar="PAGE", help="put the table into this page")
+    parser.add_argument("--docs", type=Path, metavar="PAGE", help="put the tables into this page")
     return parser.parse_args(arguments)
-
-
-def _explored(console: Console, scenario: Scenario, limit: int) -> Finding:
-    started = time.monotonic()
-    with console.status(scenario.name) as status:
-
-        def show(report: Report) -> None:
-            speed = report.transitions / (time.monotonic() - started)
-            status.update(
-                f"{scenario.name}: {report.states:,} states, depth {report.depth}, {speed:,.0f} transitions/s"
-            )
-
-        report = explore(scenario, limit, liveness=True, show=show)
-    for line in report.ending:
-        console.print(f"    {line}")
-    return finding(scenario, report, time.monotonic() - started)
 
 
 def _table(findings: Sequence[Finding]) -> Table:
@@ -95,6 +93,11 @@ def _table(findings: Sequence[Finding]) -> Table:
         figures = (f"{one.states:,}", f"{one.transitions:,}", str(one.depth), f"{one.seconds:.1f}", f"{one.speed:,}")
         table.add_row(one.name, *figures, one.verdict)
     return table
+
+
+def _where() -> str:
+    on = f"{platform.machine()}, Python {platform.python_version()}"
+    return f"A core of {on} for each search; the search for stuck states is included."
 
 
 def _documented(page: Path, mark: str, text: str) -> None:

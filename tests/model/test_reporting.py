@@ -45,15 +45,18 @@ def test_a_scenario_that_shows_less_than_it_says_does_not_hold() -> None:
 def test_tables_go_between_their_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "before\n<!-- table: begin -->\nold\n<!-- table: end -->\nthen\n<!-- matrix: begin -->\n<!-- matrix: end -->\nafter\n"
+        "before\n<!-- table: begin -->\nold\n<!-- table: end -->\nthen\n<!-- beside: begin -->\n<!-- beside: end -->\n"
+        "<!-- matrix: begin -->\n<!-- matrix: end -->\nafter\n"
     )
     kept = str(tmp_path / "findings.json")
     assert (
         command.main(["--only", "tokens", "--limit", "500", "--matrix", "--findings", kept, "--docs", str(page)]) == 0
     )
     text = page.read_text()
-    assert text.startswith("before\n<!-- table: begin -->\nOn one core")
-    assert "| processes that remember tokens | " in text
+    assert text.startswith("before\n<!-- table: begin -->\nA core of")
+    outboxes, _, beside = text.partition("<!-- beside: begin -->")
+    assert "| processes that remember tokens | " in outboxes
+    assert "| stream: tokens remembered | " in beside
     assert "| | Outbox(window=1) | transaction_id() |" in text
     assert "| tokens | > " in text
     assert text.endswith("|\n<!-- matrix: end -->\nafter\n")
