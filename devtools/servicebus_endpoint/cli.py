@@ -8,6 +8,7 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from devtools.cosmos_emulator.semantics.clock import Clock
+from devtools.servicebus_endpoint.administration import Administration
 from devtools.servicebus_endpoint.amqp.authorization import SharedKey
-from devtools.servicebus_endpoint.amqp.server import new_server
+from devtools.servicebus_endpoint.amqp.server import HOST, new_server
 from devtools.servicebus_endpoint.config_file import read_topology
 from devtools.servicebus_endpoint.topology import BadTopologyError, Holding, Topology
 
@@ -27,7 +29,8 @@ A local Azure Service Bus for development and tests. All is gone with the proces
 It listens on 127.0.0.1 only, over plain AMQP. Never put real data or a real key into it."""
 
 _EPILOG: Final = """\
-On start one line of JSON goes to standard output: {"port": 5672, "connection_string": "Endpoint=sb://localhost..."}.
+On start one line of JSON goes to standard output: {"port": 5672, "connection_string": "Endpoint=sb://localhost..."},
+with --admin also {"admin": "http://127.0.0.1:5300"}, where faults are armed, time is moved, and history is read.
 SIGINT or SIGTERM ends the process. The file is the Config.json of Microsoft's emulator; docs/local-service-bus.md
 says what of it the endpoint knows."""
 
@@ -43,10 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(str(error), style="red", markup=False, soft_wrap=True)
         return 1
     try:
-        asyncio.run(_serve(topology, options.port, console))
+        asyncio.run(_serve(topology, options.port, options.admin, console))
     except OSError as error:
         console.print(
-            f"Port {options.port} cannot be listened on: {error.strerror}. Give another by --port.", style="red"
+            f"A port cannot be listened on: {error.strerror}. Give others by --port and --admin.", style="red"
         )
         return 1
     return 0
@@ -67,23 +70,31 @@ def _parser() -> argparse.ArgumentParser:
         help="queues and topics, as Microsoft's emulator reads them",
     )
     parser.add_argument("--port", type=int, default=AMQP_PORT, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument(
+        "--admin",
+        type=int,
+        metavar="PORT",
+        help="serve faults, clock and history by HTTP there, too; 0 picks a free one",
+    )
     return parser
 
 
-async def _serve(topology: Topology, port: int, console: Console) -> None:
-    shared_key = SharedKey()
-    server = new_server(topology, Clock(), 0, shared_key)
+async def _serve(topology: Topology, port: int, admin: int | None, console: Console) -> None:
+    shared_key, clock = SharedKey(), Clock()
+    server = new_server(topology, clock, 0, shared_key)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    try:
+    async with AsyncExitStack() as stack:
         bound = await server.start(port)
+        stack.push_async_callback(server.stop)
         console.print(_table(topology))
         told = {"port": bound, "connection_string": shared_key.connection_string(bound)}
+        if admin is not None:
+            served = await stack.enter_async_context(Administration(server, clock).serving(admin))
+            told["admin"] = f"http://{HOST}:{served}"
         print(json.dumps(told), file=sys.stdout, flush=True)
         await stopped.wait()
-    finally:
-        await server.stop()
 
 
 def _table(topology: Topology) -> Table:

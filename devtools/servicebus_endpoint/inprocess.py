@@ -14,6 +14,7 @@ from devtools.servicebus_endpoint.amqp.authorization import SharedKey
 from devtools.servicebus_endpoint.amqp.server import AmqpServer, new_server
 from devtools.servicebus_endpoint.broker.history import Accepted
 from devtools.servicebus_endpoint.broker.queue import Counts
+from devtools.servicebus_endpoint.broker.refusals import DETACH_FORCED
 from devtools.servicebus_endpoint.faults import FaultRule
 from devtools.servicebus_endpoint.topology import Topology
 
@@ -62,12 +63,20 @@ class RunningEndpoint:
         return self._call(lambda: self._server.service.broker.counts(entity))
 
     def history(self, after: int = 0) -> list[Accepted]:
-        """The accepted operations after number `after`, in order."""
+        """The accepted operations after number `after`, in order.
+
+        Raises:
+            ForgottenError: there were so many since that not all are kept.
+        """
         return self._call(lambda: self._server.service.broker.history.read(after))
 
     def drop_connections(self) -> None:
         """End all connections at once, without a word."""
         self._call(self._server.drop_connections)
+
+    def detach_links(self, entity: str, condition: str = DETACH_FORCED) -> None:
+        """End all links to an entity with an error; connections stay. The service does so after ten idle minutes."""
+        self._call(lambda: self._server.detach_links(entity, condition))
 
     def close(self) -> None:
         """Stop serving. It may be called again."""

@@ -37,11 +37,12 @@ LONGEST_DELIVERY_LIMIT: Final = timedelta(days=49)
 """AMQP counts the milliseconds of a time to live in 32 bits."""
 
 _LONGEST_ID: Final = 128
-"""Characters that the service lets the id of a message, and that of a session, have."""
+"""UTF-16 units, which are what the service counts, that the id of a message, and that of a session, may have."""
 
 _SETTINGS: Final[dict[str, Any]] = {
-    # The SDK's defaults wait up to two minutes before they repeat anything, and without end for a reply.
-    "retry_total": 2,
+    # The SDK's defaults wait up to two minutes before they repeat anything, and without end for a reply. It repeats once, often
+    # by the link that failed; so does a `Link`, by a new one, and both have to fit a time limit.
+    "retry_total": 1,
     "retry_backoff_factor": 0.2,
     "retry_backoff_max": 5,
     "try_timeout": 10,
@@ -181,4 +182,5 @@ def _session(output: Output) -> str | None:
 
 def _short(name: str) -> str:
     """A name as it is, or its hash if the service takes none of that length: the same every time."""
-    return name if len(name) <= _LONGEST_ID else hashlib.sha256(name.encode()).hexdigest()
+    length = len(name.encode("utf-16-le")) // 2
+    return name if length <= _LONGEST_ID else hashlib.sha256(name.encode()).hexdigest()

@@ -34,8 +34,6 @@ FAILURES: Final = (AzureError, OSError, asyncio.TimeoutError, ValueError)
 """What the SDK raises for what the world does; `ValueError` where a sender was closed meanwhile."""
 
 _OF_THE_LINK: Final = (
-    ClientAuthenticationError,
-    OSError,
     MessagingEntityDisabledError,
     MessagingEntityNotFoundError,
     OperationTimeoutError,
@@ -46,7 +44,6 @@ _OF_THE_LINK: Final = (
     ServiceBusQuotaExceededError,
     ServiceBusServerBusyError,
 )
-"""What is not about the messages: each by itself would meet it, too."""
 
 _CLOSING_SECONDS: Final = 5.0
 _NEVER_GIVEN: Final = 2**47 - 1
@@ -78,13 +75,21 @@ def refusal(address: str, error: Exception) -> str | None:
 def _meant(error: Exception) -> Exception:
     """An error; or what the SDK has wrapped into one that says nothing, such as what the credential raised."""
     inner = error.inner_exception if isinstance(error, ServiceBusError) else None
-    return inner if isinstance(inner, ClientAuthenticationError | OSError) else error
+    return inner if isinstance(inner, AzureError | OSError) else error
+
+
+def _is_of_the_link(error: ServiceBusError) -> bool:
+    """Whether an error is not about the messages: each by itself would meet it, too."""
+    meant = _meant(error)
+    return meant is not error or isinstance(meant, _OF_THE_LINK)
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
+    """Who wants to send; `arrived` is None until somebody has had an answer."""
+
     messages: Sequence[ServiceBusMessage]
-    arrived: bool = False
+    arrived: bool | None = None
 
 
 class Link:
@@ -103,6 +108,8 @@ class Link:
         self._turn = asyncio.Lock()
         self._waiting: list[_Waiting] = []
         self._sender: ServiceBusSender | None = None
+        self._may_be_dead = False
+        """Whether the link was open before this turn, and nobody knows yet whether it still is."""
         self._alone = False
 
     async def send(self, messages: Sequence[ServiceBusMessage]) -> bool:
@@ -111,13 +118,11 @@ class Link:
         self._waiting.append(mine)
         try:
             async with self._turn:
-                if mine in self._waiting:  # Else somebody has taken it along.
-                    group, self._waiting = self._waiting, []
-                    await self._serve(group)
+                if mine.arrived is None:  # Else somebody has taken it along.
+                    await self._serve([one for one in self._waiting if one.arrived is None])
         finally:
-            if mine in self._waiting:  # Cancelled: nobody is to send it hours later.
-                self._waiting.remove(mine)
-        return mine.arrived
+            self._waiting.remove(mine)  # Cancelled, too: nobody is to send it hours later.
+        return bool(mine.arrived)
 
     async def most_bytes(self) -> int:
         """What one message may have, its header included. Raises what the SDK does where the broker takes none."""
@@ -134,12 +139,17 @@ class Link:
             await self._drop()
 
     async def _serve(self, group: Sequence[_Waiting]) -> None:
+        self._may_be_dead = self._sender is not None
         try:
             await asyncio.wait_for(self._send_all(group), self._time_limit)
         except FAILURES as error:
-            self._tell(error, [message for one in group if not one.arrived for message in one.messages])
+            failed = [one for one in group if not one.arrived]
+            self._tell(error, [message for one in failed for message in one.messages])
+            for one in failed:
+                one.arrived = False
             await self._drop()
-        except BaseException:  # Cancelled in the middle of a request: its reply would pass for that of the next.
+        except BaseException:
+            # Cancelled in the middle of a request: its reply would pass for that of the next. The others take their turns.
             await self._drop()
             raise
 
@@ -156,10 +166,15 @@ class Link:
 
     async def _taken(self, send: _Send, messages: Sequence[ServiceBusMessage]) -> bool:
         """Whether the broker took messages, or refused them. Raises where it did neither, or would refuse all others too."""
+        may_be_dead, self._may_be_dead = self._may_be_dead, False
         try:
             await send(messages)
         except ServiceBusError as error:
-            if isinstance(_meant(error), _OF_THE_LINK):
+            # The broker ends some links by what it refuses, and the SDK would go on using them.
+            await self._drop()
+            if may_be_dead:  # As by a token that expired; then the error says nothing about this use.
+                return await self._taken(send, messages)
+            if _is_of_the_link(error):
                 raise
             self._tell(error, messages)
             return False

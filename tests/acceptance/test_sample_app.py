@@ -25,20 +25,24 @@ pytestmark = pytest.mark.acceptance
 
 
 class Passed:
-    """Counts messages that were handled."""
+    """Counts messages that were handled.
+
+    Attributes:
+        handled: so many.
+    """
 
     def __init__(self) -> None:
-        self._handled = 0
+        self.handled = 0
         self._more = asyncio.Event()
 
     def __call__(self, point: Point) -> None:
         if point is Point.HANDLED:
-            self._handled += 1
+            self.handled += 1
             self._more.set()
 
     async def until(self, handled: int) -> None:
         async with asyncio.timeout(SECONDS):
-            while self._handled < handled:
+            while self.handled < handled:
                 self._more.clear()
                 await self._more.wait()
 

@@ -14,6 +14,7 @@ from azure.identity.aio import DefaultAzureCredential
 
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting import Settings, StorageConnection
+from exactlyonce.hosting.connections import ServiceBusConnection
 from exactlyonce.hosting.environment import load_all
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.cosmos import CosmosStore
@@ -31,12 +32,17 @@ Environment = tuple[Settings, StorageConnection]
 if os.environ.get("EXACTLYONCE_TEST_AZURE") != "1":
     collect_ignore_glob = ["test_*.py"]  # `make test` needs no account.
     settings_of_environment: Environment | None = None
+    namespace_of_environment: ServiceBusConnection | None = None
 else:
     try:
         found, connections = load_all((), "storage")
         if connections.storage is None or connections.storage.blobs is None:
             raise ConfigurationError(f"Set {found.connection}__blobServiceUri, too: blobs are tested beside queues.")
         settings_of_environment = found, connections.storage
+        bus = found.service_bus
+        names = {name.removeprefix("AzureWebJobs") for name, value in os.environ.items() if value}
+        named = names & {bus, f"{bus}__fullyQualifiedNamespace"}
+        namespace_of_environment = ServiceBusConnection.load(bus) if named else None
     except ConfigurationError as wrong:
         raise pytest.UsageError(f"`make test-azure` needs accounts (CONTRIBUTING.md says which). {wrong}") from None
 
@@ -45,6 +51,14 @@ else:
 def environment() -> Environment:
     assert settings_of_environment is not None
     return settings_of_environment
+
+
+@pytest.fixture(scope="session")
+def namespace() -> ServiceBusConnection:
+    """Of Service Bus, which not everybody has."""
+    if namespace_of_environment is None:
+        pytest.skip("No setting names a namespace of Service Bus: CONTRIBUTING.md says which does.")
+    return namespace_of_environment
 
 
 @pytest.fixture

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import cycle
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusReceivedMessage, ServiceBusReceiveMode
-from azure.servicebus.aio import ServiceBusClient
+import pytest_asyncio
 
+from devtools.servicebus_endpoint.broker.refusals import DETACH_FORCED, TOO_LARGE, UNAUTHORIZED
 from devtools.servicebus_endpoint.faults import FaultRule
 from devtools.servicebus_endpoint.topology import Queue, Subscription, Topic, Topology
 from exactlyonce import ConfigurationError, Destination, Envelope
@@ -26,101 +28,79 @@ from exactlyonce.testing.world import World
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.transports.service_bus import ServiceBusTransport
 from exactlyonce.transports.service_bus_binding import read
+from tests.contract.consuming import Opened
 from tests.samples import accounts, deposit
-from tests.servicebus import collected, content_of, endpoint  # noqa: F401  # A fixture.
+from tests.servicebus import content_of, endpoint
 
 if TYPE_CHECKING:
     from devtools.servicebus_endpoint.inprocess import RunningEndpoint
 
 pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
     # The SDK forgets the sockets of connections that were cut, and leaves them to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.usefixtures("collected"),
 ]
 
-MANY = 50
-"""Of each kind: a test takes its own."""
-MODE = ServiceBusReceiveMode.RECEIVE_AND_DELETE
-PATIENCE = 0.01
-"""Seconds that the SDK waits for a frame before it looks for something else to do."""
+COPIES = 2
+"""Queues that tests take in turn, since the SDK takes half a second to open a link."""
+ENDINGS = (DETACH_FORCED, UNAUTHORIZED, TOO_LARGE)
+"""With what a broker ends links."""
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[RunningEndpoint]:
-    every = range(MANY)
+    every = range(COPIES)
     topology = Topology(
         queues=(
             *(Queue(f"queue-{number}") for number in every),
-            *(Queue(f"sessions-{number}", requires_session=True) for number in every),
-            *(Queue(f"remembering-{number}", duplicate_window=600.0) for number in every),
+            Queue("sessions", requires_session=True),
+            Queue("remembering", duplicate_window=600.0),
+            *(Queue(f"idle-{condition}") for condition in ENDINGS),
             Queue("small", max_bytes=40_000),
         ),
-        topics=tuple(Topic(f"topic-{number}", (Subscription("all"),)) for number in every),
+        topics=(Topic("topic", (Subscription("all"),)),),
     )
     with endpoint(topology) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def numbers() -> Iterator[int]:
-    return iter(range(MANY))
+def queues() -> Iterator[str]:
+    """The names of queues, one after the other."""
+    return cycle(f"queue-{number}" for number in range(COPIES))
 
 
-@pytest.fixture
-def bus(running: RunningEndpoint) -> Iterator[RunningEndpoint]:
-    """The endpoint, without faults before and after."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def opened(running: RunningEndpoint) -> AsyncIterator[Opened]:
+    """The transport and the consumers of all tests."""
+    opened = Opened(running)
+    yield opened
+    await opened.close()
+    gc.collect()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def bus(running: RunningEndpoint, opened: Opened) -> AsyncIterator[RunningEndpoint]:
+    """The endpoint, without faults before and after, and without messages."""
     running.clear_faults()
+    await asyncio.gather(*(opened.all(f"queue-{number}") for number in range(COPIES)))
     yield running
     running.clear_faults()
 
 
 @pytest.fixture
-async def transport(bus: RunningEndpoint) -> AsyncIterator[ServiceBusTransport]:
-    transport = ServiceBusTransport(bus.connection_string)
-    yield transport
-    await transport.close()
+def transport(bus: RunningEndpoint, opened: Opened) -> ServiceBusTransport:
+    return opened.transport
 
 
 @pytest.fixture
-def number(numbers: Iterator[int]) -> int:
-    return next(numbers)
-
-
-class Received:
-    """What consumers of the endpoint get."""
-
-    def __init__(self, bus: RunningEndpoint) -> None:
-        self._bus = bus
-
-    async def all(self, address: str) -> list[ServiceBusReceivedMessage]:
-        """Everything that is in a queue, or in the subscription of a topic."""
-        topic = address.startswith("topic-")
-        wanted = self._bus.counts(f"{address}/Subscriptions/all" if topic else address).active
-        found: list[ServiceBusReceivedMessage] = []
-        async with ServiceBusClient.from_connection_string(self._bus.connection_string) as client:
-            if topic:
-                receiver = client.get_subscription_receiver(address, "all", receive_mode=MODE, socket_timeout=PATIENCE)
-            else:
-                receiver = client.get_queue_receiver(address, receive_mode=MODE, socket_timeout=PATIENCE)
-            async with receiver:
-                while len(found) < wanted:
-                    found += await receiver.receive_messages(max_message_count=wanted - len(found), max_wait_time=5)
-        return found
-
-    async def session(self, address: str) -> tuple[str, list[str]]:
-        """The next session, and the ids of its messages."""
-        client = ServiceBusClient.from_connection_string(self._bus.connection_string)
-        receiver = client.get_queue_receiver(
-            address, session_id=NEXT_AVAILABLE_SESSION, receive_mode=MODE, socket_timeout=PATIENCE
-        )
-        async with client, receiver:
-            found = await receiver.receive_messages(max_message_count=10, max_wait_time=0.3)
-            return str(receiver.session.session_id), [str(one.message_id) for one in found]
+def received(bus: RunningEndpoint, opened: Opened) -> Opened:
+    return opened
 
 
 @pytest.fixture
-def received(bus: RunningEndpoint) -> Received:
-    return Received(bus)
+def queue(queues: Iterator[str]) -> str:
+    return next(queues)
 
 
 class TestServiceBusTransport(TransportContract):
@@ -129,11 +109,11 @@ class TestServiceBusTransport(TransportContract):
         return transport
 
     @pytest.fixture(autouse=True)
-    def _bus(self, bus: RunningEndpoint, received: Received, numbers: Iterator[int]) -> None:
-        self._running, self._received, self._numbers = bus, received, numbers
+    def _bus(self, bus: RunningEndpoint, received: Opened, queues: Iterator[str]) -> None:
+        self._running, self._received, self._queues = bus, received, queues
 
     def address(self) -> str:
-        return f"queue-{next(self._numbers)}"
+        return next(self._queues)
 
     async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
         return [Json(read(content_of(one)).decode()) for one in await self._received.all(address)]
@@ -145,21 +125,19 @@ class TestServiceBusTransport(TransportContract):
         self._running.clear_faults()
 
 
-async def test_a_topic_is_sent_to_as_a_queue_is(
-    transport: ServiceBusTransport, received: Received, number: int
-) -> None:
+async def test_a_topic_is_sent_to_as_a_queue_is(transport: ServiceBusTransport, received: Opened) -> None:
     outputs = _output(), _output()
-    assert await transport.send(f"topic-{number}", outputs) is PUBLISHED
-    assert {one.message_id for one in await received.all(f"topic-{number}")} == {one.id for one in outputs}
+    assert await transport.send("topic", outputs) is PUBLISHED
+    assert {one.message_id for one in await received.all("topic")} == {one.id for one in outputs}
 
 
 async def test_a_message_is_a_cloud_event_in_binary_mode_under_the_id_of_its_output(
-    transport: ServiceBusTransport, received: Received, number: int
+    transport: ServiceBusTransport, received: Opened, queue: str
 ) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     envelope = deposit("m-1").with_trace((("traceparent", trace),))
-    assert await transport.send(f"queue-{number}", (Output("o-1", "receipts", envelope.to_json()),)) is PUBLISHED
-    [message] = await received.all(f"queue-{number}")
+    assert await transport.send(queue, (Output("o-1", "receipts", envelope.to_json()),)) is PUBLISHED
+    [message] = await received.all(queue)
     content = content_of(message)
     assert (message.message_id, content.type) == ("o-1", "application/json")
     assert content.properties["cloudEvents:id"] == "m-1"
@@ -168,18 +146,17 @@ async def test_a_message_is_a_cloud_event_in_binary_mode_under_the_id_of_its_out
     assert Envelope.read(read(content)) == envelope
 
 
-async def test_a_message_lives_for_the_delivery_limit(bus: RunningEndpoint, received: Received, number: int) -> None:
+async def test_a_message_lives_for_the_delivery_limit(bus: RunningEndpoint, received: Opened, queue: str) -> None:
     transport = ServiceBusTransport(bus.connection_string, delivery_limit=timedelta(hours=3))
-    assert await transport.send(f"queue-{number}", (_output(),)) is PUBLISHED
+    assert await transport.send(queue, (_output(),)) is PUBLISHED
     await transport.close()
-    [message] = await received.all(f"queue-{number}")
+    [message] = await received.all(queue)
     assert message.time_to_live == timedelta(hours=3)
 
 
 async def test_a_delayed_message_appears_later(
-    bus: RunningEndpoint, transport: ServiceBusTransport, number: int
+    bus: RunningEndpoint, transport: ServiceBusTransport, queue: str
 ) -> None:
-    queue = f"queue-{number}"
     assert await transport.send(queue, (_output(), _output(delay=3600.0))) is PUBLISHED
     assert (bus.counts(queue).active, bus.counts(queue).scheduled) == (1, 1)
     bus.advance_clock(3601)
@@ -187,36 +164,36 @@ async def test_a_delayed_message_appears_later(
 
 
 async def test_more_than_fits_one_batch_goes_in_several(
-    transport: ServiceBusTransport, received: Received, number: int
+    transport: ServiceBusTransport, received: Opened, queue: str
 ) -> None:
     outputs = tuple(_output(text="x" * 60_000) for _ in range(10))
-    assert await transport.send(f"queue-{number}", outputs) is PUBLISHED
-    assert {one.message_id for one in await received.all(f"queue-{number}")} == {one.id for one in outputs}
+    assert await transport.send(queue, outputs) is PUBLISHED
+    assert {one.message_id for one in await received.all(queue)} == {one.id for one in outputs}
 
 
 async def test_the_messages_of_one_entity_are_one_session_and_one_that_names_none_has_its_own(
-    transport: ServiceBusTransport, received: Received, number: int
+    transport: ServiceBusTransport, received: Opened
 ) -> None:
-    address, outputs = f"sessions-{number}", (_output(session="g-1"), _output(session="g-1"), _output())
+    address, outputs = "sessions", (_output(session="g-1"), _output(session="g-1"), _output())
     assert await transport.send(address, outputs) is PUBLISHED
-    found = dict([await received.session(address), await received.session(address)])
+    found = dict(await asyncio.gather(received.session(address), received.session(address)))
     assert found == {"g-1": [outputs[0].id, outputs[1].id], outputs[2].id: [outputs[2].id]}
 
 
 async def test_a_broker_that_remembers_ids_drops_the_copies(
-    bus: RunningEndpoint, transport: ServiceBusTransport, number: int
+    bus: RunningEndpoint, transport: ServiceBusTransport
 ) -> None:
     output = _output()
     bus.add_fault(FaultRule(operation="send", action="cut_after"))
-    assert await transport.send(f"remembering-{number}", (output,)) is PUBLISHED
-    assert await transport.send(f"remembering-{number}", (output,)) is PUBLISHED
-    assert bus.counts(f"remembering-{number}").active == 1
+    assert await transport.send("remembering", (output,)) is PUBLISHED
+    assert await transport.send("remembering", (output,)) is PUBLISHED
+    assert bus.counts("remembering").active == 1
 
 
 async def test_a_send_that_raises_although_it_was_enqueued_has_no_second_effect_downstream(
-    bus: RunningEndpoint, transport: ServiceBusTransport, received: Received, number: int
+    bus: RunningEndpoint, transport: ServiceBusTransport, received: Opened, queue: str
 ) -> None:
-    queue, message = f"queue-{number}", Output("o-1", "deposits", deposit("m-1").to_json())
+    message = Output("o-1", "deposits", deposit("m-1").to_json())
     bus.add_fault(FaultRule(operation="send", action="cut_after", times=None))
     assert await transport.send(queue, (message,)) is UNKNOWN
     bus.clear_faults()
@@ -233,31 +210,41 @@ async def test_a_send_that_raises_although_it_was_enqueued_has_no_second_effect_
 
 
 async def test_after_its_connections_were_cut_it_connects_again(
-    bus: RunningEndpoint, transport: ServiceBusTransport, number: int
+    bus: RunningEndpoint, transport: ServiceBusTransport, queue: str
 ) -> None:
-    for count in (1, 2, 3):
-        assert await transport.send(f"queue-{number}", (_output(),)) is PUBLISHED
-        assert bus.counts(f"queue-{number}").active == count
+    for count in (1, 2):
+        assert await transport.send(queue, (_output(),)) is PUBLISHED
+        assert bus.counts(queue).active == count
         bus.drop_connections()
 
 
-async def test_a_transport_that_was_closed_opens_again(
-    bus: RunningEndpoint, transport: ServiceBusTransport, number: int
+async def test_links_that_the_broker_has_ended_meanwhile_cost_no_message(
+    bus: RunningEndpoint, transport: ServiceBusTransport
 ) -> None:
+    for number in (1, 2):
+        replies = await asyncio.gather(*(transport.send(f"idle-{ending}", (_output(),)) for ending in ENDINGS))
+        assert replies == [PUBLISHED] * len(ENDINGS)
+        assert [bus.counts(f"idle-{ending}").active for ending in ENDINGS] == [number] * len(ENDINGS)
+        for ending in ENDINGS:
+            bus.detach_links(f"idle-{ending}", ending)
+
+
+async def test_a_transport_that_was_closed_opens_again(bus: RunningEndpoint, queue: str) -> None:
+    transport = ServiceBusTransport(bus.connection_string)
     for _ in range(2):
-        assert await transport.send(f"queue-{number}", (_output(),)) is PUBLISHED
+        assert await transport.send(queue, (_output(),)) is PUBLISHED
         await transport.close()
         await transport.close()
-    assert bus.counts(f"queue-{number}").active == 2
+    assert bus.counts(queue).active == 2
 
 
 async def test_what_is_sent_meanwhile_shares_the_next_batch(
-    bus: RunningEndpoint, transport: ServiceBusTransport, number: int
+    bus: RunningEndpoint, transport: ServiceBusTransport, queue: str
 ) -> None:
     outputs = [_output() for _ in range(30)]
-    replies = await asyncio.gather(*(transport.send(f"queue-{number}", (one,)) for one in outputs))
+    replies = await asyncio.gather(*(transport.send(queue, (one,)) for one in outputs))
     assert set(replies) == {PUBLISHED}
-    assert bus.counts(f"queue-{number}").active == 30
+    assert bus.counts(queue).active == 30
 
 
 async def test_a_message_that_the_queue_does_not_take_keeps_no_other_from_it(
@@ -266,7 +253,8 @@ async def test_a_message_that_the_queue_does_not_take_keeps_no_other_from_it(
     sends = (_output(), _output(text="x" * 60_000), _output())
     replies = await asyncio.gather(*(transport.send("small", (one,)) for one in sends))
     assert replies == [PUBLISHED, UNKNOWN, PUBLISHED]
-    assert bus.counts("small").active >= 2
+    assert await transport.send("small", (_output(),)) is PUBLISHED
+    assert bus.counts("small").active >= 3
 
 
 async def test_all_that_is_wrong_with_a_namespace_is_told_at_once(bus: RunningEndpoint) -> None:
@@ -280,10 +268,10 @@ async def test_all_that_is_wrong_with_a_namespace_is_told_at_once(bus: RunningEn
 
 
 async def test_a_namespace_that_is_as_it_has_to_be_passes_and_nothing_is_sent(
-    bus: RunningEndpoint, transport: ServiceBusTransport, number: int
+    bus: RunningEndpoint, transport: ServiceBusTransport, queue: str
 ) -> None:
-    await transport.verify([f"queue-{number}", "topic-0", "sessions-0"])
-    assert bus.counts(f"queue-{number}").active == 0
+    await transport.verify([queue, "topic", "sessions"])
+    assert bus.counts(queue).active == 0
 
 
 async def test_a_wrong_key_is_told_without_it(bus: RunningEndpoint) -> None:

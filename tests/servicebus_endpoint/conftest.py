@@ -33,7 +33,7 @@ EVENTS = Topic(
 def endpoint() -> Iterator[RunningEndpoint]:
     """An endpoint with many queues."""
     queues = tuple(
-        Queue(f"{kind}-{number}", **settings) for kind, settings in KINDS.items() for number in range(COPIES)
+        Queue(f"{kind}-{number}", **settings) for kind, settings in KINDS.items() for number in range(COPIES[kind])
     )
     with running_endpoint(Topology(queues, (EVENTS,))) as running:
         yield running

@@ -85,7 +85,9 @@ async function settling(connection) {
   const data = (text) => rhea.message.data_section(Buffer.from(text));
   const sent = [];
   for (const id of ["a", "b", "c", "d"]) sent.push(await send(sender, { message_id: id, body: data(`body of ${id}`) }));
+  const ended = once(sender, "sender_error");
   const large = await send(sender, { message_id: "large", body: data("x".repeat(20000)) });
+  await ended;
   const receiver = await openReceiver(connection, "orders");
   const got = [];
   for (let each = 0; each < 4; each++) got.push(await receive(receiver));

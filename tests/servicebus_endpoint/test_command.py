@@ -7,9 +7,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from azure.servicebus import ServiceBusClient
+from azure.servicebus.exceptions import ServiceBusConnectionError, ServiceBusServerBusyError
 
 from tests.packaging.sources import ROOT
 from tests.servicebus import require_endpoint
@@ -48,3 +52,53 @@ def test_a_wrong_file_ends_it_with_a_sentence(command: list[str], tmp_path: Path
     assert ended.returncode == 1
     assert "UserConfig: Field required" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_it_can_be_administered_from_outside(command: list[str]) -> None:
+    with subprocess.Popen([*command, "--admin", "0"], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        ask = Asking(told["admin"])
+        rule = ask("POST", "faults", {"operation": "send", "action": "server_busy"})["id"]
+        began = ask("GET", "clock")["now"]
+        assert ask("POST", "clock", {"advance": 3600})["now"] >= began + 3600
+        client = ServiceBusClient.from_connection_string(told["connection_string"], retry_total=0)
+        with client, client.get_queue_sender("orders") as sender:
+            with pytest.raises(ServiceBusServerBusyError):
+                sender.send_messages(message("a"))
+            assert ask("GET", f"faults/{rule}") == {"hits": 1}
+            ask("DELETE", "links?entity=orders")
+            with pytest.raises(ServiceBusConnectionError):
+                sender.send_messages(message("b"))
+            sender.send_messages(message("c"))
+            ask("DELETE", "connections")
+        assert ask("GET", "counts?entity=orders")["active"] == 1
+        accepted = ask("GET", "history?after=0")["accepted"]
+        assert [(one["operation"], one["message_id"], one["outcome"]) for one in accepted] == [("send", "c", "active")]
+        ask("DELETE", "faults")
+        for verb, path, body in (
+            ("POST", "faults", {"operation": "read"}),
+            ("POST", "faults", ["send"]),
+            ("GET", "counts?entity=absent", None),
+            ("GET", "counts", None),
+            ("GET", "history?after=one", None),
+        ):
+            with pytest.raises(HTTPError, match="400") as refused:
+                ask(verb, path, body)
+            assert json.load(refused.value)["error"]
+            refused.value.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+
+
+class Asking:
+    """Asks the administration at an address."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def __call__(self, verb: str, path: str, body: object = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        asked = Request(f"{self._address}/{path}", data, method=verb)  # noqa: S310  # The endpoint told the address.
+        with urlopen(asked, timeout=20) as reply:  # noqa: S310
+            return json.load(reply)

@@ -12,7 +12,6 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from tests.servicebus import require_endpoint
 from tests.servicebus_endpoint.sdk import queue
 
 if TYPE_CHECKING:
@@ -42,18 +41,19 @@ class Client:
 
 @pytest.fixture
 def client(endpoint: RunningEndpoint) -> Iterator[Client]:
-    require_endpoint()
     client = Client(endpoint.port)
     yield client
     client.connection.close()
 
 
-@pytest.fixture
-def authorized(client: Client, endpoint: RunningEndpoint) -> Client:
+@pytest.fixture(scope="module")
+def authorized(endpoint: RunningEndpoint) -> Iterator[Client]:
+    client = Client(endpoint.port)
     parts = dict(part.split("=", 1) for part in endpoint.connection_string.strip(";").split(";"))
     token = signature(parts["SharedAccessKeyName"], parts["SharedAccessKey"])
     assert client.ask("$cbs", "put-token", token)[0] == ACCEPTED
-    return client
+    yield client
+    client.connection.close()
 
 
 def signature(name: str, key: str) -> str:

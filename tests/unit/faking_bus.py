@@ -54,12 +54,16 @@ class FakeClient:
         self.errors, self.most, self.room, self.answer = list(errors), most, room, answer
         self.sends: list[list[ServiceBusMessage]] = []
         self.refuses: Callable[[Sequence[ServiceBusMessage]], bool] = lambda _: False
+        self.ends_links = False
+        """Whether a refusal ends its link, which then refuses whatever is sent by it."""
+        self.dead = False
         self.opened = self.closed = 0
         self.hanging = False
         self.called = asyncio.Event()
 
     def get_queue_sender(self, _: str) -> FakeClient:
         self.opened += 1
+        self.dead = False
         return self
 
     async def create_message_batch(self) -> FakeBatch:
@@ -72,7 +76,8 @@ class FakeClient:
         error = self.errors.pop(0) if self.errors else None
         if error is not None:
             raise error
-        if self.refuses(messages):
+        if self.dead or self.refuses(messages):
+            self.dead = self.ends_links
             raise ServiceBusError(SECRET)
         if messages:
             self.sends.append(messages)

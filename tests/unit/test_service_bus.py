@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from azure.core.exceptions import AzureError, ClientAuthenticationError
+from azure.core.exceptions import AzureError, ClientAuthenticationError, ServiceRequestError
 from azure.servicebus.exceptions import (
     MessagingEntityNotFoundError,
     OperationTimeoutError,
@@ -42,6 +42,7 @@ FAILURES = [
     ClientAuthenticationError("?"),
     ServiceBusError("?", error=ClientAuthenticationError("?")),
     ServiceBusError("?", error=ConnectionResetError()),
+    ServiceBusError("?", error=ServiceRequestError("?")),
     asyncio.TimeoutError(),
     ConnectionResetError(),
     ValueError("The handler has already been shutdown."),
@@ -60,6 +61,30 @@ async def test_after_a_failure_of_its_link_the_next_send_opens_another(to: Sendi
     assert await transport.send("receipts", (output(),)) is UNKNOWN
     assert await transport.send("receipts", (output(),)) is PUBLISHED
     assert (client.opened, client.closed) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ServiceBusError("?"), *(error for error in FAILURES if isinstance(error, ServiceBusError))],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_link_that_died_since_its_last_use_costs_no_message(to: Sending, error: Exception) -> None:
+    client = FakeClient(None, error)
+    transport = to(client)
+    for id in ("o-1", "o-2", "o-3"):
+        assert await transport.send("receipts", (output(id), output(f"{id}-too"))) is PUBLISHED
+    assert client.ids == [["o-1", "o-1-too"], ["o-2", "o-2-too"], ["o-3", "o-3-too"]]
+    assert (client.opened, client.closed) == (2, 1)
+
+
+async def test_a_link_that_a_refusal_has_ended_is_not_used_again(to: Sending) -> None:
+    client = FakeClient()
+    client.refuses, client.ends_links = lambda messages: any(one.message_id == "bad" for one in messages), True
+    transport = to(client)
+    for ids, reply in ((("o-1",), PUBLISHED), (("o-2", "bad", "o-3"), UNKNOWN), (("o-4",), PUBLISHED)):
+        assert await transport.send("receipts", tuple(map(output, ids))) is reply
+    assert client.ids == [["o-1"], ["o-2"], ["o-3"], ["o-4"]]
+    assert client.opened == 4  # Two refuse them together, since the first may have been dead, and one the bad one.
 
 
 async def test_a_failure_is_logged_by_class_and_queue_and_never_with_the_body(
@@ -93,6 +118,25 @@ async def test_cancelling_a_send_is_not_an_outcome_and_others_do_not_wait_for_ev
     assert await other is PUBLISHED
     assert client.ids == [["o-2"]]
     assert client.closed == 1
+
+
+async def test_those_whom_a_cancelled_one_took_along_take_their_own_turn(to: Sending) -> None:
+    client = FakeClient()
+    transport = to(client)
+    first, *others = (
+        asyncio.ensure_future(transport.send("receipts", (output(f"o-{number}"),))) for number in range(4)
+    )
+    await first
+    client.hanging = True
+    client.called.clear()
+    await client.called.wait()  # The second sends for all.
+    for cancelled in (others[2], others[0]):
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        client.hanging = False
+    assert await others[1] is PUBLISHED
+    assert client.ids == [["o-0"], ["o-2"]]
 
 
 async def test_who_is_cancelled_before_his_turn_sends_nothing_later(to: Sending) -> None:
@@ -177,7 +221,9 @@ async def test_ids_and_sessions_that_are_too_long_are_hashed_the_same_every_time
     client = FakeClient()
     for _ in range(2):
         await to(client).send("receipts", (output("o" * 129, session="s" * 129), output("o" * 128, session="s" * 128)))
-    (first, exact), (second, _) = client.sends
+    await to(client).send("receipts", (output("🎯" * 65),))
+    (first, exact), (second, _), (astral,) = client.sends
+    assert len(astral.message_id or "") == 64  # The service counts in UTF-16.
     assert (len(first.message_id or ""), len(first.session_id or "")) == (64, 64)
     assert (first.message_id, first.session_id) == (second.message_id, second.session_id)
     assert (exact.message_id, exact.session_id) == ("o" * 128, "s" * 128)

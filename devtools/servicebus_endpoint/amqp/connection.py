@@ -12,7 +12,7 @@ from devtools.servicebus_endpoint.amqp.accepting import AcceptingSession
 from devtools.servicebus_endpoint.amqp.attaching import Role, attach, entity_address
 from devtools.servicebus_endpoint.amqp.replies import Replies
 from devtools.servicebus_endpoint.amqp.service import Service
-from devtools.servicebus_endpoint.amqp.wire import close_with
+from devtools.servicebus_endpoint.amqp.wire import close_with, condition_of
 from devtools.servicebus_endpoint.broker.messages import SessionLock
 from devtools.servicebus_endpoint.broker.refusals import RefusedError
 
@@ -94,6 +94,15 @@ class AmqpConnection(asyncio.Protocol):
         if self.alive and self._socket is not None:
             self._socket.abort()
         self._end()
+
+    def detach(self, entity: str, refusal: RefusedError) -> None:
+        """End its links to an entity with an error; the connection stays."""
+        for link in list(self._roles):
+            address = entity_address((link.remote_source if link.is_sender else link.remote_target).address)
+            if address.lower() == entity.lower():
+                self._roles.pop(link).on_closed()
+                link.condition = condition_of(refusal)
+                link.close()
 
     def flush(self, now: float) -> float:
         """Send what the engine has to send, heartbeats included.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from proton import Delivery, Link
+from proton import Delivery, Endpoint, Link
 
 from devtools.servicebus_endpoint.amqp.sections import messages_in, read
 from devtools.servicebus_endpoint.amqp.service import Service
@@ -13,7 +13,7 @@ from devtools.servicebus_endpoint.amqp.steps import Client, Step
 from devtools.servicebus_endpoint.amqp.wire import condition_of
 from devtools.servicebus_endpoint.broker.entrance import Entrance
 from devtools.servicebus_endpoint.broker.messages import Content
-from devtools.servicebus_endpoint.broker.refusals import RefusedError
+from devtools.servicebus_endpoint.broker.refusals import TOO_LARGE, RefusedError
 
 CREDIT: Final = 1000
 """Messages that a client may send before it waits for more."""
@@ -37,14 +37,14 @@ class Producer:
     def on_delivery(self, delivery: Delivery) -> None:
         """Take a message, or a batch, once it is there as a whole."""
         payload = received(self._link, delivery)
-        if payload is None:
+        if payload is None or self._link.state & Endpoint.LOCAL_CLOSED:  # What was under way when it ended is lost.
             return
         try:
             contents = [read(one) for one in messages_in(payload)]
         except RefusedError as refusal:
             answer_sender(delivery, refusal)
         else:
-            self._service.perform(_Send(self._client, delivery, self._entrance, contents))
+            self._service.perform(_Send(self._client, delivery, self._link, self._entrance, contents=contents))
 
 
 def received(link: Link, delivery: Delivery) -> bytes | None:
@@ -69,9 +69,12 @@ def answer_sender(delivery: Delivery, refusal: RefusedError | None) -> None:
 
 
 class _Send(Step):
-    def __init__(self, client: Client, delivery: Delivery, entrance: Entrance, contents: Sequence[Content]) -> None:
+    def __init__(
+        self, client: Client, delivery: Delivery, link: Link, entrance: Entrance, *, contents: Sequence[Content]
+    ) -> None:
         super().__init__(client, "send", entrance.address, message_ids=tuple(one.message_id for one in contents))
         self._delivery = delivery
+        self._link = link
         self._entrance = entrance
         self._contents = contents
 
@@ -80,6 +83,9 @@ class _Send(Step):
 
     def answer(self, refusal: RefusedError | None) -> None:
         answer_sender(self._delivery, refusal)
+        if refusal is not None and refusal.condition == TOO_LARGE:  # Then the service ends the link, too.
+            self._link.condition = condition_of(refusal)
+            self._link.close()
 
     def repeat(self) -> None:
         self._entrance.repeat(self._contents)

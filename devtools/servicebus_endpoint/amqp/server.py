@@ -13,6 +13,7 @@ from devtools.servicebus_endpoint.amqp.authorization import SharedKey
 from devtools.servicebus_endpoint.amqp.connection import AmqpConnection
 from devtools.servicebus_endpoint.amqp.service import Service
 from devtools.servicebus_endpoint.broker.broker import Broker
+from devtools.servicebus_endpoint.broker.refusals import RefusedError
 from devtools.servicebus_endpoint.faults import Faults
 from devtools.servicebus_endpoint.topology import Topology
 
@@ -56,6 +57,12 @@ class AmqpServer:
         """End all connections at once, without a word."""
         for connection in list(self._connections):
             connection.cut()
+        self.turn()
+
+    def detach_links(self, entity: str, condition: str) -> None:
+        """End all links to an entity with an error, as the service ends those that were idle for long."""
+        for connection in list(self._connections):
+            connection.detach(entity, RefusedError(condition, "The link was ended by the local endpoint."))
         self.turn()
 
     def advance_clock(self, seconds: float) -> float:

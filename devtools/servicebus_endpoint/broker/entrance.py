@@ -17,7 +17,7 @@ from devtools.servicebus_endpoint.broker.refusals import (
 from devtools.servicebus_endpoint.broker.world import World
 
 LONGEST_ID = 128
-"""Characters of a message id or session id."""
+"""Characters of a message id or session id, as UTF-16 counts them."""
 
 
 class Target(Protocol):
@@ -124,7 +124,8 @@ class Entrance:
                 TOO_LARGE, f"{self.address}: {size} bytes are more than the {self.max_bytes} of a message or batch."
             )
         for content in contents:
-            if max(len(content.message_id or ""), len(content.session_id or "")) > LONGEST_ID:
+            ids = (content.message_id or "", content.session_id or "")
+            if max(len(id.encode("utf-16-le")) // 2 for id in ids) > LONGEST_ID:
                 raise RefusedError(
                     ARGUMENT_ERROR,
                     f"{self.address}: a message id or session id is longer than {LONGEST_ID} characters.",

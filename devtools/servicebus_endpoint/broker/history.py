@@ -1,10 +1,20 @@
-"""Every operation that the broker accepted, in order."""
+"""The operations that the broker accepted, in order: the last ones, and whoever asks for others is told."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
 from devtools.servicebus_endpoint.broker.messages import Stored
+
+KEPT: Final = 100_000
+"""Operations that are kept: some 30 MB."""
+
+
+class ForgottenError(LookupError):
+    """What is asked of the history is so long ago that the endpoint has forgotten some of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +44,24 @@ class Accepted:
     outcome: str
 
 
-@dataclass(slots=True)
 class History:
-    """The accepted operations so far."""
+    """The last accepted operations.
 
-    _accepted: list[Accepted] = field(default_factory=list)
+    Args:
+        kept: How many.
+    """
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._accepted: deque[Accepted] = deque(maxlen=kept)
+        self._count = 0
 
     def note(self, time: float, operation: str, entity: str, stored: Stored, outcome: str) -> None:
         """Write one down."""
+        self._count += 1
         content = stored.content
         self._accepted.append(
             Accepted(
-                len(self._accepted) + 1,
+                self._count,
                 time,
                 operation,
                 entity,
@@ -58,5 +74,15 @@ class History:
         )
 
     def read(self, after: int = 0) -> list[Accepted]:
-        """All after number `after`."""
-        return self._accepted[after:]
+        """All after number `after`.
+
+        Raises:
+            ForgottenError: some of them are not there any more.
+        """
+        forgotten = self._count - len(self._accepted)
+        if after < forgotten:
+            raise ForgottenError(
+                f"The history begins after operation {forgotten}, since only the last {len(self._accepted)} are kept. Ask for "
+                "those after a later one, or more often."
+            )
+        return list(islice(self._accepted, after - forgotten, None))

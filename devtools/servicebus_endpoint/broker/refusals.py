@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 ARGUMENT_ERROR: Final = "com.microsoft:argument-error"
+DETACH_FORCED: Final = "amqp:link:detach-forced"
 MESSAGE_LOCK_LOST: Final = "com.microsoft:message-lock-lost"
 MESSAGE_NOT_FOUND: Final = "com.microsoft:message-not-found"
 SERVER_BUSY: Final = "com.microsoft:server-busy"
