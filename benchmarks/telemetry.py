@@ -33,6 +33,7 @@ from devtools.demo.stack import create_containers
 from exactlyonce import Entity, Envelope
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.combining import Assignment, Combiner
+from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.drivers.observing.port import Delivery, Observing
 from exactlyonce.drivers.observing.telemetry import Telemetry
 from exactlyonce.drivers.publishing import Address, Publisher
@@ -135,8 +136,10 @@ class _Bare(AsyncDriver):
         attempt: Callable[[Memory], Step[Result | Again]],
         memory: Memory,
         deliveries: Sequence[Delivery] | None = None,  # noqa: ARG002  # They have nobody to be told to.
+        *,
+        deadline: Deadline | None = None,
     ) -> Result:
-        return await self.run(retrying.process(entity, attempt, memory))
+        return await self.run(retrying.process(entity, attempt, memory, deadline))
 
 
 class _Nowhere(SpanExporter):

@@ -8,6 +8,7 @@ from exactlyonce.envelope import Envelope
 from exactlyonce.errors import (
     ConfigurationError,
     DamagedDocument,
+    EntityRefused,
     EntityTooLarge,
     ExactlyOnceError,
     HandlerError,
@@ -23,6 +24,7 @@ from exactlyonce.errors import (
     OutputTooLarge,
     StoredDataError,
     TryAgainLater,
+    UniqueKeyTaken,
     UnknownDestination,
     UnknownMessageType,
 )
@@ -43,6 +45,7 @@ __all__ = [
     "Destination",
     "Entity",
     "EntityKey",
+    "EntityRefused",
     "EntityTooLarge",
     "Envelope",
     "ExactlyOnceError",
@@ -62,6 +65,7 @@ __all__ = [
     "Resequencer",
     "StoredDataError",
     "TryAgainLater",
+    "UniqueKeyTaken",
     "UnknownDestination",
     "UnknownMessageType",
     "VersionStream",

@@ -13,6 +13,8 @@
     │   ├── UnknownDestination      it sent to a destination that nobody configured
     │   ├── OutputTooLarge          an output, or all of them, are over a limit
     │   ├── EntityTooLarge          the document would be over the limit
+    │   ├── EntityRefused           the store takes no such document, whatever its size
+    │   ├── UniqueKeyTaken          another document has what the container wants to be unique
     │   └── NonDeterministicHandler handling a message again gave something else than the first time
     ├── StoredDataError         the data's: what the store holds cannot be trusted; nothing was changed
     │   ├── DamagedDocument         it cannot be read
@@ -77,6 +79,14 @@ class OutputTooLarge(HandlerError):
 
 class EntityTooLarge(HandlerError):
     """The entity document would grow over the limit."""
+
+
+class EntityRefused(HandlerError):
+    """The store takes no such document: of a property such as `ttl`, or of how deep it goes, not of its size."""
+
+
+class UniqueKeyTaken(HandlerError):
+    """The entity document has the same values as another one of its logical partition, for a unique key of the container."""
 
 
 class NonDeterministicHandler(HandlerError):

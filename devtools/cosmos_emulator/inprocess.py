@@ -19,6 +19,7 @@ from devtools.cosmos_emulator.semantics.faults import FaultCounters, FaultRule
 from devtools.cosmos_emulator.semantics.history import AcceptedWrite
 from devtools.cosmos_emulator.semantics.replicas import Lag
 from devtools.cosmos_emulator.semantics.request_log import LoggedRequest, Total
+from devtools.cosmos_emulator.storage.keeping import Keeper, MemoryKeeper
 from devtools.in_loop import in_loop
 
 Result = TypeVar("Result")
@@ -128,6 +129,7 @@ def running_emulator(
     clock: Clock | None = None,
     port: int = 0,
     tls: bool = False,
+    keeper: Keeper | None = None,
 ) -> Iterator[RunningEmulator]:
     """Run an emulator for the length of a `with` block.
 
@@ -137,9 +139,15 @@ def running_emulator(
         clock: Its time; the system's by default.
         port: 0 for a free one.
         tls: True for https, with a certificate of its own.
+        keeper: Where everything is kept; in memory by default. Closing it is its owner's.
     """
     beginning = time.monotonic()
-    emulator = Emulator(settings or AccountSettings(), clock or Clock(), lambda: time.monotonic() - beginning)
+    emulator = Emulator(
+        settings or AccountSettings(),
+        clock or Clock(),
+        lambda: time.monotonic() - beginning,
+        keeper=keeper or MemoryKeeper(),
+    )
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="cosmos-emulator", daemon=True)
     thread.start()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.drivers.observing.port import Delivery
 from exactlyonce.drivers.operations import blob_operations, store_operations
 from exactlyonce.drivers.publishing import Publisher
@@ -65,8 +66,10 @@ class AsyncDriver:
         attempt: Callable[[Memory], Step[Result | Again]],
         memory: Memory,
         deliveries: Sequence[Delivery] | None = None,
+        *,
+        deadline: Deadline | None = None,
     ) -> Result:
-        """Make attempts until one comes to something, in the observer's sight.
+        """Make attempts until one comes to something, or there is no time for more, in the observer's sight.
 
         Args:
             retrying: what to do when one does not finish.
@@ -74,15 +77,17 @@ class AsyncDriver:
             attempt: begins one.
             memory: for the first.
             deliveries: that they are made for, as the observer knows them; None if somebody else waits for them.
+            deadline: when they have to have ended; None for that of something that begins now.
 
         Raises:
             As `Retrying.process` does.
         """
+        deadline = deadline or retrying.begin(self._surroundings.clock.now)
         observer = self.observing.observer
         if observer is None:
-            return await self.run(retrying.process(entity, attempt, memory))
+            return await self.run(retrying.process(entity, attempt, memory, deadline))
         with observer.watching(entity, deliveries) as watch:
-            return await self.run(retrying.process(entity, watch.attempts(attempt), memory))
+            return await self.run(retrying.process(entity, watch.attempts(attempt), memory, deadline))
 
     def _performed(self, effect: Effect[Any]) -> Awaitable[Any]:
         perform, observer = self._perform[type(effect)], self.observing.observer

@@ -2,6 +2,11 @@
 
 A hot entity would otherwise conflict with itself. When an entity falls quiet, its lane marks what was published, after
 `mark_after` seconds in which the next commit could have done so for nothing.
+
+Where deliveries may take only so long, nobody waits longer than that, whatever is under way. The attempts that several share
+go on until the time of the last of them is over: who came first must not end what the others wait for.
+
+What the store refuses for what handlers gave, such as a unique key that is taken, each of the group then tries by itself.
 """
 
 from __future__ import annotations
@@ -9,16 +14,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.deadlines import ADVICE, Deadline
 from exactlyonce.drivers.observing.port import Delivery
 from exactlyonce.drivers.retrying import Retrying
 from exactlyonce.drivers.surroundings import Clock
+from exactlyonce.drivers.timekeeping import Timekeeper
+from exactlyonce.effects import Step
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.errors import ExactlyOnceError, HandlerError, TryAgainLater
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Evolve, Handle, Memory, Strategy, Work, key_of
+from exactlyonce.handling.attempts import Again, Evolve, Finished, Handle, Memory, Strategy, Work, key_of
 from exactlyonce.identity import EntityRef
 
 _log = logging.getLogger(__name__)
@@ -39,6 +48,7 @@ class _Waiting(NamedTuple):
     envelope: Envelope
     done: asyncio.Future[None]
     delivery: Delivery | None  # As the observer knows it, if there is one.
+    deadline: Deadline | None  # If there is one.
 
 
 @dataclass
@@ -47,6 +57,8 @@ class _Lane:
     waiting: list[_Waiting] = field(default_factory=list)
     stirred: asyncio.Event = field(default_factory=asyncio.Event)
     memory: Memory = field(default_factory=Memory)
+    attempts: int = 0  # Begun for the present group.
+    apart: int = 0  # How many have a commit each, since the store refused what they had made together.
 
 
 class Combiner:
@@ -54,8 +66,8 @@ class Combiner:
 
     Args:
         driver: performs the attempts.
-        retrying: what to do when one does not finish.
-        clock: for `mark_after`.
+        retrying: what to do when one does not finish, and how long a delivery may take.
+        clock: for `mark_after`, and for that.
         mark_after: seconds an entity is left alone before what was published is marked by a save of its own.
     """
 
@@ -66,6 +78,7 @@ class Combiner:
         self._mark_after = mark_after
         self._lanes: dict[str, _Lane] = {}  # By key: for Python the partition values 1 and True are equal.
         self._tasks: set[asyncio.Task[None]] = set()
+        self._timekeeper = Timekeeper(clock)
         self._hurrying = False
 
     async def process(self, assignment: Assignment, envelope: Envelope) -> None:
@@ -91,8 +104,11 @@ class Combiner:
             task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        lane.waiting.append(_Waiting(envelope, done, delivery))
+        one = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
+        lane.waiting.append(one)
         lane.stirred.set()
+        if one.deadline is not None:  # It is the last of all, since all deliveries have the same time.
+            self._timekeeper.watch(done, one.deadline, partial(_late, lane, one))
         await done
 
     async def quiesce(self) -> None:
@@ -105,6 +121,7 @@ class Combiner:
                 await asyncio.wait(self._tasks)
         finally:
             self._hurrying = False
+        self._timekeeper.stop()
 
     def abandon(self) -> None:
         """Stop in the middle of everything, as the end of the process would; those who wait are cancelled."""
@@ -114,6 +131,7 @@ class Combiner:
             for one in lane.waiting:
                 one.done.cancel()
         self._lanes.clear()
+        self._timekeeper.stop()
 
     async def _serve(self, lane: _Lane) -> None:
         """Process groups until none waits and nothing is left to mark; then the lane is gone."""
@@ -128,16 +146,27 @@ class Combiner:
             await self._mark(lane)
 
     async def _process_group(self, lane: _Lane) -> None:
-        strategy, limit = lane.assignment.strategy, lane.assignment.strategy.group_limit
-        group, lane.waiting = lane.waiting[:limit], lane.waiting[limit:]
+        strategy = lane.assignment.strategy
+        limit = 1 if lane.apart else strategy.group_limit
+        lane.apart = max(lane.apart - 1, 0)
+        waiting = [one for one in lane.waiting if not one.done.done()]  # Others have no more time, or were cancelled.
+        group, lane.waiting = waiting[:limit], waiting[limit:]
+        if not group:
+            return
         given = lane.assignment
         work = Work(given.entity, tuple(one.envelope for one in group), given.handle, given.absent, given.evolve)
         memory, lane.memory = lane.memory, Memory()
         failed: dict[str, Exception] = {}
+        lane.attempts = 0
+
+        def attempt(memory: Memory) -> Step[Finished | Again]:
+            lane.attempts += 1
+            return strategy.attempt(work, memory)
+
         try:
             deliveries = [one.delivery for one in group if one.delivery is not None]
             finished = await self._driver.process(
-                self._retrying, work.entity, lambda memory: strategy.attempt(work, memory), memory, deliveries
+                self._retrying, work.entity, attempt, memory, deliveries, deadline=group[-1].deadline
             )
             lane.memory = finished.memory
             failed.update(finished.failed)
@@ -150,6 +179,9 @@ class Combiner:
                 )
         except Exception as error:  # Whatever it is, everybody who waits for this group has to hear of it.
             lane.memory = memory  # What it published before is published still.
+            if isinstance(error, HandlerError) and len(group) > 1:  # For one of them, and nobody knows for which.
+                lane.waiting[:0], lane.apart = group, len(group)
+                return
             failed.update((key_of(envelope), _about(envelope, error)) for envelope in work.messages)
         except BaseException:  # Cancelled, or worse.
             for one in group:
@@ -186,6 +218,17 @@ class Combiner:
             # Only the library's own errors are told, and no causes: others may quote a body.
             reason = error if isinstance(error, ExactlyOnceError) else type(error).__name__
             _log.warning("entity %s: what was published could not be marked: %s", entity, reason)
+
+
+def _late(lane: _Lane, one: _Waiting) -> Exception:
+    """What is told to somebody whose time is over while something is under way."""
+    if any(other is one for other in lane.waiting):
+        what = f"its turn had not come: attempt {lane.attempts} for messages before it was under way"
+    else:
+        what = f"attempt {lane.attempts} was under way"
+    seconds = "all" if one.deadline is None else f"{one.deadline.seconds:g}"
+    late = f"Entity {lane.assignment.entity}: the {seconds} s that a delivery may take were over, and {what}. {ADVICE}"
+    return _about(one.envelope, TryAgainLater(late))
 
 
 def _about(envelope: Envelope, error: Exception) -> Exception:

@@ -72,23 +72,24 @@ class ExactlyOnce:
         connections, charged = Connections(storage, service_bus), self._observing.charged
         self._resources = AzureResources(settings, connections, self._entities, self._destinations, charged)
         self._lifetime = self._resources.lifetime()
-        publisher = Publisher(self._resources.addresses)
-        blobs = self._resources.blobs
+        store, addresses, blobs = self._resources.store, self._resources.addresses, self._resources.blobs
+        publisher = Publisher(addresses)
         claims = ClaimChecks(blobs)
         address = None if blobs is None else blobs.address
         self._routes = Routes.to(self._destinations, publisher.limits, settings.delivery_limit, address)
-        self._driver = AsyncDriver(self._resources.store, publisher, self._surroundings, blobs)
-        # What is sent beside the processing of messages is often sent again, and that on purpose.
-        again = Publisher(self._resources.addresses, self._surroundings.new_transaction)
-        mender = AsyncDriver(self._resources.store, again, self._surroundings, blobs)
-        self._retrying = Retrying(Backoff(), self._surroundings.random)
-        self._mending = Mending(mender, self._retrying, self._routes)
-        self._failures = Failures()
-        clock = self._surroundings.clock
-        self._poison = PoisonSettler(self._mending, claims, self._failures, settings.delivery_limit, clock.now)
+        self._driver = AsyncDriver(store, publisher, self._surroundings, blobs)
+        # What is sent beside processing is often sent again on purpose; but who finishes what is owed goes on where it was.
+        marks, limit, random = self._surroundings.new_transaction, settings.delivery_timeout, self._surroundings.random
+        again = AsyncDriver(store, Publisher(addresses, marks, remembers=False), self._surroundings, blobs)
+        finishing = AsyncDriver(store, Publisher(addresses, marks), self._surroundings, blobs)
+        self._retrying = Retrying(Backoff(seconds=limit), random)
+        self._mending = Mending(again, self._retrying, self._routes)
+        self._failures, clock = Failures(), self._surroundings.clock
+        settling = Mending(finishing, self._retrying, self._routes)
+        self._poison = PoisonSettler(settling, claims, self._failures, settings.delivery_limit, clock.now)
         # It comes again every minute, so it need not try for long.
-        hasty = Mending(mender, Retrying(Backoff(tries=3), self._surroundings.random), self._routes)
-        self._sweeper = Sweeper(hasty, self._resources.listing, self._surroundings)
+        sweeping = Mending(finishing, Retrying(Backoff(tries=3, seconds=limit), random), self._routes)
+        self._sweeper = Sweeper(sweeping, self._resources.listing, self._surroundings)
         self._sweep_after = timedelta(seconds=settings.sweep_after)
         self._operator = Operator(self._mending, self._resources.listing, settings.delivery_limit)
         self._combiner = Combiner(self._driver, self._retrying, clock, settings.mark_after)

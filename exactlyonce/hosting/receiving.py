@@ -62,13 +62,15 @@ class Receiver:
         self, messages: Sequence[Delivered], entity: Entity[Any], adapter: Adapter | None, give_up_after: int
     ) -> None:
         """Process the deliveries of a batch side by side; those for one entity share commits. Raises as `take` does."""
+        deadline = self.mending.retrying.begin(self.poison.now)
         done = await asyncio.gather(
             *(self.take(message, entity, adapter) for message in messages), return_exceptions=True
         )
         failed: list[tuple[Delivered, ExactlyOnceError]] = []
         for message, error in zip(messages, done, strict=True):
             if isinstance(error, ExactlyOnceError):
-                if not await self._given_up(message, error, entity, adapter, give_up_after):
+                in_time = deadline is None or deadline.left > 0  # The others may be given up when they come again.
+                if not (in_time and await self._given_up(message, error, entity, adapter, give_up_after)):
                     failed.append((message, error))
             elif error is not None:
                 raise error
@@ -104,6 +106,6 @@ class Receiver:
         try:
             await self.ready()
             await self.poison.settle(entity, message, adapter, who="its batch")
-        except _ENVIRONMENT:
+        except ExactlyOnceError:  # Whatever keeps it from being put away, the others may be.
             return False
         return True

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.connections import ADDRESS
+from exactlyonce.hosting.function_timeout import function_timeout
 from exactlyonce.transports.service_bus import MAX_BYTES
 
 _COSMOS_NAME: Final = r"^[^/\\?#]{0,254}[^/\\?#\s]$"
@@ -35,6 +36,21 @@ def _require_base64(key: SecretStr) -> SecretStr:
     return key
 
 
+def _delivery_timeout() -> float:
+    """A minute: several requests that take as long as they may, and a fifth of what the host's plans begin with."""
+    return min(60.0, (function_timeout() or 300.0) / 2)
+
+
+def _require_room(seconds: float) -> float:
+    hosts = function_timeout()
+    if hosts is not None and seconds > hosts / 2:  # A batch settles what it gives up once its deliveries are over.
+        raise ValueError(
+            f"{seconds:g} s is more than half of the {hosts:g} s after which the host ends a function, and with it all others "
+            "in its process (functionTimeout of host.json)"
+        )
+    return seconds
+
+
 class Settings(BaseSettings):
     """The library's settings. Names of variables are given in the aliases.
 
@@ -54,6 +70,8 @@ class Settings(BaseSettings):
         blob_container: `EXACTLYONCE__blobContainer`, the container for blobs and for the data of messages that are too large
             for their queue; without one there are none.
         delivery_limit: `EXACTLYONCE__deliveryLimit`, how long a message may wait in its queue (ISO 8601 duration or seconds).
+        delivery_timeout: `EXACTLYONCE__deliveryTimeout`, seconds after which a delivery is given back to its queue, whatever
+            is under way; what looks after one entity begins nothing more then. At most half of the host's `functionTimeout`.
         mark_after: `EXACTLYONCE__markAfter`, seconds a quiet entity is left alone before what was published is marked.
         sweep_after: `EXACTLYONCE__sweepAfter`, seconds that outputs may be owed before the sweeper looks after their entity.
             More than `mark_after`, or it would look after entities that are about to be marked.
@@ -127,6 +145,13 @@ class Settings(BaseSettings):
         validation_alias="EXACTLYONCE__deliveryLimit",
         gt=timedelta(0),
         description="a duration such as P7D, or a number of seconds above 0",
+    )
+    delivery_timeout: Annotated[float, AfterValidator(_require_room)] = Field(
+        default_factory=_delivery_timeout,
+        validation_alias="EXACTLYONCE__deliveryTimeout",
+        ge=1,
+        allow_inf_nan=False,
+        description="a number of seconds from 1 to half of the host's functionTimeout, such as 60, or remove it",
     )
     mark_after: float = Field(
         10.0, validation_alias="EXACTLYONCE__markAfter", gt=0, description="a number of seconds above 0"

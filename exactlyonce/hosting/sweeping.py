@@ -66,12 +66,12 @@ class Sweeper:
         failed: list[tuple[str, str]] = []
         found: list[Owner] = []
         for entity in entities:
-            found += await self._found(entity, began - older_than, failed)
+            found += await self._found(entity, began, older_than, failed)
         chosen = self._chosen(found, limit)
         waiting = deque(chosen)
 
         async def work() -> None:
-            while waiting and self.surroundings.clock.now() - began < LONGEST:
+            while waiting and self._lasts(began) < LONGEST:
                 entity, ref = waiting.popleft()
                 try:
                     await self._sweep(entity, ref)
@@ -85,18 +85,34 @@ class Sweeper:
             _log.info("swept %d entities; %d failed, %d are left", len(swept), len(failed), left)
         return Swept(len(swept), tuple(failed), left)
 
-    async def _found(self, entity: Entity[Any], before: datetime, failed: list[tuple[str, str]]) -> list[Owner]:
+    async def _found(
+        self, entity: Entity[Any], began: datetime, older_than: timedelta, failed: list[tuple[str, str]]
+    ) -> list[Owner]:
         """Whom to look after. A type that cannot be searched does not stop the others."""
         found: dict[str, EntityRef] = {}
+        before = began - older_than
         try:
             protocol = protocol_of(entity)
             if protocol != "stream":  # There nothing is ever owed: a message that comes again is handled again.
-                found |= await _first(self.listing.owing(entity.name, before))
+                found |= await self._first(self.listing.owing(entity.name, before), began)
             if protocol == "resequencer":
-                found |= await _first(self.listing.holding(entity.name, before))
+                found |= await self._first(self.listing.holding(entity.name, before), began)
         except ExactlyOnceError as error:
             failed.append((entity.name, _told(entity.name, error)))
         return [(entity, ref) for ref in found.values()]
+
+    async def _first(self, pages: AsyncIterator[tuple[EntityRef, ...]], began: datetime) -> dict[str, EntityRef]:
+        """As many as a run takes notice of, by their keys: for Python the partition values 1 and True are equal."""
+        found: dict[str, EntityRef] = {}
+        async for page in pages:
+            found.update((ref.key, ref) for ref in page)
+            # Half of the time is for looking after them.
+            if len(found) >= MOST_LISTED or self._lasts(began) >= LONGEST / 2:
+                break
+        return found
+
+    def _lasts(self, began: datetime) -> timedelta:
+        return self.surroundings.clock.now() - began
 
     def _chosen(self, found: list[Owner], limit: int) -> list[Owner]:
         """Those whose turn it is, in the order found. Chance picks, lest what always fails keeps others from their turn."""
@@ -120,16 +136,6 @@ class Sweeper:
             await self.mending.run(ref, lambda memory: entity.strategy.mark(ref, memory), finished.memory)
         for _, error in finished.stopped:
             raise error
-
-
-async def _first(pages: AsyncIterator[tuple[EntityRef, ...]]) -> dict[str, EntityRef]:
-    """As many as a run takes notice of, by their keys: for Python the partition values 1 and True are equal."""
-    found: dict[str, EntityRef] = {}
-    async for page in pages:
-        found.update((ref.key, ref) for ref in page)
-        if len(found) >= MOST_LISTED:
-            break
-    return found
 
 
 def _told(what: object, error: Exception) -> str:

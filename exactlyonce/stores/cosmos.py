@@ -63,9 +63,9 @@ from exactlyonce.stores.cosmos_layout import (
     without_system,
 )
 from exactlyonce.stores.cosmos_partition import Applied, CosmosPartition, Document, Documents
-from exactlyonce.stores.cosmos_replies import Absent, Operation
+from exactlyonce.stores.cosmos_replies import Absent, Operation, Taken
 from exactlyonce.stores.port import Busy, Unknown
-from exactlyonce.stores.refusals import require_entity_document
+from exactlyonce.stores.refusals import require_entity_document, unique_key_taken
 
 LIBRARY_CONTAINER: Final = "exactlyonce"
 TIME_LIMIT: Final = 10.0
@@ -76,7 +76,8 @@ class CosmosStore:
 
     Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
     and `InvalidMessage` for an entity whose id Cosmos DB cannot hold; `OutputTooLarge`, `EntityTooLarge` and, for a message to
-    be parked, `MalformedMessage` say that the service found a document too large. Those that read documents of the library
+    be parked, `MalformedMessage` say that the service found a document too large. Those that save an entity raise
+    `EntityRefused` or `UniqueKeyTaken` for a document that the service does not take. Those that read documents of the library
     raise `DamagedDocument` or `NewerSchema` for what they cannot trust.
 
     Args:
@@ -115,6 +116,8 @@ class CosmosStore:
             reply = await partition.create(document)
         else:
             reply = await partition.replace(effect.entity.id, document, effect.etag)
+        if isinstance(reply, Taken) and await partition.is_unchanged(effect.entity.id, effect.etag, reply.token):
+            raise unique_key_taken(effect.entity)
         if not isinstance(reply, Applied):
             return reply
         return UNKNOWN if reply.etag is None else Saved(reply.etag, reply.token)

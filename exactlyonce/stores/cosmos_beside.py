@@ -22,9 +22,9 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.identity import EntityRef, PartitionValue
 from exactlyonce.stores.cosmos_layout import EntityContainer, without_system
 from exactlyonce.stores.cosmos_partition import Applied, CosmosPartition, Documents, creating, replacing
-from exactlyonce.stores.cosmos_replies import Operation
+from exactlyonce.stores.cosmos_replies import Operation, Taken
 from exactlyonce.stores.port import Busy, Unknown
-from exactlyonce.stores.refusals import require_one_batch
+from exactlyonce.stores.refusals import require_one_batch, unique_key_taken
 
 _OWN: Final = frozenset({KIND, *(field.name for shape in get_args(Companion) for field in fields(shape))} - {"kind"})
 """Properties that companions have themselves. What their classes call `kind` stands under another name in documents."""
@@ -80,6 +80,13 @@ class CosmosBeside:
         created = (creating(self._placed(one)) for one in effect.create)
         replaced = (replacing(self._placed(one), seen) for one, seen in effect.replace)
         reply = await self.partition.write_together((saving, *created, *replaced), Operation.COMMIT)
+        # Of a companion it says that its id is taken: with unique keys no container may hold any.
+        if (
+            isinstance(reply, Taken)
+            and reply.operation == 0
+            and await self.partition.is_unchanged(self.entity.id, etag, reply.token)
+        ):
+            raise unique_key_taken(self.entity)
         if not isinstance(reply, Applied):
             return reply
         # The next save relies on the ETag, so a commit without one is as good as one that was not answered.

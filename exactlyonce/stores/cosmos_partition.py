@@ -137,6 +137,16 @@ class CosmosPartition:
         except FAILURES as error:
             return after_query(error, self._where)
 
+    async def is_unchanged(self, id: str, etag: str | None, token: str | None) -> bool:
+        """Whether a document has this ETag, or is absent if there is none given, in a view at or after a token.
+
+        Without a token nobody knows, since a view may be stale: False.
+        """
+        found = UNKNOWN if token is None else await self.read(id, token)
+        if isinstance(found, Document):
+            return bool(found.properties["_etag"] == etag)
+        return isinstance(found, Absent) and etag is None
+
     async def create(self, document: dict[str, Any]) -> Applied | Conflict | Unknown:
         """Create one document, which must not exist."""
         return await self._write(lambda container: container.create_item(document, no_response=True), Operation.CREATE)

@@ -25,10 +25,19 @@ from azure.core.exceptions import AzureError
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
 
 from exactlyonce.effects import BEHIND, UNKNOWN, Conflict, NoAnswer
-from exactlyonce.errors import ConfigurationError, EntityTooLarge, ExactlyOnceError, MalformedMessage, OutputTooLarge
+from exactlyonce.errors import (
+    ConfigurationError,
+    EntityRefused,
+    EntityTooLarge,
+    ExactlyOnceError,
+    MalformedMessage,
+    OutputTooLarge,
+)
 from exactlyonce.stores.port import Busy, Unknown
 
 SESSION_TOKEN: Final = "x-ms-session-token"  # noqa: S105
+CREATING: Final = 1013
+"""Substatus of a 404: the container is being created."""
 FAILURES: Final = (AzureError, asyncio.TimeoutError)
 """What requests may raise for what the world does: AzureError is the root of everything the SDK raises, bodies that are cut
 off included. CancelledError is not here: cancelling equals a crash."""
@@ -58,6 +67,7 @@ class Meaning(Enum):
 
     ABSENT = "no such document, in the view that answered"
     CONFLICT = "the condition did not hold, possibly because of one's own earlier send"
+    TAKEN = "the same, or a unique key of the container is taken"
     BEHIND = "the replica has not reached the session token"
     BUSY = "not now; nothing was applied"
     UNKNOWN = "nobody knows"
@@ -82,8 +92,10 @@ class Row:
 
 
 _ALL: Final = frozenset(Operation)
+_OPEN: Final = frozenset({Operation.OPEN})
 _READS: Final = frozenset({Operation.READ, Operation.QUERY})
 _SAVES: Final = frozenset({Operation.CREATE, Operation.REPLACE})
+_COMMITS: Final = _SAVES | {Operation.COMMIT}
 _BESIDE: Final = frozenset({Operation.COMMIT, Operation.AMEND})
 
 TABLE: Final = (
@@ -91,9 +103,12 @@ TABLE: Final = (
     Row(_READS, 404, 1002, Meaning.BEHIND),
     Row(frozenset({Operation.READ}), 404, 0, Meaning.ABSENT),
     # Conditional writes are judged by the primary, and the condition fails as well if an earlier send of the same request
-    # was applied: 409 for a create, 412 for a replace. A document to replace or delete may be gone already. A 409 of
-    # a replace is a unique key of the user's container. A batch has the status of the operation that failed.
-    Row(_SAVES | {Operation.COMMIT, Operation.STAGE}, 409, None, Meaning.CONFLICT),
+    # was applied: 409 for a create, 412 for a replace. A document to replace or delete may be gone already. A batch has the
+    # status of the operation that failed. In a user's container a 409 may also be a unique key, and nothing but a look at the
+    # document tells: the text says so, or not, and nobody promises whether id, ETag or unique key is judged first.
+    Row(_ALL, 409, 1006, Meaning.UNKNOWN),  # An operation on the account is under way.
+    Row(_COMMITS, 409, None, Meaning.TAKEN),
+    Row(frozenset({Operation.STAGE}), 409, None, Meaning.CONFLICT),
     Row(_SAVES | _BESIDE | {Operation.DELETE}, 412, None, Meaning.CONFLICT),
     Row(_BESIDE | {Operation.REPLACE, Operation.DELETE}, 404, 0, Meaning.CONFLICT),
     # Not now: throttled, in the way of another request for the same document, the partition moving. A read applies nothing
@@ -116,24 +131,37 @@ TABLE: Final = (
         403,
         None,
         ConfigurationError,
-        "Give the identity the data-plane role 'Cosmos DB Built-in Data Contributor' on the database, and let the network "
-        "it calls from through the account's firewall.",
+        "Give the identity the data-plane role 'Cosmos DB Built-in Data Contributor' on the database; let the network it calls "
+        "from through the account's firewall; check the clock, too. If all that is as it has to be, the account's activity log "
+        "says more, such as a quota that is used up, or a customer-managed key that was revoked.",
     ),
     Row(
         _ALL,
         401,
         None,
         ConfigurationError,
-        "Check the account key, or, without one, that the identity belongs to the account's tenant; check the clock, too.",
+        "Check the account key, which must not be a read-only one; or, without one, that the identity belongs to the account's "
+        "tenant; check the clock, too.",
     ),
     # An absent database or container is never an absent document: taken for one, every duplicate would look new.
     Row(_ALL, 404, 1003, ConfigurationError, "Create the container, or correct its name in the settings."),
-    Row(
-        frozenset({Operation.OPEN}),
-        404,
-        None,
+    Row(_OPEN, 404, CREATING, Meaning.UNKNOWN),
+    Row(_OPEN, 404, None, ConfigurationError, "Create database and container, or correct their names in the settings."),
+    Row(  # The SDK has looked at the container once more, and asked again.
+        _ALL,
+        400,
+        1024,
         ConfigurationError,
-        "Create the database and the container, or correct their names in the settings.",
+        "The container was deleted and created anew meanwhile: restart the application, and see what became of its documents.",
+    ),
+    # What the library adds to an entity is always well-formed, so it is the state that is not.
+    Row(
+        _COMMITS,
+        400,
+        0,
+        EntityRefused,
+        "Look at what the handler returns: Cosmos DB takes properties up to 128 levels deep, numbers that a double holds, and "
+        "a 'ttl' that is a positive whole number or -1.",
     ),
     Row(
         _ALL,
@@ -172,6 +200,17 @@ TABLE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class Taken(Conflict):
+    """A conflict that may also be for a unique key. It is none for strategies, while the document is what its condition says.
+
+    Attributes:
+        operation: which operation of a batch it is about, from 0; 0 where there is no batch.
+    """
+
+    operation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Absent:
     """No such document, in a view at `token`."""
 
@@ -198,9 +237,11 @@ def after_query(error: BaseException, where: str = "") -> NoAnswer | Busy:
 
 def after_write(error: BaseException, operation: Operation, where: str = "") -> Conflict | Unknown:
     """The reply to a write that failed, with the token of the conflict. Raises the error of a row that has one."""
-    if meaning_of(error, operation, where) is Meaning.CONFLICT:
-        return Conflict(headers_of(error).get(SESSION_TOKEN))
-    return UNKNOWN
+    meaning = meaning_of(error, operation, where)
+    token = headers_of(error).get(SESSION_TOKEN)
+    if meaning is Meaning.TAKEN:
+        return Taken(token, (error.error_index or 0) if isinstance(error, CosmosBatchOperationError) else 0)
+    return Conflict(token) if meaning is Meaning.CONFLICT else UNKNOWN
 
 
 def meaning_of(error: BaseException, operation: Operation, where: str = "") -> Meaning:
@@ -209,17 +250,18 @@ def meaning_of(error: BaseException, operation: Operation, where: str = "") -> M
     Args:
         error: what the request raised.
         operation: that it was.
-        where: the partition it was made of, for the log; empty if it was made of none.
+        where: the partition it was made of; empty if it was made of none.
 
     Raises:
-        ConfigurationError, EntityTooLarge, MalformedMessage, OutputTooLarge: as the row says.
+        ConfigurationError, EntityRefused, EntityTooLarge, MalformedMessage, OutputTooLarge: as the row says.
     """
     status, substatus = _status(error)
+    place = f" in {where}" if where else ""
     for row in TABLE:
         if operation in row.operations and row.status == status and row.substatus in (None, substatus):
             if not isinstance(row.means, Meaning):
                 raise row.means(
-                    f"Cosmos DB refused to {operation.value} ({status}/{substatus}). {row.advice}"
+                    f"Cosmos DB refused to {operation.value}{place} ({status}/{substatus}). {row.advice}"
                 ) from error
             meaning = row.means
             break
@@ -227,7 +269,6 @@ def meaning_of(error: BaseException, operation: Operation, where: str = "") -> M
         meaning = Meaning.UNKNOWN
     if meaning in (Meaning.UNKNOWN, Meaning.BUSY):
         # The class and the codes only: the text of an error may quote what was sent.
-        place = f" in {where}" if where else ""
         _log.warning("could not %s%s: %s, %s/%s", operation.value, place, type(error).__name__, status, substatus)
     return meaning
 

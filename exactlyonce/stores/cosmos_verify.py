@@ -14,7 +14,7 @@ from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.stores.cosmos_beside import unfit_for_companions
 from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
-from exactlyonce.stores.cosmos_replies import FAILURES, Operation, meaning_of
+from exactlyonce.stores.cosmos_replies import CREATING, FAILURES, Operation, meaning_of
 
 Answer = TypeVar("Answer")
 _TOO_WEAK: Final = ("ConsistentPrefix", "Eventual")
@@ -125,7 +125,9 @@ async def _of_database(
 async def _properties(resource: DatabaseProxy | ContainerProxy) -> dict[str, Any]:
     try:
         return dict(await resource.read())
-    except CosmosResourceNotFoundError:
+    except CosmosResourceNotFoundError as error:
+        if error.sub_status == CREATING:
+            raise
         return _ABSENT
 
 
@@ -156,7 +158,7 @@ def _of_entity_container(entity: EntityContainer, properties: dict[str, Any]) ->
         )
     if entity.companions:
         yield from unfit_for_companions(entity)
-        if properties.get("uniqueKeyPolicy", {}).get("uniqueKeys"):
+        if _unique_keys(properties):
             yield (
                 f"The {name} has unique keys: create it anew without them, or choose a protocol that keeps its records apart, "
                 "such as Outbox(). The library's documents beside an entity have none of these properties, and the service "
@@ -180,3 +182,13 @@ def _of_library_container(container: str, properties: dict[str, Any]) -> Iterato
             f"The {name} has the defaultTtl {properties.get('defaultTtl')}: set it to -1, so that records may expire but "
             "do not do so by themselves."
         )
+    if _unique_keys(properties):
+        yield (
+            f"The {name} has unique keys: create it anew without them. The library's documents have none of these properties, "
+            "and the service would take only one of them for each entity."
+        )
+
+
+def _unique_keys(properties: dict[str, Any]) -> list[Any]:
+    """The unique keys of a container; the service tells an empty list of those that have none."""
+    return list((properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys") or ())

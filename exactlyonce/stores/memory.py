@@ -27,12 +27,13 @@ from exactlyonce.effects import (
     WriteProcessed,
     Written,
 )
+from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.frozen_json import Json
 from exactlyonce.records import library_document, read_parked, read_processed, read_staged
 from exactlyonce.stores.memory_beside import MemoryBeside
-from exactlyonce.stores.memory_partitions import token_at
+from exactlyonce.stores.memory_partitions import token_at, unless_taken
 from exactlyonce.stores.port import Busy, Unknown
-from exactlyonce.stores.refusals import require_entity_document
+from exactlyonce.stores.refusals import require_entity_document, unique_key_taken
 
 
 class MemoryStore(MemoryBeside):
@@ -41,6 +42,7 @@ class MemoryStore(MemoryBeside):
     Args:
         now: the server's clock.
         trouble: what the world does to it.
+        unique_keys: by entity type the unique keys of its container, each a list of paths such as "/name/last".
     """
 
     def load_entity(self, effect: LoadEntity) -> Loaded | NoAnswer | Busy:
@@ -57,14 +59,16 @@ class MemoryStore(MemoryBeside):
     def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
         partition = self._entity(effect.entity)
 
-        def save() -> Saved | Conflict:
+        def save() -> Saved | Conflict | UniqueKeyTaken:
             current = partition.newest(effect.entity.id)
             if (current.etag if current else None) != effect.etag:
                 return Conflict(partition.token)
+            if self._is_taken(effect.entity, effect.document):
+                return unique_key_taken(effect.entity)
             self._append(partition, effect.entity.id, effect.document)
             return Saved(partition.log[-1].etag, partition.token)
 
-        return self._write("save_entity", save)
+        return unless_taken(self._write("save_entity", save))
 
     def find_processed(self, effect: FindProcessed) -> Found | NoAnswer | Busy:
         partition = self._library(effect.entity)

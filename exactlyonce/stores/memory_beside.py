@@ -19,12 +19,13 @@ from exactlyonce.beside import (
 )
 from exactlyonce.companions import KIND, Companion, StreamEntry, companion_document, id_of, read_companion
 from exactlyonce.effects import BEHIND, Conflict, NoAnswer, Saved
+from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import OutputRef
-from exactlyonce.stores.memory_partitions import MemoryPartitions, Version
+from exactlyonce.stores.memory_partitions import MemoryPartitions, Version, unless_taken
 from exactlyonce.stores.port import Busy, Unknown
-from exactlyonce.stores.refusals import require_one_batch
+from exactlyonce.stores.refusals import require_one_batch, unique_key_taken
 
 MOST_OWING: Final = 100
 
@@ -43,18 +44,20 @@ class MemoryBeside(MemoryPartitions):
         replaced = ((*_stored(entity, one), etag) for one, etag in effect.replace)
         writes = ((entity.id, effect.document, effect.etag), *created, *replaced)
 
-        def save() -> Saved | Conflict:
+        def save() -> Saved | Conflict | UniqueKeyTaken:
             current = {id: partition.newest(id) for id, _, _ in writes}
             found = {id: version.etag if version else None for id, version in current.items()}
             # The second of two writes of one document would meet the first.
             if len(found) < len(writes) or any(found[id] != etag for id, _, etag in writes):
                 return Conflict(partition.token)
+            if self._is_taken(entity, effect.document):
+                return unique_key_taken(entity)
             begin = len(partition.log)
             saved, *_ = [self._append(partition, id, document) for id, document, _ in writes]
             partition.within.update(range(begin + 1, len(partition.log)))
             return Saved(saved.etag, partition.token)
 
-        return self._write("save_together", save)
+        return unless_taken(self._write("save_together", save))
 
     def load_beside(self, effect: LoadBeside) -> FoundBeside | NoAnswer | Busy:
         if not effect.ids:

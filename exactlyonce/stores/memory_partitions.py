@@ -7,13 +7,14 @@ in one log. Writes are judged at the end of the log.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from exactlyonce.companions import KIND
 from exactlyonce.effects import UNKNOWN
+from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.port import Busy, Unknown
@@ -87,11 +88,18 @@ class MemoryPartitions:
     Args:
         now: the server's clock.
         trouble: what the world does to it.
+        unique_keys: by entity type the unique keys of its container, each a list of paths such as "/name/last".
     """
 
-    def __init__(self, now: Callable[[], datetime], trouble: Trouble | None = None) -> None:
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        trouble: Trouble | None = None,
+        unique_keys: Mapping[str, Sequence[Sequence[str]]] | None = None,
+    ) -> None:
         self._now = now
         self._trouble = trouble or NoTrouble()
+        self._unique_keys = unique_keys or {}
         self.entities: dict[tuple[object, ...], Partition] = {}
         self.library: dict[str, Partition] = {}
         self._delayed: list[Callable[[], object]] = []
@@ -109,6 +117,19 @@ class MemoryPartitions:
 
     def _library(self, entity: EntityRef) -> Partition:
         return self.library.setdefault(entity.key, Partition())
+
+    def _is_taken(self, entity: EntityRef, document: Json) -> bool:
+        """Whether another document of the logical partition has the same values for a unique key; what is missing is null."""
+        keys = self._unique_keys.get(entity.type, ())
+        partition = self._entity(entity)
+        wanted = [_values(document, key) for key in keys]
+        others = partition.view(len(partition.log)) if keys else {}
+        return any(
+            _values(version.document, key) == values
+            for id, version in others.items()
+            if id != entity.id and version.document is not None
+            for key, values in zip(keys, wanted, strict=True)
+        )
 
     def _append(self, partition: Partition, id: str, document: Json | None) -> Version:
         self._writes += 1
@@ -150,6 +171,24 @@ class MemoryPartitions:
         return UNKNOWN
 
 
+def unless_taken(reply: Reply | UniqueKeyTaken) -> Reply:
+    """The reply to a save. One that says that a unique key is taken is raised; it may have been lost before it came here."""
+    if isinstance(reply, UniqueKeyTaken):
+        raise reply
+    return reply
+
+
 def token_at(position: int) -> str:
     """The session token of a position."""
     return f"{_TOKEN}{position}"
+
+
+def _values(document: Json, paths: Sequence[str]) -> str:
+    """What a document has at some paths, as a text; equal values have equal texts."""
+    found: list[object] = []
+    for path in paths:
+        value: Any = document.value
+        for name in path[1:].split("/"):
+            value = value.get(name) if isinstance(value, dict) else None
+        found.append(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return Json.of(found).text

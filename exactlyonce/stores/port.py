@@ -3,6 +3,9 @@
 A store never raises for what the world does to it. What it cannot know is `UNKNOWN`; what it knows not to have been done, and
 may be asked for again at once, is `Busy`, which drivers retry and strategies never see. It keeps no session tokens of its own:
 tokens come in with effects and go out with replies.
+
+What it raises equals a crash, which every protocol survives. So it does for what only people can change: settings, damaged
+documents, and what a handler gave and the store will not take, such as a unique key of the container that is taken.
 """
 
 from __future__ import annotations

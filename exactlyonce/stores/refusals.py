@@ -7,7 +7,7 @@ from typing import Final
 
 from exactlyonce.beside import SaveTogether
 from exactlyonce.companions import KIND
-from exactlyonce.errors import DamagedDocument
+from exactlyonce.errors import DamagedDocument, UniqueKeyTaken
 from exactlyonce.identity import EntityRef
 
 MOST_TOGETHER: Final = 100
@@ -39,3 +39,12 @@ def require_one_batch(effect: SaveTogether) -> None:
             f"Entity {effect.entity}: {documents} documents are to be saved together, and a transactional batch takes "
             f"{MOST_TOGETHER}. Commit fewer messages at once."
         )
+
+
+def unique_key_taken(entity: EntityRef) -> UniqueKeyTaken:
+    """The error for a document that would share a unique key of the container with another one."""
+    return UniqueKeyTaken(
+        f"Entity {entity}: the store refuses to save it, since another document of its logical partition has the same values "
+        "for a unique key of the container. Nothing was changed. Let the handler give it other values, or change the other "
+        "document. What is missing counts as null: of all documents without it, tombstones included, a partition takes one."
+    )

@@ -35,12 +35,17 @@ from exactlyonce.stores.port import AsyncStore
 PLAIN: Final = "contract-plain"
 OWNED: Final = "contract-owned"
 LEVELS: Final = "contract-levels"
+UNIQUE: Final = "contract-unique"
 ENTITY_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     PLAIN: ("/id",),
     OWNED: ("/owner",),
     LEVELS: ("/tenant", "/place/region", "/number"),
+    UNIQUE: ("/owner",),
 }
 """The entity types of the suite, each with the partition key paths of its container."""
+
+UNIQUE_KEYS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {UNIQUE: (("/email",), ("/name/first", "/name/last"))}
+"""The unique keys of containers of the suite, each with its paths."""
 
 AWKWARD: Final = (
     "web/m-42",
@@ -75,7 +80,7 @@ def plain_entity() -> EntityRef:
 def owned_entity(owner: str | None = None, type: str = OWNED) -> EntityRef:
     """An entity whose partition other documents can share; in that of an owner, or in one of its own."""
     owner = owner or unique()
-    return EntityRef(type, (owner,) if type == OWNED else (owner, "north", 7), unique())
+    return EntityRef(type, (owner, "north", 7) if type == LEVELS else (owner,), unique())
 
 
 def entity_document(entity: EntityRef, /, **properties: Any) -> Json:

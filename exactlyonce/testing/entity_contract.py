@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from exactlyonce.beside import SaveTogether
 from exactlyonce.effects import (
     Conflict,
     Loaded,
@@ -16,15 +17,18 @@ from exactlyonce.effects import (
     Saved,
     SaveEntity,
 )
+from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.identity import EntityRef, PartitionValue
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contract_samples import (
     LEVELS,
     MEGABYTE,
     PLAIN,
+    UNIQUE,
     entity_document,
     find,
     load,
+    owned_entity,
     plain_entity,
     save,
     unique,
@@ -83,6 +87,55 @@ class EntityContract:
         reply = await store.save_entity(SaveEntity(entity, entity_document(entity, total=2), etag))
         assert isinstance(reply, Conflict)
         assert (await load(store, entity, reply.token)).document is None
+
+    @pytest.mark.parametrize("together", [False, True])
+    async def test_a_save_that_takes_a_unique_key_of_another_entity_is_refused_and_changes_nothing(
+        self, store: AsyncStore, *, together: bool
+    ) -> None:
+        owner = unique()
+        first, second = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+        await save(store, first, email="a@x", name={"first": "Ann", "last": "Ash"})
+        for taken in ({"email": "a@x"}, {"email": "b@x", "name": {"last": "Ash", "first": "Ann"}}):
+            with pytest.raises(UniqueKeyTaken, match=second.id):
+                await _saving(store, second, None, together=together, **taken)
+        saved = await save(store, second, email="b@x")
+        with pytest.raises(UniqueKeyTaken, match=second.id):
+            await _saving(store, second, saved.etag, together=together, email="a@x")
+        loaded = await load(store, second, saved.token)
+        assert (loaded.document, loaded.etag) == (entity_document(second, email="b@x"), saved.etag)
+
+    @pytest.mark.parametrize("together", [False, True])
+    async def test_saving_twice_or_too_late_is_a_conflict_and_not_about_the_unique_keys_it_shares_with_itself(
+        self, store: AsyncStore, *, together: bool
+    ) -> None:
+        owner = unique()
+        entity, other = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+        saved = await save(store, entity, email="a@x")
+        assert isinstance(await _saving(store, entity, None, together=together, email="a@x"), Conflict)
+        again = await _saving(store, entity, saved.etag, together=together, email="a@x")
+        assert isinstance(again, Saved)
+        await save(store, other, email="b@x", name={"first": "Ann"})
+        assert isinstance(await _saving(store, entity, saved.etag, together=together, email="b@x"), Conflict)
+
+    async def test_a_unique_key_is_free_in_another_partition_and_when_nobody_has_it_any_more(
+        self, store: AsyncStore
+    ) -> None:
+        owner = unique()
+        one, other = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+        saved = await save(store, one, email="a@x")
+        await save(store, owned_entity(type=UNIQUE), email="a@x")
+        await save(store, one, saved.etag, email="b@x", name={"first": "Ann"})
+        await save(store, other, email="a@x")
+
+    async def test_of_entities_without_the_property_of_a_unique_key_a_partition_takes_one(
+        self, store: AsyncStore
+    ) -> None:
+        owner = unique()
+        one, other = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+        await save(store, one, name={"first": "Ann"})
+        with pytest.raises(UniqueKeyTaken, match="null"):
+            await _saving(store, other, None, email=None, name={"first": "Bob"})
+        await save(store, other, email="", name={"first": "Bob"})
 
     async def test_of_sixteen_concurrent_saves_one_wins(self, store: AsyncStore) -> None:
         entity = plain_entity()
@@ -165,3 +218,13 @@ class EntityContract:
         messages = tuple(f"web/{number}" for number in range(len(entities)))
         for number, (entity, token) in enumerate(zip(entities, tokens, strict=True)):
             assert await find(store, entity, *messages, token=token) == {f"web/{number}"}
+
+
+async def _saving(
+    store: AsyncStore, entity: EntityRef, etag: str | None, *, together: bool = False, **properties: Any
+) -> object:
+    """The reply to a save: to one of the entity alone, or to one that could write companions as well."""
+    document = entity_document(entity, **properties)
+    if together:
+        return await store.save_together(SaveTogether(entity, document, etag))
+    return await store.save_entity(SaveEntity(entity, document, etag))

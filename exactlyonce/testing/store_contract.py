@@ -3,7 +3,7 @@
     class TestMyStore(StoreContract):
         @pytest.fixture
         async def store(self) -> AsyncIterator[AsyncStore]:
-            ...  # with containers for ENTITY_TYPES
+            ...  # with containers for ENTITY_TYPES, whose unique keys are UNIQUE_KEYS
 
         async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
             ...  # read past the store
@@ -18,13 +18,13 @@ import pytest
 
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.companion_contract import CompanionContract
-from exactlyonce.testing.contract_samples import ENTITY_TYPES
+from exactlyonce.testing.contract_samples import ENTITY_TYPES, UNIQUE_KEYS
 from exactlyonce.testing.entity_contract import EntityContract
 from exactlyonce.testing.library_contract import LibraryContract
 from exactlyonce.testing.stream_contract import StreamContract
 from exactlyonce.testing.together_contract import TogetherContract
 
-__all__ = ["ENTITY_TYPES", "StoreContract"]
+__all__ = ["ENTITY_TYPES", "UNIQUE_KEYS", "StoreContract"]
 
 
 class StoreContract(EntityContract, LibraryContract, TogetherContract, CompanionContract, StreamContract):
@@ -32,5 +32,5 @@ class StoreContract(EntityContract, LibraryContract, TogetherContract, Companion
 
     @pytest.fixture
     def store(self) -> AsyncStore:
-        """The store to test; it holds the containers of `ENTITY_TYPES`."""
+        """The store to test; it holds the containers of `ENTITY_TYPES`, with their `UNIQUE_KEYS`."""
         raise NotImplementedError("Override the fixture `store`.")

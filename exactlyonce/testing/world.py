@@ -61,7 +61,8 @@ class World:
         self.transport = MemoryTransport(outcome=outcome)
         self.acknowledged: set[tuple[str, str]] = set()
         self._destinations = tuple(destinations)
-        self._publisher = Publisher({one.name: Address(self.transport, one.name) for one in self._destinations})
+        self._addresses = {one.name: Address(self.transport, one.name) for one in self._destinations}
+        self._publisher = Publisher(self._addresses)
         self.routes = Routes.to(self._destinations, self._publisher.limits)
 
     def process(
@@ -71,7 +72,7 @@ class World:
         surroundings = Surroundings(
             self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}", Observing(observer)
         )
-        driver = AsyncDriver(Awaited(self.store), self._publisher, surroundings)
+        driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), surroundings)
         retrying = Retrying(backoff or Backoff(), self.random)
         return Process(self, driver, retrying, Combiner(driver, retrying, self.clock, mark_after))
 

@@ -50,7 +50,7 @@ class StorageQueueTransport:
         account: a connection string, or the address of the account's queue service (`https://….queue.core.windows.net`).
         credential: for an address; whoever made it closes it. Without one it is a `DefaultAzureCredential` of its own.
         delivery_limit: time after which an undelivered message expires. Clean-up's retention has to exceed it.
-        time_limit: seconds that sending one message may take, its repetitions included.
+        time_limit: seconds that sending one message may take, the wait for its turn and its repetitions included.
         concurrency: most messages on their way at once.
     """
 
@@ -92,15 +92,18 @@ class StorageQueueTransport:
 
     async def _send(self, address: str, output: Output) -> bool:
         """Whether the service has accepted it. One sent twice does no harm: its id is the same."""
-        async with self._on_their_way:
-            try:
-                await asyncio.wait_for(self._put(self._queue(address), output), self._time_limit)
-            except (AzureError, asyncio.TimeoutError) as error:
-                code = getattr(error, "error_code", None)
-                told = "could not send message %s to queue %s: %s, %s"
-                _log.warning(told, output.id, address, type(error).__name__, code)
-                return False
+        try:
+            await asyncio.wait_for(self._put_in_turn(address, output), self._time_limit)
+        except (AzureError, asyncio.TimeoutError) as error:
+            code = getattr(error, "error_code", None)
+            told = "could not send message %s to queue %s: %s, %s"
+            _log.warning(told, output.id, address, type(error).__name__, code)
+            return False
         return True
+
+    async def _put_in_turn(self, address: str, output: Output) -> None:
+        async with self._on_their_way:
+            await self._put(self._queue(address), output)
 
     async def _put(self, queue: QueueClient, output: Output) -> None:
         text = base64.b64encode(output.envelope.text.encode()).decode()

@@ -18,7 +18,7 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.errors import MessageError, StoredDataError, TryAgainLater
+from exactlyonce.errors import MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Memory
 from exactlyonce.identity import EntityRef
@@ -100,7 +100,7 @@ async def cleaned(
         )
     except (StoredDataError, MessageError):  # What cannot be trusted, and an entity that cannot even be named.
         return dict.fromkeys(transactions, Reason.UNREADABLE.value)
-    except TryAgainLater:
+    except (TryAgainLater, UniqueKeyTaken):  # A tombstone may have no place beside another one.
         return dict.fromkeys(transactions, Reason.UNDECIDED.value)
     told = dict.fromkeys(transactions, Reason.NAMED.value)
     return told | dict.fromkeys(result.transactions, Outcome.UNKNOWN.value)

@@ -44,7 +44,8 @@ class Reason(StrEnum):
     NO_TYPE = "of no entity of the job file"
     """So nobody looked whether that entity owes."""
     UNDECIDED = "not decided"
-    """Its entity was too busy for a fence, or did not answer. The next run tries again."""
+    """Its entity was too busy for a fence, did not answer, or does not exist and shares unique keys with another tombstone. The
+    next run tries again."""
     CHANGED = "changed meanwhile"
     LEFT = "still there"
     """It was to be deleted, and nobody knows why it was not, or a replica was behind. The next run tries again."""

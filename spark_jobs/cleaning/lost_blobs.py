@@ -22,7 +22,7 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.errors import ConfigurationError, MessageError, StoredDataError, TryAgainLater
+from exactlyonce.errors import ConfigurationError, MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Memory
 from exactlyonce.records import Protocol
@@ -167,7 +167,7 @@ class LostBlobs:
             )
         except (StoredDataError, MessageError):
             self.results[Reason.UNREADABLE] += len(blobs)
-        except TryAgainLater:
+        except (TryAgainLater, UniqueKeyTaken):
             self.results[Reason.UNDECIDED] += len(blobs)
         else:
             self.names += told.names

@@ -17,7 +17,7 @@ from exactlyonce.identity import EntityRef
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
-from exactlyonce.testing.contract_samples import ENTITY_TYPES, PLAIN
+from exactlyonce.testing.contract_samples import ENTITY_TYPES, PLAIN, UNIQUE_KEYS
 from tests.contract.starting import SETTINGS
 
 Fault = Callable[..., None]
@@ -82,7 +82,11 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 async def create_containers(database: DatabaseProxy) -> None:
     """What infrastructure code creates in production."""
     for entity in ENTITY_CONTAINERS:
-        await database.create_container(entity.container, partition_key=partition_key(entity.paths))
+        keys = [{"paths": list(paths)} for paths in UNIQUE_KEYS.get(entity.type, ())]
+        unique: Any = {"uniqueKeys": keys} if keys else None
+        await database.create_container(
+            entity.container, partition_key=partition_key(entity.paths), unique_key_policy=unique
+        )
     await database.create_container(LIBRARY_CONTAINER, partition_key=partition_key((LIBRARY_PATH,)), default_ttl=-1)
 
 

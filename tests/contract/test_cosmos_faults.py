@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+import json
+from typing import Any, ClassVar, Literal
 
 import pytest
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator
+from exactlyonce.beside import SaveTogether
 from exactlyonce.effects import (
     UNKNOWN,
     Conflict,
@@ -16,11 +18,12 @@ from exactlyonce.effects import (
     LoadEntity,
     LoadStaged,
     Saved,
+    SaveEntity,
     Stage,
     WriteProcessed,
     Written,
 )
-from exactlyonce.errors import ConfigurationError
+from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
@@ -35,6 +38,7 @@ from tests.contract.cosmos_requests import (
     REQUESTS,
     WRITES,
     create,
+    owned,
     replace,
     save_together,
     total,
@@ -166,8 +170,30 @@ class TestARefusal:
         fault(action="status", when="before", status=code[0], substatus=code[1], retry_after_ms=2)
         assert await REQUESTS[name](store, entity) == Busy(0.002)
 
+    @pytest.mark.parametrize("name", READS)
+    @pytest.mark.parametrize("code", [(404, 1013), (409, 1006), (423, 0)])
+    async def test_a_read_that_is_refused_for_what_passes_is_unknown(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
+    ) -> None:
+        fault(action="status", when="before", status=code[0], substatus=code[1])
+        assert await REQUESTS[name](store, entity) is UNKNOWN
+
     @pytest.mark.parametrize("name", WRITES)
-    @pytest.mark.parametrize("code", [(429, 3200), (449, 0), (410, 1007), (408, 0), (500, 0)])
+    @pytest.mark.parametrize(
+        "code",
+        [
+            (429, 3200),
+            (449, 0),
+            (410, 1007),
+            (408, 0),
+            (500, 0),
+            (502, 0),
+            (507, 0),
+            (404, 1013),
+            (409, 1006),
+            (423, 0),
+        ],
+    )
     async def test_a_write_is_unknown(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
     ) -> None:
@@ -196,10 +222,65 @@ class TestARefusal:
         assert isinstance(await create(store, entity), Conflict)
 
     @pytest.mark.parametrize("name", [*READS, *WRITES, *BEST_EFFORTS])
-    @pytest.mark.parametrize("code", [(401, 0), (403, 0), (403, 1014), (400, 0), (404, 1003)])
+    @pytest.mark.parametrize("code", [(401, 0), (403, 0), (403, 1014), (400, 1001), (404, 1003)])
     async def test_what_only_an_operator_can_change_is_raised(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
     ) -> None:
         fault(action="status", when="before", status=code[0], substatus=code[1])
         with pytest.raises(ConfigurationError):
             await REQUESTS[name](store, entity)
+
+    @pytest.mark.parametrize("name", [*READS, *WRITES, *BEST_EFFORTS])
+    async def test_a_request_that_makes_no_sense_is_raised_and_told_whose_it_is(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
+    ) -> None:
+        fault(action="status", when="before", status=400)
+        expected = EntityRefused if name.startswith("save") else ConfigurationError
+        with pytest.raises(expected, match=r"in partition .* \(400/0\)"):
+            await REQUESTS[name](store, entity)
+
+    @pytest.mark.parametrize("name", ["load_entity", "find_processed of one", *WRITES, *BEST_EFFORTS])
+    async def test_a_container_that_was_created_anew_and_is_still_not_the_one_that_was_meant_is_told(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
+    ) -> None:
+        """The SDK looks at the container and asks once more. Queries do not say which one they mean."""
+        fault(action="status", when="before", status=400, substatus=1024)
+        with pytest.raises(ConfigurationError, match="created anew"):
+            await REQUESTS[name](store, entity)
+
+
+class TestAStateThatCannotBeStored:
+    """Found by the service alone, so it has to be told of the message that made it, and not of the settings."""
+
+    STATES: ClassVar[dict[str, Any]] = {
+        "a time to live of nothing": {"ttl": 0},
+        "a time to live in words": {"ttl": "a day"},
+        "nested too deeply": {"nested": json.loads("[" * 130 + "]" * 130)},
+        "a number beyond a double": {"number": 10**400},
+    }
+
+    @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
+    async def test_it_is_refused_and_nothing_is_changed(
+        self, store: CosmosStore, entity: EntityRef, state: dict[str, Any]
+    ) -> None:
+        document = Json.of({"id": entity.id, **state})
+        with pytest.raises(EntityRefused, match="handler"):
+            await store.save_entity(SaveEntity(entity, document, None))
+        saved = await create(store, entity)
+        with pytest.raises(EntityRefused, match="handler"):
+            await store.save_entity(SaveEntity(entity, document, saved.etag))
+        beside = owned(entity)
+        together = Json.of({"id": beside.id, "owner": beside.partition[0], **state})
+        with pytest.raises(EntityRefused, match="handler"):
+            await store.save_together(SaveTogether(beside, together, None))
+        assert await total(store, entity) == 1
+
+    @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+    async def test_one_that_is_too_large_is_told_by_its_size(self, store: CosmosStore, entity: EntityRef) -> None:
+        large = Json.of({"id": entity.id, "text": "x" * 2_200_000})
+        with pytest.raises(EntityTooLarge, match="2 MB"):
+            await store.save_entity(SaveEntity(entity, large, None))
+        saved = await create(store, entity)
+        with pytest.raises(EntityTooLarge, match=f"in partition '{entity.id}' of container contract-plain"):
+            await store.save_entity(SaveEntity(entity, large, saved.etag))
+        assert await total(store, entity) == 1

@@ -9,10 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
+from azure.cosmos.aio import CosmosClient, DatabaseProxy
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.cosmos_emulator.semantics.account import AccountSettings
+from devtools.cosmos_emulator.semantics.faults import FaultRule
 from devtools.cosmos_emulator.semantics.requests import ConsistencyLevel
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.stores.cosmos_client import CosmosConnection, cosmos_client
@@ -102,32 +103,54 @@ async def test_companions_need_a_partition_key_that_they_can_share(
         await verify(client, database.id, [EntityContainer("game", "alone", (path,))], "exactlyonce")
 
 
-@pytest.mark.parametrize("unique", [{}, {"uniqueKeyPolicy": {}}, {"uniqueKeyPolicy": {"uniqueKeys": []}}])
+@pytest.mark.parametrize("policy", [None, {}, {"uniqueKeys": []}])
 async def test_companions_and_entities_share_a_container_without_unique_keys(
-    emulator: RunningEmulator, database: DatabaseProxy, monkeypatch: pytest.MonkeyPatch, unique: dict[str, Any]
+    emulator: RunningEmulator, database: DatabaseProxy, policy: Any
 ) -> None:
-    _give_containers(monkeypatch, unique)
+    await database.create_container("plain", partition_key=partition_key(("/gameId",)), unique_key_policy=policy)
     async with opened(emulator) as client:
-        await verify(client, database.id, [replace(GAMES, companions=True)], "exactlyonce")
+        await verify(
+            client, database.id, [EntityContainer("game", "plain", ("/gameId",), companions=True)], "exactlyonce"
+        )
 
 
-async def test_unique_keys_leave_no_room_for_companions(
-    emulator: RunningEmulator, database: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
+async def test_unique_keys_leave_no_room_for_companions_and_for_nothing_else(
+    emulator: RunningEmulator, database: DatabaseProxy
 ) -> None:
-    _give_containers(monkeypatch, {"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/name"]}]}})
-    text = await problems(emulator, database.id, replace(GAMES, companions=True), BOARDS)
-    assert "'games' of entity 'game' has unique keys: create it anew without them" in text
+    await _with_unique_keys(database, "named", "/gameId")
+    named = EntityContainer("game", "named", ("/gameId",), companions=True)
+    text = await problems(emulator, database.id, named, BOARDS)
+    assert "'named' of entity 'game' has unique keys: create it anew without them" in text
     assert "boards" not in text
+    async with opened(emulator) as client:
+        await verify(client, database.id, [replace(named, companions=False)], "exactlyonce")
 
 
-def _give_containers(monkeypatch: pytest.MonkeyPatch, properties: dict[str, Any]) -> None:
-    """The local Cosmos DB has no unique keys."""
-    read = ContainerProxy.read
+async def test_unique_keys_leave_no_room_for_the_librarys_documents(
+    emulator: RunningEmulator, database: DatabaseProxy
+) -> None:
+    """Staging would take the refusal for its own earlier success, and what was to be published would be lost."""
+    await _with_unique_keys(database, "records", "/pk")
+    text = await problems(emulator, database.id, GAMES, library="records")
+    assert "'records' of the library has unique keys: create it anew without them" in text
 
-    async def with_properties(self: ContainerProxy, *args: Any, **options: Any) -> Any:
-        return {**await read(self, *args, **options), **properties}
 
-    monkeypatch.setattr(ContainerProxy, "read", with_properties)
+async def _with_unique_keys(database: DatabaseProxy, name: str, path: str) -> None:
+    policy: Any = {"uniqueKeys": [{"paths": ["/name"]}]}
+    key = partition_key((path,))
+    await database.create_container(name, partition_key=key, default_ttl=-1, unique_key_policy=policy)
+
+
+async def test_a_container_that_is_being_created_is_asked_for_again_later(
+    emulator: RunningEmulator, database: DatabaseProxy
+) -> None:
+    rule = FaultRule(
+        database.id, operations=("read_container",), when="before", action="status", status=404, substatus=1013
+    )
+    emulator.add_fault(rule)
+    async with opened(emulator) as client:
+        with pytest.raises(TryAgainLater, match="container 'games'"):
+            await verify(client, database.id, [GAMES], "exactlyonce")
 
 
 @pytest.mark.parametrize("lifetime", [None, 3600])

@@ -10,13 +10,14 @@ from exactlyonce.identity import EntityRef
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory import MemoryStore
 from exactlyonce.stores.port import AsyncStore
+from exactlyonce.testing.contract_samples import UNIQUE_KEYS
 from exactlyonce.testing.store_contract import StoreContract
 
 
 class TestMemoryStore(StoreContract):
     @pytest.fixture
     def store(self) -> AsyncStore:
-        self._memory = MemoryStore(lambda: datetime(2026, 11, 21, tzinfo=timezone.utc))
+        self._memory = MemoryStore(lambda: datetime(2026, 11, 21, tzinfo=timezone.utc), unique_keys=UNIQUE_KEYS)
         return Awaited(self._memory)
 
     async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:

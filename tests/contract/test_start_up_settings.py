@@ -49,6 +49,7 @@ WRONG_SETTINGS = {
     "blob container that cannot be": ("EXACTLYONCE__blobContainer", "A_B", "set it to the name of a blob container"),
     "delivery limit malformed": ("EXACTLYONCE__deliveryLimit", "a week", "set it to a duration such as P7D"),
     "delivery limit of no time": ("EXACTLYONCE__deliveryLimit", "0", "set it to a duration such as P7D"),
+    "delivery timeout of no time": ("EXACTLYONCE__deliveryTimeout", "0", "set it to a number of seconds from 1"),
     "transport that does not exist": ("EXACTLYONCE__transport", "bus", "set it to storage or servicebus"),
     "transport without a connection": (
         "EXACTLYONCE__transport",

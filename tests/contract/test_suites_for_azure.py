@@ -16,9 +16,11 @@ from azure.storage.queue import QueueServiceClient
 
 from devtools.azurite import Azurite, azurite
 from devtools.cosmos_emulator.inprocess import RunningEmulator
+from devtools.servicebus_endpoint.topology import Queue, Topology
 from exactlyonce.stores.cosmos_client import cosmos_client
 from exactlyonce.testing.contract_samples import ENTITY_TYPES
 from tests.contract.conftest import create_containers
+from tests.servicebus import endpoint
 
 ROOT = Path(__file__).parents[2]
 SOME = "arrives or awkward or what_was_written_is_read or record or listed_once or together"
@@ -55,13 +57,14 @@ async def test_it_runs_on_the_accounts_that_settings_name_and_leaves_nothing_beh
     async with cosmos_client(emulator.endpoint, emulator.key) as client:
         await create_containers(await client.create_database(name))
     ran = make_test_azure(
-        *("-k", SOME),
+        *("-k", SOME, "-rs"),
         COSMOS__accountEndpoint=emulator.endpoint,
         COSMOS__accountKey=emulator.key,
         COSMOS__database=name,
         AzureWebJobsStorage=storage.connection_string,
     )
     assert ran.returncode == 0, ran.stdout
+    assert "No setting names a namespace of Service Bus" in ran.stdout
     assert len(emulator.history(name)) > 100
     with CosmosClient(emulator.endpoint, emulator.key) as cosmos:
         database = cosmos.get_database_client(name)
@@ -71,3 +74,19 @@ async def test_it_runs_on_the_accounts_that_settings_name_and_leaves_nothing_beh
         assert [*queues.list_queues()] == []
     with BlobServiceClient.from_connection_string(storage.connection_string) as blobs:
         assert [*blobs.list_containers()] == []
+
+
+def test_where_a_namespace_is_named_its_queues_are_tested_too() -> None:
+    queues = (Queue("contract-1"), Queue("contract-2"), Queue("contract-sessions", requires_session=True))
+    with endpoint(Topology(queues)) as bus:
+        ran = make_test_azure(
+            *("-k", "test_service_bus"),
+            COSMOS__accountEndpoint="https://a/",
+            COSMOS__database="d",
+            AzureWebJobsStorage__queueServiceUri="https://a.queue.core.windows.net",
+            AzureWebJobsStorage__blobServiceUri="https://a.blob.core.windows.net",
+            ServiceBus=bus.connection_string,
+        )
+        assert ran.returncode == 0, ran.stdout
+        assert "10 passed" in ran.stdout
+        assert [bus.counts(queue.name).active for queue in queues] == [0, 0, 0]

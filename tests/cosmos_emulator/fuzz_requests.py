@@ -116,6 +116,9 @@ _BATCHES: Final = st.lists(
     ),
     max_size=5,
 )
+_UNIQUE: Final = st.fixed_dictionaries(
+    {"paths": st.lists(st.sampled_from(["/n", "/o/p", "/list", "/", "n", "/*", "/\ud800"]) | JSON, max_size=3) | JSON}
+)
 _DEFINITIONS: Final = st.fixed_dictionaries(
     {"id": IDS | JSON},
     optional={
@@ -124,7 +127,7 @@ _DEFINITIONS: Final = st.fixed_dictionaries(
         )
         | JSON,
         "defaultTtl": JSON,
-        "uniqueKeyPolicy": JSON,
+        "uniqueKeyPolicy": st.fixed_dictionaries({"uniqueKeys": st.lists(_UNIQUE, max_size=3) | JSON}) | JSON,
         "indexingPolicy": JSON,
     },
 )

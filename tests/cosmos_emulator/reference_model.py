@@ -42,9 +42,13 @@ class RefusedByModel(Exception):
 
 @dataclass
 class Model:
-    """The container. `now` is in whole seconds; items may expire, none does by default (`defaultTtl` is -1)."""
+    """The container. `now` is in whole seconds; items may expire, none does by default (`defaultTtl` is -1).
+
+    `unique` is the property that is its unique key, if it has one.
+    """
 
     now: int
+    unique: str | None = None
     entries: dict[Place, Entry] = field(default_factory=dict)
 
     def visible(self, key: Key, item: str) -> Entry | None:
@@ -96,8 +100,19 @@ class Model:
         document = operation.content
         if operation.name == "patch" and entry:
             document = _patch(copy.deepcopy(entry.document), operation.content)
+        self._require_unique(key, operation.id, document)
         self.entries[key, operation.id] = Entry(document, self.now)
         return 200 if entry else 201
+
+    def _require_unique(self, key: Key, item: str, document: Document) -> None:
+        if self.unique is None:
+            return
+        value = document.get(self.unique)
+        if isinstance(value, list):
+            raise RefusedByModel(400)
+        others = (other.get(self.unique) for other in self.documents(lambda other: other["id"] != item, key))
+        if any(value == other and isinstance(value, bool) == isinstance(other, bool) for other in others):
+            raise RefusedByModel(409)
 
 
 def _patch(document: Document, patch: Document) -> Document:

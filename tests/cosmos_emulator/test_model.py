@@ -49,18 +49,19 @@ operations: st.SearchStrategy[Operation] = st.one_of(
 
 
 class Comparison(RuleBasedStateMachine):
-    """Does everything twice: in a container of its own, and in the model."""
+    """Does everything twice: in a container of its own, perhaps with a unique key, and in the model."""
 
-    def __init__(self, emulator: RunningEmulator, client: CosmosClient, number: int) -> None:
+    def __init__(self, emulator: RunningEmulator, client: CosmosClient, number: int, unique: str | None) -> None:
         super().__init__()
         self.emulator = emulator
-        self.database, self.name = f"d{number}", "items"
+        self.database, self.name = f"d{number}-{unique}", "items"
         database = client.create_database(self.database)
+        policy: Any = {"uniqueKeys": [{"paths": [f"/{unique}"]}]} if unique else None
         self.container = database.create_container(
-            self.name, PartitionKey("/pk"), default_ttl=-1, offer_throughput=20_000
+            self.name, PartitionKey("/pk"), default_ttl=-1, offer_throughput=20_000, unique_key_policy=policy
         )
         self.ranges = ["0", "1"]
-        self.model = Model(int(emulator.now()))
+        self.model = Model(int(emulator.now()), unique)
 
     @rule(key=keys, operation=operations)
     def perform(self, key: Key, operation: Operation) -> None:
@@ -206,14 +207,15 @@ def emulator() -> Iterator[RunningEmulator]:
         yield running
 
 
+@pytest.mark.parametrize(("unique", "runs"), [(None, 70), ("n", 20)], ids=["without unique keys", "with a unique key"])
 @pytest.mark.timeout(0 if RUNS else 120)
-def test_the_emulator_never_differs_from_the_model(emulator: RunningEmulator) -> None:
+def test_the_emulator_never_differs_from_the_model(emulator: RunningEmulator, unique: str | None, runs: int) -> None:
     numbers = count(1)
     with CosmosClient(emulator.endpoint, emulator.key) as client:
         run_state_machine_as_test(
-            lambda: Comparison(emulator, client, next(numbers)),  # type: ignore[arg-type]  # It only calls it.
+            lambda: Comparison(emulator, client, next(numbers), unique),  # type: ignore[arg-type]  # It only calls it.
             settings=settings(
-                max_examples=RUNS or 70,
+                max_examples=RUNS or runs,
                 stateful_step_count=50,
                 derandomize=not RUNS,
                 database=None,

@@ -99,15 +99,6 @@ async def test_resources_can_be_named_by_their_resource_ids(container: Container
     assert reply.status == 200
 
 
-async def test_unique_keys_are_refused_rather_than_ignored(database: DatabaseProxy) -> None:
-    with pytest.raises(CosmosHttpResponseError, match="uniqueKeyPolicy"):
-        await database.create_container(
-            "c",
-            PartitionKey("/pk"),
-            unique_key_policy={"uniqueKeys": [{"paths": ["/x"]}]},  # type: ignore[dict-item]  # Its annotation is wrong.
-        )
-
-
 async def test_the_usage_of_a_container_counts_its_visible_items(container: ContainerProxy) -> None:
     for item_id in "abc":
         await container.create_item({"id": item_id, "pk": "p"})

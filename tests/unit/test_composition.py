@@ -27,6 +27,7 @@ from exactlyonce import (
     VersionStream,
     message,
 )
+from exactlyonce.effects import Publish
 from exactlyonce.frozen_json import Json
 from exactlyonce.hosting import ExactlyOnce, ServiceBusConnection, Settings, StorageConnection
 from tests.samples import Account, Deposit, accounts, deposit
@@ -219,3 +220,21 @@ def test_a_second_event_loop_is_refused_with_what_to_do() -> None:
         asyncio.run(read())
     with pytest.raises(ConfigurationError, match="async def"):
         asyncio.run(read())
+
+
+async def test_all_that_works_on_entities_has_the_time_that_settings_give_a_delivery(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "7")
+    once = application(accounts())
+    menders = once._mending, once._sweeper.mending, once._poison.mending
+    assert {one.retrying.backoff.seconds for one in menders} == {once._retrying.backoff.seconds} == {7}
+    await once.close()
+
+
+async def test_only_what_is_sent_again_on_purpose_is_sent_again_as_a_whole() -> None:
+    once = application(accounts())
+    drivers = once._driver, once._sweeper.mending.driver, once._poison.mending.driver, once._mending.driver
+    publishers: list[Any] = [getattr(driver._perform[Publish], "__self__", None) for driver in drivers]
+    assert [one._accepted is not None for one in publishers] == [True, True, True, False]
+    await once.close()

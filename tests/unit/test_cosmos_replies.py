@@ -1,100 +1,30 @@
-"""Each row of the table from what the SDK raises to what a strategy is told, and everything that has no row."""
+"""Each row of the table from what the SDK raises to what a strategy is told."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-
 import pytest
-from azure.core.exceptions import (
-    AzureError,
-    ClientAuthenticationError,
-    DecodeError,
-    HttpResponseError,
-    IncompleteReadError,
-    ServiceRequestError,
-    ServiceResponseError,
-    ServiceResponseTimeoutError,
-)
-from azure.cosmos.exceptions import (
-    CosmosAccessConditionFailedError,
-    CosmosBatchOperationError,
-    CosmosClientTimeoutError,
-    CosmosHttpResponseError,
-    CosmosResourceExistsError,
-    CosmosResourceNotFoundError,
-)
 
 from exactlyonce.effects import BEHIND, UNKNOWN, Conflict
-from exactlyonce.errors import ConfigurationError, EntityTooLarge, MalformedMessage, OutputTooLarge
-from exactlyonce.stores.cosmos_replies import (
-    FAILURES,
-    TABLE,
-    Absent,
-    Meaning,
-    Operation,
-    Row,
-    after_query,
-    after_read,
-    after_write,
-    answered_at,
-    meaning_of,
-)
+from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge, MalformedMessage, OutputTooLarge
+from exactlyonce.stores.cosmos_replies import TABLE, Absent, Operation, Row, Taken
 from exactlyonce.stores.port import Busy
-
-SECRET = "what stands in a document"
-TOKEN = "0:-1#913"
-HEADERS = {"x-ms-session-token": TOKEN, "x-ms-retry-after-ms": "1500"}
+from tests.unit.refusing import SECRET, TOKEN, answer, refusal
 
 READS = (Operation.READ, Operation.QUERY)
 SAVES = (Operation.CREATE, Operation.REPLACE)
 LIBRARY_WRITES = (Operation.STAGE, Operation.RECORD)
 BESIDE = (Operation.COMMIT, Operation.AMEND)
+COMMITS = (*SAVES, Operation.COMMIT)
 WRITES = (*SAVES, *LIBRARY_WRITES, Operation.PARK, *BESIDE, Operation.DELETE)
 EVERYTHING = tuple(Operation)
-
-_CLASSES: dict[int, type[CosmosHttpResponseError]] = {
-    404: CosmosResourceNotFoundError,
-    409: CosmosResourceExistsError,
-    412: CosmosAccessConditionFailedError,
-}
-
-
-def refusal(
-    status: int, substatus: int | None = None, headers: dict[str, str] | None = None
-) -> CosmosHttpResponseError:
-    """What the SDK raises for a reply of the service."""
-    error = _CLASSES.get(status, CosmosHttpResponseError)(status_code=status, message=SECRET)
-    error.sub_status = substatus
-    error.headers = HEADERS if headers is None else headers
-    return error
-
-
-def batch_refusal(status: int, headers: dict[str, str] | None = None) -> CosmosBatchOperationError:
-    """What the SDK raises for a batch one operation of which failed."""
-    return CosmosBatchOperationError(  # type: ignore[no-untyped-call]
-        error_index=0,
-        headers=HEADERS if headers is None else headers,
-        status_code=status,
-        message=SECRET,
-        operation_responses=[],
-    )
-
-
-def answer(error: Exception, operation: Operation) -> object:
-    """The reply for an operation, whichever function is responsible."""
-    if operation is Operation.READ:
-        return after_read(error)
-    if operation is Operation.QUERY:
-        return after_query(error)
-    return after_write(error, operation)
-
 
 ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("a replica behind the token is never an absence", READS, 404, 1002, BEHIND),
     ("a document that is not there is absent", (Operation.READ,), 404, None, Absent(TOKEN)),
     ("an absence may carry a substatus of zero", (Operation.READ,), 404, 0, Absent(TOKEN)),
-    ("an id that is taken is a conflict", (*SAVES, Operation.COMMIT, Operation.STAGE), 409, None, Conflict(TOKEN)),
+    ("an id or a unique key that is taken is a conflict of its own kind", COMMITS, 409, None, Taken(TOKEN)),
+    ("an account that is changed will have changed", (Operation.OPEN, *READS, *WRITES), 409, 1006, UNKNOWN),
+    ("staged documents have no unique keys", (Operation.STAGE,), 409, None, Conflict(TOKEN)),
     ("an etag that is outdated is a conflict", (*SAVES, *BESIDE, Operation.DELETE), 412, None, Conflict(TOKEN)),
     (
         "a document to replace that is gone is a conflict",
@@ -106,6 +36,7 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("a throttled read is not now", READS, 429, 3200, Busy(1.5)),
     ("a read in the way of another request is not now", READS, 449, None, Busy(1.5)),
     ("a read from a partition that moves is not now", READS, 410, 1007, Busy(1.5)),
+    ("a container whose throughput changes is not now", READS, 429, 3084, Busy(1.5)),
     ("a throttled write may have been applied by an earlier send", WRITES, 429, 3200, UNKNOWN),
     ("a write in the way of another may have been applied by an earlier send", WRITES, 449, None, UNKNOWN),
     ("a write to a partition that moves may have been applied by an earlier send", WRITES, 410, 1007, UNKNOWN),
@@ -121,6 +52,9 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("an upsert has nothing to conflict with", (Operation.RECORD, Operation.PARK), 409, None, UNKNOWN),
     ("a companion that is written over keeps its id", (Operation.AMEND,), 409, None, UNKNOWN),
     ("a companion that is too large to be written over stays as it is", (Operation.AMEND,), 413, None, UNKNOWN),
+    ("a resource that is locked", (*READS, *WRITES), 423, None, UNKNOWN),
+    ("a local store whose disk is full", (*READS, *WRITES), 507, None, UNKNOWN),
+    ("a container that is being created will be there", (Operation.OPEN, *READS, *WRITES), 404, 1013, UNKNOWN),
     ("a status nobody has heard of", (*READS, *WRITES), 418, None, UNKNOWN),
 ]
 
@@ -130,7 +64,20 @@ REFUSALS: list[tuple[str, tuple[Operation, ...], int, int | None, type[Exception
     ("a key that is wrong", EVERYTHING, 401, None, ConfigurationError, "account key"),
     ("a container that is missing", EVERYTHING, 404, 1003, ConfigurationError, "container"),
     ("a database that is missing", (Operation.OPEN,), 404, 0, ConfigurationError, "database"),
-    ("a request that makes no sense", EVERYTHING, 400, 1001, ConfigurationError, "partition key"),
+    ("a customer-managed key that was revoked", EVERYTHING, 403, 4003, ConfigurationError, "customer-managed key"),
+    ("a clock that is off", EVERYTHING, 403, None, ConfigurationError, "clock"),
+    ("a key that may not write", EVERYTHING, 401, None, ConfigurationError, "read-only"),
+    ("a partition key that is another", EVERYTHING, 400, 1001, ConfigurationError, "partition key"),
+    ("a container that was created anew", EVERYTHING, 400, 1024, ConfigurationError, "restart"),
+    ("a state that cannot be stored", COMMITS, 400, None, EntityRefused, "'ttl'"),
+    (
+        "a request that makes no sense",
+        (Operation.OPEN, *READS, *LIBRARY_WRITES, Operation.PARK, Operation.AMEND, Operation.DELETE),
+        400,
+        None,
+        ConfigurationError,
+        "makes no sense",
+    ),
     ("an entity that is too large", SAVES, 413, None, EntityTooLarge, "2 MB"),
     ("what is too large to be saved together", (Operation.COMMIT,), 413, None, EntityTooLarge, "saved together"),
     ("outputs that are too large", LIBRARY_WRITES, 413, None, OutputTooLarge, "2 MB"),
@@ -184,109 +131,3 @@ def test_every_row_of_the_table_is_reached() -> None:
 def _row(operation: Operation, status: int, substatus: int) -> Row | None:
     fitting = (row for row in TABLE if operation in row.operations and row.status == status)
     return next((row for row in fitting if row.substatus in (None, substatus)), None)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        AzureError("?"),
-        HttpResponseError("?"),
-        ServiceRequestError("?"),
-        ServiceResponseError("?"),
-        ServiceResponseTimeoutError("?"),
-        IncompleteReadError("?"),
-        DecodeError("?"),
-        ClientAuthenticationError("?"),
-        CosmosClientTimeoutError(),  # type: ignore[no-untyped-call]
-        asyncio.TimeoutError(),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-@pytest.mark.parametrize("operation", EVERYTHING, ids=lambda operation: operation.name)
-def test_what_has_no_status_of_the_service_is_unknown(error: Exception, operation: Operation) -> None:
-    assert isinstance(error, FAILURES)
-    assert answer(error, operation) is UNKNOWN
-
-
-def test_a_status_of_somebody_else_is_not_the_services() -> None:
-    """A cut-off body carries a status of success, and a token refused by Entra ID carries Entra's."""
-    for error in (IncompleteReadError("?"), ClientAuthenticationError("?")):
-        for status in (200, 400, 401, 404, 409, 412):
-            error.status_code = status
-            for operation in EVERYTHING:
-                assert meaning_of(error, operation) is Meaning.UNKNOWN
-
-
-def test_a_cancelled_request_has_no_outcome() -> None:
-    assert not issubclass(asyncio.CancelledError, FAILURES)
-
-
-@pytest.mark.parametrize(
-    ("operation", "status", "reply"),
-    [
-        (Operation.STAGE, 409, Conflict(TOKEN)),
-        (Operation.RECORD, 409, UNKNOWN),
-        (Operation.DELETE, 404, Conflict(TOKEN)),
-        (Operation.DELETE, 412, Conflict(TOKEN)),
-        (Operation.COMMIT, 404, Conflict(TOKEN)),
-        (Operation.COMMIT, 409, Conflict(TOKEN)),
-        (Operation.COMMIT, 412, Conflict(TOKEN)),
-        (Operation.COMMIT, 449, UNKNOWN),
-        (Operation.AMEND, 404, Conflict(TOKEN)),
-        (Operation.AMEND, 412, Conflict(TOKEN)),
-        (Operation.STAGE, 429, UNKNOWN),
-        (Operation.RECORD, 449, UNKNOWN),
-    ],
-    ids=str,
-)
-def test_a_batch_means_what_the_operation_that_failed_means(operation: Operation, status: int, reply: object) -> None:
-    assert after_write(batch_refusal(status), operation) == reply
-
-
-def test_a_batch_that_is_too_large_as_a_whole_is_refused_by_the_service_itself() -> None:
-    with pytest.raises(OutputTooLarge):
-        after_write(refusal(413), Operation.STAGE)
-    with pytest.raises(OutputTooLarge):
-        after_write(batch_refusal(413), Operation.STAGE)
-    with pytest.raises(EntityTooLarge):
-        after_write(refusal(413), Operation.COMMIT)
-
-
-def test_replies_without_headers_have_no_token_and_no_time_to_wait() -> None:
-    assert after_write(refusal(412, headers={}), Operation.REPLACE) == Conflict(None)
-    assert after_write(batch_refusal(409, headers={}), Operation.STAGE) == Conflict(None)
-    assert after_read(refusal(404, headers={})) == Absent(None)
-    assert after_read(refusal(429, headers={})) == Busy(None)
-
-
-@pytest.mark.parametrize(
-    "error", [refusal(503), ServiceRequestError(SECRET), batch_refusal(500)], ids=lambda error: type(error).__name__
-)
-def test_unknown_outcomes_are_logged_by_class_and_status_and_never_with_their_text(
-    error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.DEBUG, logger="exactlyonce"):
-        after_write(error, Operation.REPLACE)
-    assert type(error).__name__ in caplog.text
-    assert SECRET not in caplog.text
-
-
-@pytest.mark.parametrize("status", [404, 409, 412])
-def test_ordinary_outcomes_are_not_logged(status: int, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, logger="exactlyonce"):
-        after_write(refusal(status), Operation.REPLACE)
-    assert not caplog.records
-
-
-@pytest.mark.parametrize(
-    ("date", "seconds"),
-    [
-        ("Thu, 01 Jan 1970 00:01:40 GMT", 100.0),
-        ("Thu, 01 Jan 1970 00:01:40 -0000", None),
-        ("not a date", None),
-        ("", None),
-        (None, None),
-    ],
-)
-def test_the_service_says_when_it_answered_or_nobody_does(date: str | None, seconds: float | None) -> None:
-    assert answered_at({} if date is None else {"Date": date}) == seconds

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import azure.functions as func
 import pytest
@@ -199,6 +201,40 @@ class TestBatches:
         place.open = True
         assert place.parked(kind.ref("a"), "web/m-1") is None
         assert place.parked(kind.ref("a"), "web/m-2") is None
+
+    async def test_no_other_is_given_up_once_the_time_of_a_delivery_is_over(self, place: Place) -> None:
+        kind, clock = accounts(), place.clock
+        settle = place.settler.settle
+
+        async def slowly(*given: Any, **more: Any) -> Any:
+            await clock.sleep(25)
+            return await settle(*given, **more)
+
+        retrying = Retrying(Backoff(tries=2, seconds=60), place.random)
+        receiver = replace(
+            place.receiver,
+            mending=replace(place.receiver.mending, retrying=retrying),
+            poison=cast("PoisonSettler", SimpleNamespace(settle=slowly, now=clock.now)),
+        )
+        batch = [delivered(breaking(f"m-{number}"), delivery_count=5) for number in range(5)]
+        with pytest.raises(HandlerFailed, match="2 of the 5 messages"):
+            await receiver.take_all(batch, kind, None, 5)
+        parked = [place.parked(kind.ref("a"), f"web/m-{number}") is not None for number in range(5)]
+        assert parked == [True, True, True, False, False]
+
+    async def test_one_that_cannot_even_be_parked_keeps_no_other_from_it(self, place: Place) -> None:
+        kind, settle = accounts(), place.settler.settle
+
+        async def unless_too_large(entity: Entity[Any], message: Any, *given: Any, **more: Any) -> Any:
+            if envelope_of(message, None).id == "m-1":
+                raise MalformedMessage("the message is too large to be parked")
+            return await settle(entity, message, *given, **more)
+
+        poison = cast("PoisonSettler", SimpleNamespace(settle=unless_too_large, now=place.clock.now))
+        batch = [delivered(breaking(id), delivery_count=5) for id in ("m-1", "m-2")]
+        with pytest.raises(HandlerFailed, match="1 of the 2 messages"):
+            await replace(place.receiver, poison=poison).take_all(batch, kind, None, 5)
+        assert place.parked(kind.ref("a"), "web/m-2") is not None
 
     async def test_an_empty_batch_is_done(self, place: Place) -> None:
         await place.take(accounts())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -197,3 +200,69 @@ def test_a_transport_that_does_not_exist_is_told_with_those_that_do(
     monkeypatch.setenv("AzureWebJobsStorage", "UseDevelopmentStorage=true")
     with pytest.raises(ConfigurationError, match=r"EXACTLYONCE__transport is wrong .* set it to storage or servicebus"):
         load_all([], value)
+
+
+class TestDeliveryTimeout:
+    @pytest.fixture(autouse=True)
+    def _host(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("AzureFunctionsJobHost__functionTimeout", "AzureWebJobsScriptRoot"):
+            monkeypatch.delenv(name, raising=False)
+
+    @pytest.fixture
+    def host(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+        """Says what host.json says."""
+        monkeypatch.setenv("AzureWebJobsScriptRoot", str(tmp_path))
+
+        def say(text: str) -> None:
+            (tmp_path / "host.json").write_text(text, "utf-8")
+
+        return say
+
+    def test_it_is_a_minute_where_the_host_says_nothing(self) -> None:
+        assert Settings.load().delivery_timeout == 60
+
+    @pytest.mark.parametrize(
+        ("told", "seconds"),
+        [("00:01:30", 45), ("00:02:00", 60), ("00:30:00", 60), ("1.00:00:10", 60), ("-1", 60), ("soon", 60), ("", 60)],
+    )
+    def test_it_is_half_of_the_hosts_where_that_is_less(
+        self, host: Callable[[str], None], told: str, seconds: float
+    ) -> None:
+        host(json.dumps({"version": "2.0", "functionTimeout": told}))
+        assert Settings.load().delivery_timeout == seconds
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"functionTimeout": 5}', "\ufeff{}"])
+    def test_a_host_json_that_says_nothing_is_left_to_the_host(self, host: Callable[[str], None], text: str) -> None:
+        host(text)
+        assert Settings.load().delivery_timeout == 60
+
+    def test_a_host_json_that_is_not_there_is_left_to_the_host(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv("AzureWebJobsScriptRoot", str(tmp_path / "elsewhere"))
+        assert Settings.load().delivery_timeout == 60
+
+    def test_an_application_setting_says_otherwise_than_host_json(
+        self, host: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        host('\ufeff{"functionTimeout": "00:01:00"}')
+        assert Settings.load().delivery_timeout == 30
+        monkeypatch.setenv("AzureFunctionsJobHost__functionTimeout", "00:00:50")
+        assert Settings.load().delivery_timeout == 25
+
+    def test_one_that_leaves_the_host_no_room_is_refused_with_both_numbers(
+        self, host: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        host('{"functionTimeout": "00:05:00"}')
+        monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "150")
+        assert Settings.load().delivery_timeout == 150
+        monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "151")
+        told = r"EXACTLYONCE__deliveryTimeout is wrong \(151 s is more than half of the 300 s .*functionTimeout"
+        with pytest.raises(ConfigurationError, match=told):
+            Settings.load()
+
+    @pytest.mark.parametrize("value", ["0", "0.9", "-1", "nan", "inf", "PT1M", ""])
+    def test_one_that_is_no_time_is_refused(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+        monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", value)
+        with pytest.raises(ConfigurationError, match=r"EXACTLYONCE__deliveryTimeout is wrong .* or remove it"):
+            Settings.load()

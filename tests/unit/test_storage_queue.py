@@ -35,6 +35,7 @@ class FakeQueue:
         self.creation = creation
         self.created = 0
         self.sent: list[dict[str, Any]] = []
+        self.calls = 0
         self.under_way = 0
         self.most_under_way = 0
         self.hanging = False
@@ -42,6 +43,7 @@ class FakeQueue:
 
     async def send_message(self, text: str, **options: Any) -> None:
         self.called.set()
+        self.calls += 1
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         try:
@@ -111,6 +113,16 @@ async def test_a_send_that_takes_too_long_is_an_unknown_outcome(to: Sending) -> 
     queue.hanging = True
     assert await to(queue, time_limit=0.01).send("receipts", (_output(),)) is UNKNOWN
     assert queue.under_way == 0
+
+
+async def test_a_queue_that_hangs_is_not_waited_for_by_one_message_after_the_other(
+    to: Sending,
+) -> None:
+    queue = FakeQueue()
+    queue.hanging = True
+    outputs = tuple(_output() for _ in range(100))
+    assert await to(queue, time_limit=0.05, concurrency=1).send("receipts", outputs) is UNKNOWN
+    assert queue.calls < len(outputs)
 
 
 async def test_cancelling_a_send_is_not_an_outcome(to: Sending) -> None:

@@ -274,6 +274,21 @@ async def test_a_run_takes_notice_of_a_bounded_number(place: Place) -> None:
     assert len(asked) == MOST_LISTED // 1_000
 
 
+async def test_a_search_that_takes_long_leaves_half_of_the_time_for_what_it_has_found(place: Place) -> None:
+    kind = accounts()
+    await place.owe(kind, *(deposit(f"m-{one}", f"a{one}") for one in range(20)))
+    place.open = True
+
+    class Slow(MemoryListing):
+        async def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+            for ref in [ref async for page in super().owing(type, before) for ref in page]:
+                await place.clock.sleep(LONGEST.total_seconds() / 12)
+                yield (ref,)
+
+    swept = await place.sweeper(Slow(place.store)).sweep([kind], MINUTE, 1_000)
+    assert (swept.swept, swept.left) == (6, 0)
+
+
 async def test_a_strategy_that_is_not_the_librarys_is_told() -> None:
     class Other(Outbox):
         pass

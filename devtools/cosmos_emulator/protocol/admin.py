@@ -24,6 +24,7 @@ from devtools.cosmos_emulator.semantics.emulator import Emulator
 from devtools.cosmos_emulator.semantics.errors import RefusedError
 from devtools.cosmos_emulator.semantics.faults import FaultCounters, FaultRule
 from devtools.cosmos_emulator.semantics.replicas import Lag
+from devtools.cosmos_emulator.storage.keeping import NotKeptError
 from devtools.cosmos_emulator.values import JsonObject, MalformedJsonError, parse
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class AdminEndpoints:
             raise AdminError(f"There is no {verb} /_admin/{'/'.join(path)}.")
         try:
             return endpoint(query, parse(body) if body else {})
-        except (MalformedJsonError, RefusedError, TypeError, ValueError, KeyError) as error:
+        except (MalformedJsonError, RefusedError, NotKeptError, TypeError, ValueError, KeyError) as error:
             raise AdminError(f"{type(error).__name__}: {error}") from error
 
     def _list_faults(self, *_: object) -> JsonObject:

@@ -14,7 +14,7 @@ from devtools.cosmos_emulator.semantics.clock import Clock
 from devtools.cosmos_emulator.semantics.container import Container, Surroundings
 from devtools.cosmos_emulator.semantics.container_definition import ContainerDefinition
 from devtools.cosmos_emulator.semantics.database import Database
-from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request, conflict, not_found
+from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request, conflict, not_found, not_kept
 from devtools.cosmos_emulator.semantics.history import History
 from devtools.cosmos_emulator.semantics.ranges import PhysicalPartitions
 from devtools.cosmos_emulator.semantics.replicas import Lag
@@ -23,7 +23,7 @@ from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, Consist
 from devtools.cosmos_emulator.semantics.resource_ids import container_rid, database_rid
 from devtools.cosmos_emulator.semantics.transactions import checked_id
 from devtools.cosmos_emulator.semantics.usage import resource_usage
-from devtools.cosmos_emulator.storage.keeping import Keeper, KeptDatabase, MemoryKeeper
+from devtools.cosmos_emulator.storage.keeping import Keeper, KeptDatabase, MemoryKeeper, NotKeptError
 from devtools.cosmos_emulator.values import JsonObject, serialise
 
 _THROUGHPUT_OF_A_PARTITION: Final = 10_000
@@ -103,6 +103,8 @@ class Account:
             raise bad_request(f"The operation {request.operation} is not supported by this emulator.")
         except RefusedError as refusal:
             return refused(refusal)
+        except NotKeptError as error:
+            return refused(not_kept(error))
         except (OverflowError, RecursionError) as error:  # Both come before anything is written.
             return refused(bad_request(f"A number is too large, or an expression too deep: {error}."))
 
@@ -139,12 +141,10 @@ class Account:
 
         Raises:
             RefusedError: 404 or 410; there is no such container or partition.
+            NotKeptError: It could not be kept, and has not happened.
         """
         request = Request("read_ranges", database, container)
-        parent = self._container(request)
-        halves = parent.partitions.split(range_id)
-        parent.keep()
-        return [partition.id for partition in halves]
+        return [partition.id for partition in self._container(request).split(range_id)]
 
     def _restore(self) -> None:
         """Open what was kept."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
@@ -10,7 +10,7 @@ from typing import Final
 from devtools.cosmos_emulator.semantics import batches, charges, expiry
 from devtools.cosmos_emulator.semantics.clock import Clock
 from devtools.cosmos_emulator.semantics.container_definition import ContainerDefinition
-from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request, not_found, too_large
+from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request, not_found, not_kept, too_large
 from devtools.cosmos_emulator.semantics.history import History
 from devtools.cosmos_emulator.semantics.item_operations import ItemCommand, ItemResult, perform
 from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, SMALLEST, PartitionKey
@@ -21,7 +21,7 @@ from devtools.cosmos_emulator.semantics.requests import CONSISTENCY_LEVELS, Cons
 from devtools.cosmos_emulator.semantics.sessions import SessionToken, token
 from devtools.cosmos_emulator.semantics.transactions import ItemFactory, Transaction
 from devtools.cosmos_emulator.storage.items import Item, ItemStore
-from devtools.cosmos_emulator.storage.keeping import Keeper, KeptContainer
+from devtools.cosmos_emulator.storage.keeping import Keeper, KeptContainer, NotKeptError
 from devtools.cosmos_emulator.values import JsonObject, serialise
 
 _OF_THE_PRIMARY: Final = frozenset({"Strong", "BoundedStaleness"})
@@ -86,6 +86,7 @@ class Container:
             container_rid=rid,
             self_link=f"dbs/{self._database_rid}/colls/{rid}/",
             default_ttl=definition.default_ttl,
+            unique_keys=definition.unique_keys,
             next_ordinal=lambda: next(ordinals),
             next_write=surroundings.next_write,
         )
@@ -105,10 +106,8 @@ class Container:
         }
 
     def keep(self) -> None:
-        """Keep the settings and partitions, which have changed."""
-        ranges = self.partitions.kept()
-        kept = KeptContainer(self._database_rid, self.rid, self._modified, self.definition.properties, ranges)
-        self.surroundings.keeper.keep_container(kept)
+        """Keep the container: it is new, or its partitions are."""
+        self._keep(self.definition, self._modified)
 
     def count(self) -> int:
         """How many items are visible."""
@@ -124,10 +123,26 @@ class Container:
 
     def redefine(self, content: object) -> None:
         """Replace the settings; a new time to live counts for items that are there already, too."""
-        self.definition = self.definition.replaced_by(content)
-        self._factory = replace(self._factory, default_ttl=self.definition.default_ttl)
-        self._modified = int(self.surroundings.clock.now())
-        self.keep()
+        definition, modified = self.definition.replaced_by(content), int(self.surroundings.clock.now())
+        self._keep(definition, modified)
+        self.definition, self._modified = definition, modified
+        self._factory = replace(self._factory, default_ttl=definition.default_ttl)
+
+    def split(self, range_id: str) -> Sequence[PhysicalPartition]:
+        """Split a physical partition; returns its two successors.
+
+        Raises:
+            RefusedError: 410/1002; there is no such partition.
+            NotKeptError: It could not be kept, and has not happened.
+        """
+        before = self.partitions.kept()
+        halves = self.partitions.split(range_id)
+        try:
+            self.keep()
+        except NotKeptError:
+            self.partitions = PhysicalPartitions.restored(before)
+            raise
+        return halves
 
     def execute(self, request: Request) -> Reply:
         """Perform an operation on an item, or a batch; a refusal changes nothing and is a reply, too."""
@@ -219,12 +234,22 @@ class Container:
             self._commit(transaction, batch=True)
         return Reply(result.status, serialise(result.entries), result.charge, applied=applied)
 
+    def _keep(self, definition: ContainerDefinition, modified: int) -> None:
+        ranges = self.partitions.kept()
+        kept = KeptContainer(self._database_rid, self.rid, modified, definition.properties, ranges)
+        self.surroundings.keeper.keep_container(kept)
+
     def _begin(self, key: PartitionKey) -> Transaction:
         return Transaction(key, self.surroundings.clock.now(), self.store, self._factory)
 
     def _commit(self, transaction: Transaction, *, batch: bool) -> None:
         key, lsn = transaction.key, self.lsn + 1
-        self.store.commit(key.effective, transaction.changes, lsn, self.replicas.committed(lsn))
+        horizon = self.replicas.horizon_after(lsn)
+        try:
+            self.store.commit(key.effective, transaction.changes, lsn, horizon)
+        except NotKeptError as error:
+            raise not_kept(error) from error
+        self.replicas.horizon = horizon
         self.lsn = self.partitions.owner(key.effective).lsn = lsn
         writes = [
             (operation, item_id, None if item is None else item.document)

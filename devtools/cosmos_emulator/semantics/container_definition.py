@@ -1,13 +1,14 @@
-"""What a container is told to be: its name, partition key and time to live."""
+"""What a container is told to be: its name, partition key, unique keys and time to live."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from devtools.cosmos_emulator.semantics import expiry
-from devtools.cosmos_emulator.semantics.errors import bad_request
+from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request
 from devtools.cosmos_emulator.semantics.partition_keys import VERSION, PartitionKeyDefinition
 from devtools.cosmos_emulator.semantics.transactions import checked_id
+from devtools.cosmos_emulator.semantics.unique_keys import UniqueKeys
 from devtools.cosmos_emulator.values import UNDEFINED, JsonObject
 
 _ECHOED = ("indexingPolicy", "conflictResolutionPolicy")
@@ -21,12 +22,14 @@ class ContainerDefinition:
     Attributes:
         name: The id.
         keys: Where items have their partition key.
+        unique_keys: What no two items of one partition key may share.
         default_ttl: Seconds, -1, or None for no time to live at all.
         properties: All settings as the client gave them.
     """
 
     name: str
     keys: PartitionKeyDefinition
+    unique_keys: UniqueKeys
     default_ttl: int | None
     properties: JsonObject
 
@@ -39,21 +42,23 @@ class ContainerDefinition:
         """
         if not isinstance(content, dict):
             raise bad_request("A container is a JSON object.")
-        unique = content.get("uniqueKeyPolicy") or {}
-        if not isinstance(unique, dict) or unique.get("uniqueKeys"):
-            raise bad_request("uniqueKeyPolicy is not supported by this emulator.")
         keys = PartitionKeyDefinition.parse(content.get("partitionKey"))
+        unique_keys = UniqueKeys.parse(content.get("uniqueKeyPolicy"))
         ttl = content.get("defaultTtl")
         default_ttl = expiry.checked(UNDEFINED if ttl is None else ttl, "container")
         properties = {name: content[name] for name in _ECHOED if name in content}
         properties |= {"id": checked_id(content), "partitionKey": content["partitionKey"] | {"version": VERSION}}
+        if content.get("uniqueKeyPolicy") is not None:
+            properties["uniqueKeyPolicy"] = content["uniqueKeyPolicy"]
         if default_ttl is not None:
             properties["defaultTtl"] = default_ttl
-        return cls(properties["id"], keys, default_ttl, properties)
+        return cls(properties["id"], keys, unique_keys, default_ttl, properties)
 
     def replaced_by(self, content: object) -> ContainerDefinition:
-        """The settings after a replace, which may not change name and partition key."""
+        """The settings after a replace, which may not change name, partition key and unique keys."""
         new = ContainerDefinition.parse(content)
         if (new.name, new.keys) != (self.name, self.keys):
             raise bad_request("The id and the partition key of a container cannot be changed.")
+        if new.unique_keys != self.unique_keys:  # The service says so, too, where a replace leaves them out.
+            raise RefusedError(403, "The unique index cannot be modified. Create the container anew to change it.")
         return replace(self, default_ttl=new.default_ttl, properties=new.properties)

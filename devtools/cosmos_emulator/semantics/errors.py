@@ -21,6 +21,7 @@ CODES: Final = {
     449: "RetryWith",
     500: "InternalServerError",
     503: "ServiceUnavailable",
+    507: "InsufficientStorage",
 }
 """The `code` of an error body, by status."""
 
@@ -58,6 +59,11 @@ def conflict(what: str) -> RefusedError:
     return RefusedError(409, f"Entity with the specified id already exists in the system: {what}.")
 
 
+def unique_key_taken() -> RefusedError:
+    """409: another item of the logical partition has the same values. Only the text tells it from an id that is taken."""
+    return RefusedError(409, "Unique index constraint violation.")
+
+
 def precondition_failed() -> RefusedError:
     """412: the ETag or the predicate does not hold."""
     return RefusedError(412, "Operation cannot be performed because one of the specified precondition is not met.")
@@ -71,3 +77,8 @@ def too_large() -> RefusedError:
 def session_not_available() -> RefusedError:
     """404/1002: the replica is behind the session token; not the same as absent."""
     return RefusedError(404, "The read session is not available for the input session token.", 1002)
+
+
+def not_kept(reason: Exception) -> RefusedError:
+    """507: the local disk has no room. The service has no such status; SDKs and applications take it for a 500."""
+    return RefusedError(507, str(reason))

@@ -63,7 +63,7 @@ class PartitionKeyDefinition:
             raise bad_request("The partition key definition is missing: partitionKey.paths.")
         if not isinstance(definition["paths"], list):
             raise bad_request("The paths of a partition key definition are a list.")
-        paths = tuple(_property_names(path) for path in definition["paths"])
+        paths = tuple(property_names(path, "partition key") for path in definition["paths"])
         kind = definition.get("kind", "Hash")
         if definition.get("version") not in (VERSION, _VERSION_IN_JAVA):
             raise bad_request("This emulator supports partitionKey.version 2 only; state it.")
@@ -88,11 +88,25 @@ class PartitionKeyDefinition:
         return key
 
 
-def _property_names(path: object) -> tuple[str, ...]:
+def property_names(path: object, of: str) -> tuple[str, ...]:
+    """The names along a path such as `/a/"b c"`.
+
+    Args:
+        path: From the root of an item.
+        of: What has the path.
+
+    Raises:
+        RefusedError: 400; it is none.
+    """
     names = tuple(name.strip('"') for name in str(path).split("/")[1:])
     if not names or not all(names):
-        raise bad_request(f"The partition key path {path!r} is not valid.")
+        raise bad_request(f"The {of} path {path!r} is not valid.")
     return names
+
+
+def canonical(value: Any) -> Any:
+    """A scalar as it is compared: numbers are doubles, however they are written."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @lru_cache(maxsize=65_536)
@@ -103,17 +117,15 @@ def _key(text: str) -> PartitionKey:
         raise bad_request(f"The partition key {text!r} is not a JSON array.") from error
     if not isinstance(components, list):
         raise bad_request(f"The partition key {text!r} is not a JSON array.")
-    canonical = [_canonical(component) for component in components]
-    effective = "".join(_hash(component) for component in canonical)
-    return PartitionKey(serialise(canonical).decode(), effective, len(canonical))
+    compared = [_canonical(component) for component in components]
+    effective = "".join(_hash(component) for component in compared)
+    return PartitionKey(serialise(compared).decode(), effective, len(compared))
 
 
 def _canonical(component: Any) -> Any:
-    if isinstance(component, float) and component.is_integer():
-        return int(component)
     if isinstance(component, list) or (isinstance(component, dict) and component):
         raise bad_request("A partition key component must be a string, a number, a boolean, null or undefined.")
-    return component
+    return canonical(component)
 
 
 def _hash(component: object) -> str:

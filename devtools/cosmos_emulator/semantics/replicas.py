@@ -50,10 +50,9 @@ class Replicas:
         self._chance = Random(lag.seed)
         self._refused = 0
 
-    def committed(self, lsn: int) -> int:
-        """A commit reached the primary; returns the new horizon."""
-        self.horizon = max(self.horizon, lsn - self._lag.writes)
-        return self.horizon
+    def horizon_after(self, lsn: int) -> int:
+        """The horizon once a commit has reached the primary."""
+        return max(self.horizon, lsn - self._lag.writes)
 
     def serve(self, newest: int, required: int | None) -> int:
         """The LSN that a read sees.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from devtools.cosmos_emulator.semantics import expiry
 from devtools.cosmos_emulator.semantics.errors import bad_request, too_large
-from devtools.cosmos_emulator.semantics.partition_keys import PartitionKey
+from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, PartitionKey
 from devtools.cosmos_emulator.semantics.resource_ids import item_rid
+from devtools.cosmos_emulator.semantics.unique_keys import UniqueKeys
 from devtools.cosmos_emulator.storage.items import Item, ItemStore
 from devtools.cosmos_emulator.values import DEEPEST, UNDEFINED, JsonObject, is_too_deep, serialise
 
@@ -27,6 +28,7 @@ class ItemFactory:
         container_rid: Resource id of the container.
         self_link: `dbs/{rid}/colls/{rid}/`.
         default_ttl: Of the container, in seconds; None when time to live is off.
+        unique_keys: Of the container.
         next_ordinal: Numbers the items of the container.
         next_write: Numbers the writes of the account; makes ETags.
     """
@@ -34,6 +36,7 @@ class ItemFactory:
     container_rid: str
     self_link: str
     default_ttl: int | None
+    unique_keys: UniqueKeys
     next_ordinal: Callable[[], int]
     next_write: Callable[[], int]
 
@@ -82,13 +85,17 @@ class Transaction:
         if item_id in self.changes:
             return self.changes[item_id]
         item = self.store.find((self.key.effective, item_id))
-        if item is None or expiry.is_expired(item, self.factory.default_ttl, self.now):
-            return None
-        return item
+        return None if item is None or self._is_expired(item) else item
 
     def write(self, operation: str, document: JsonObject, previous: Item | None) -> Item:
-        """Create (`previous` is None) or replace an item."""
+        """Create (`previous` is None) or replace an item.
+
+        Raises:
+            RefusedError: 400, 409 or 413; it cannot be as it is.
+        """
         item = self.factory.version(document, previous, self.now)
+        if self.factory.unique_keys.keys:
+            self.factory.unique_keys.require_free(item.document, self._others(item.id))
         self.changes[item.id] = item
         self.log.append((operation, item.id, item))
         return item
@@ -97,6 +104,19 @@ class Transaction:
         """Delete an item that `find` returned."""
         self.changes[item.id] = None
         self.log.append(("delete", item.id, None))
+
+    def _others(self, item_id: str) -> Iterator[JsonObject]:
+        """The documents of all other items of the partition key, as of now."""
+        effective = self.key.effective
+        for _, item in self.store.scan(effective, effective + LARGEST):
+            if item.id != item_id and item.id not in self.changes and not self._is_expired(item):
+                yield item.document
+        for changed in self.changes.values():
+            if changed is not None and changed.id != item_id:
+                yield changed.document
+
+    def _is_expired(self, item: Item) -> bool:
+        return expiry.is_expired(item, self.factory.default_ttl, self.now)
 
 
 def checked_id(document: JsonObject) -> str:

@@ -50,8 +50,13 @@ class KeptContainer:
     ranges: tuple[KeptRange, ...]
 
 
+class NotKeptError(Exception):
+    """What was to be kept could not be written, such as on a full disk; so it is as it was before."""
+
+
 class Keeper(Protocol):
-    """Keeps an account. Every method is durable, as far as the keeper is, when it returns."""
+    """Keeps an account. Every method is durable, as far as the keeper is, when it returns; or it raises `NotKeptError`, and
+    so do the item stores."""
 
     generation: int
     """How often the account was opened before. Numbers are counted anew in each generation and carry it in front, so that no

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from devtools.cosmos_emulator.storage.items import ItemStore
-from devtools.cosmos_emulator.storage.keeping import KeptContainer, KeptDatabase, KeptRange
+from devtools.cosmos_emulator.storage.keeping import KeptContainer, KeptDatabase, KeptRange, NotKeptError
 from devtools.cosmos_emulator.storage.sqlite_items import SqliteItemStore, transaction
 
 FILE_NAME: Final = "cosmos.sqlite3"
@@ -57,7 +57,7 @@ class SqliteKeeper:
         self._connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=0)
         try:
             self._open()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, NotKeptError) as error:
             self._connection.close()
             raise DataInUseError(f"{file} cannot be used: {error}") from error
         self.is_durable = True
@@ -66,7 +66,8 @@ class SqliteKeeper:
 
     def keep_clock(self, advanced: float) -> None:
         """Remember by how many seconds the clock is moved."""
-        self._connection.execute("UPDATE settings SET value = ? WHERE name = 'clock_advanced'", (advanced,))
+        with transaction(self._connection):
+            self._connection.execute("UPDATE settings SET value = ? WHERE name = 'clock_advanced'", (advanced,))
 
     def databases(self) -> Sequence[KeptDatabase]:
         """In the order of their creation."""
@@ -83,7 +84,8 @@ class SqliteKeeper:
     def keep_database(self, database: KeptDatabase) -> None:
         """A database was created."""
         row = (database.rid, json.dumps(asdict(database)))
-        self._connection.execute("INSERT INTO databases VALUES (?, ?)", row)
+        with transaction(self._connection):
+            self._connection.execute("INSERT INTO databases VALUES (?, ?)", row)
 
     def forget_database(self, rid: str) -> None:
         """A database was deleted, with all that is in it."""
@@ -98,7 +100,8 @@ class SqliteKeeper:
         """A container was created, replaced or split."""
         row = (container.rid, container.database_rid, json.dumps(asdict(container)))
         change = "INSERT INTO containers VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET kept = excluded.kept"
-        self._connection.execute(change, row)
+        with transaction(self._connection):
+            self._connection.execute(change, row)
 
     def forget_container(self, rid: str) -> None:
         """A container was deleted, with its items."""

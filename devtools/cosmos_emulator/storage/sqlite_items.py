@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from devtools.cosmos_emulator.storage.items import Item, ItemKey
+from devtools.cosmos_emulator.storage.keeping import NotKeptError
 from devtools.cosmos_emulator.storage.memory import MemoryItemStore
 from devtools.cosmos_emulator.values import parse
 
@@ -61,14 +62,24 @@ class SqliteItemStore:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of the block, or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
+    """All of the block, or nothing.
+
+    Raises:
+        NotKeptError: it could not be written, such as on a full disk.
+    """
     try:
+        connection.execute("BEGIN IMMEDIATE")
         yield
-    except BaseException:
-        connection.execute("ROLLBACK")
+        connection.execute("COMMIT")
+    except BaseException as error:
+        if connection.in_transaction:  # From a disk that is full, SQLite mostly rolls back by itself.
+            connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.OperationalError):
+            raise NotKeptError(
+                f"Nothing was changed, since the directory of --data could not be written: {error}. Make room on its disk, or "
+                "mend what else is wrong with it; then ask again."
+            ) from error
         raise
-    connection.execute("COMMIT")
 
 
 def _item(raw: bytes, etag: str, modified: int, ordinal: int, ttl: int | None) -> Item:

@@ -8,6 +8,7 @@ import com.azure.cosmos.models.PartitionKey;
 import com.azure.cosmos.models.PartitionKeyDefinition;
 import com.azure.cosmos.models.PartitionKeyDefinitionVersion;
 import com.azure.cosmos.models.ThroughputProperties;
+import com.azure.cosmos.models.UniqueKeyPolicy;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
@@ -40,6 +41,11 @@ final class LocalAccount {
 
     /** A container in a database of its own, with so many physical partitions and the partition key {@code /pk}. */
     static CosmosAsyncContainer createContainer(int physicalPartitions) {
+        return createContainer(physicalPartitions, new UniqueKeyPolicy());
+    }
+
+    /** The same with unique keys. */
+    static CosmosAsyncContainer createContainer(int physicalPartitions, UniqueKeyPolicy unique) {
         String database = "java-" + DATABASES.incrementAndGet();
         PartitionKeyDefinition key = new PartitionKeyDefinition()
             .setPaths(List.of("/pk"))
@@ -47,7 +53,9 @@ final class LocalAccount {
         ThroughputProperties throughput =
             ThroughputProperties.createManualThroughput(physicalPartitions * THROUGHPUT_OF_A_PARTITION);
         CLIENT.createDatabase(database).block();
-        CLIENT.getDatabase(database).createContainer(new CosmosContainerProperties(CONTAINER, key), throughput).block();
+        CosmosContainerProperties properties =
+            new CosmosContainerProperties(CONTAINER, key).setUniqueKeyPolicy(unique);
+        CLIENT.getDatabase(database).createContainer(properties, throughput).block();
         return CLIENT.getDatabase(database).getContainer(CONTAINER);
     }
 

@@ -7,10 +7,15 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import com.azure.cosmos.CosmosAsyncContainer;
 import com.azure.cosmos.CosmosException;
+import com.azure.cosmos.models.CosmosBatch;
+import com.azure.cosmos.models.CosmosBatchResponse;
 import com.azure.cosmos.models.CosmosItemIdentity;
 import com.azure.cosmos.models.CosmosItemRequestOptions;
 import com.azure.cosmos.models.CosmosItemResponse;
 import com.azure.cosmos.models.CosmosPatchOperations;
+import com.azure.cosmos.models.PartitionKey;
+import com.azure.cosmos.models.UniqueKey;
+import com.azure.cosmos.models.UniqueKeyPolicy;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -56,6 +61,27 @@ class PointOperationsTest {
     }
 
     @Test
+    void a_unique_key_that_is_taken_says_409_to_every_kind_of_write_and_in_a_batch() {
+        UniqueKey byEmail = new UniqueKey(List.of("/email"));
+        container = LocalAccount.createContainer(1, new UniqueKeyPolicy().setUniqueKeys(List.of(byEmail)));
+        assertEquals(List.of("/email"), container.read().block().getProperties()
+            .getUniqueKeyPolicy().getUniqueKeys().get(0).getPaths());
+        container.createItem(person("a", "a@x")).block();
+        container.createItem(person("b", "b@x")).block();
+        PartitionKey key = new PartitionKey("p");
+        CosmosPatchOperations change = CosmosPatchOperations.create().set("/email", "a@x");
+        assertEquals(409, status(() -> container.createItem(person("c", "a@x")).block()));
+        assertEquals(409, status(() -> container.upsertItem(person("b", "a@x")).block()));
+        assertEquals(409, status(() -> container.replaceItem(person("b", "a@x"), "b", key).block()));
+        assertEquals(409, status(() -> container.patchItem("b", key, change, ObjectNode.class).block()));
+        CosmosBatch batch = CosmosBatch.createCosmosBatch(key);
+        batch.createItemOperation(person("c", "c@x"));
+        batch.replaceItemOperation("b", person("b", "a@x"));
+        CosmosBatchResponse refused = container.executeCosmosBatch(batch).block();
+        assertEquals(List.of(424, 409), refused.getResults().stream().map(one -> one.getStatusCode()).toList());
+    }
+
+    @Test
     void a_patch_sets_and_increments() {
         container.createItem(item(1)).block();
         CosmosPatchOperations changes = CosmosPatchOperations.create().set("/parity", "changed").increment("/n", 2);
@@ -79,6 +105,10 @@ class PointOperationsTest {
             .toList();
         List<ObjectNode> found = container.readMany(wanted, ObjectNode.class).block().getResults();
         assertEquals(IntStream.range(10, 30).boxed().toList(), Connector.numbers(found));
+    }
+
+    private static ObjectNode person(String id, String email) {
+        return item(0).put("id", id).put("pk", "p").put("email", email);
     }
 
     private CosmosItemResponse<Object> delete(int n, String etag) {

@@ -1,0 +1,39 @@
+"""When the Functions host ends a function, as far as the application can see."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+_IN_SETTINGS: Final = "AzureFunctionsJobHost__functionTimeout"
+_ROOT: Final = "AzureWebJobsScriptRoot"
+_SPAN: Final = re.compile(r"(?:(\d+)\.)?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
+
+
+def function_timeout(environment: Mapping[str, str] = os.environ) -> float | None:
+    """Seconds after which the host ends a function, and with it the process and all that others do there.
+
+    What host.json says, unless an application setting says otherwise. None if neither says anything: then it is up to the
+    plan, 5 minutes at least. None, too, if there is no end, or what they say cannot be read: that is for the host to refuse.
+    """
+    told = environment.get(_IN_SETTINGS) or _of_host_json(environment.get(_ROOT))
+    span = _SPAN.fullmatch(told) if isinstance(told, str) else None
+    if span is None:
+        return None
+    days, hours, minutes, seconds = (int(one or 0) for one in span.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+
+
+def _of_host_json(root: str | None) -> object:
+    if root is None:
+        return None
+    try:
+        host = json.loads(Path(root, "host.json").read_text("utf-8-sig"))
+    except (OSError, ValueError):
+        return None
+    return host.get("functionTimeout") if isinstance(host, dict) else None

@@ -1,0 +1,144 @@
+"""A 409 between the store and Cosmos DB: for a unique key, for an id, or for one's own success, whichever is judged first.
+
+That each store tells them apart is the contract's subject; here are the replies that go wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from devtools.cosmos_emulator.semantics.replicas import Lag
+from exactlyonce.beside import SaveTogether
+from exactlyonce.effects import Conflict, SaveEntity
+from exactlyonce.errors import UniqueKeyTaken
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.testing.contract_samples import (
+    OWNED,
+    UNIQUE,
+    an_entry,
+    entity_document,
+    load,
+    owned_entity,
+    save,
+    together,
+)
+from tests.contract.conftest import Fault
+
+Save = Callable[[CosmosStore, EntityRef, str, str | None], Awaitable[Any]]
+
+
+async def alone(store: CosmosStore, entity: EntityRef, email: str, etag: str | None = None) -> Any:
+    return await store.save_entity(SaveEntity(entity, entity_document(entity, email=email), etag))
+
+
+async def in_a_batch(store: CosmosStore, entity: EntityRef, email: str, etag: str | None = None) -> Any:
+    return await store.save_together(SaveTogether(entity, entity_document(entity, email=email), etag))
+
+
+saving = pytest.mark.parametrize("saving", [alone, in_a_batch], ids=["alone", "in a batch"])
+
+
+@pytest.fixture
+async def pair(store: CosmosStore) -> tuple[EntityRef, EntityRef]:
+    """Two entities of one partition; the first has the email a@x, the second is not there yet."""
+    owner = uuid4().hex
+    first, second = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+    await save(store, first, email="a@x", name={"first": "Ann"})
+    return first, second
+
+
+@saving
+async def test_a_create_that_won_unheard_is_a_conflict_even_if_its_own_unique_key_is_judged_first(
+    store: CosmosStore, pair: tuple[EntityRef, EntityRef], fault: Fault, saving: Save
+) -> None:
+    fault(action="status", when="after", status=409, times=1)
+    reply = await saving(store, pair[1], "b@x", None)
+    assert isinstance(reply, Conflict)
+    assert reply.token is not None
+    assert (await load(store, pair[1], reply.token)).document == entity_document(pair[1], email="b@x")
+
+
+@saving
+async def test_a_replace_that_won_unheard_is_a_conflict_even_if_a_unique_key_is_judged_first(
+    store: CosmosStore, pair: tuple[EntityRef, EntityRef], fault: Fault, saving: Save
+) -> None:
+    saved = await save(store, pair[1], email="b@x")
+    fault(action="status", when="after", status=409, times=1)
+    reply = await saving(store, pair[1], "c@x", saved.etag)
+    assert isinstance(reply, Conflict)
+    assert (await load(store, pair[1], reply.token)).document == entity_document(pair[1], email="c@x")
+
+
+@saving
+async def test_a_lost_reply_and_then_the_key_of_somebody_else_is_about_the_key(
+    store: CosmosStore, pair: tuple[EntityRef, EntityRef], fault: Fault, saving: Save
+) -> None:
+    fault(action="close", when="before", times=1)
+    with pytest.raises(UniqueKeyTaken):
+        await saving(store, pair[1], "a@x", None)
+
+
+@saving
+async def test_a_409_that_brings_no_token_is_a_conflict_since_any_look_may_be_too_old(
+    store: CosmosStore, pair: tuple[EntityRef, EntityRef], fault: Fault, saving: Save
+) -> None:
+    fault(action="status", when="before", status=409, times=1)
+    assert isinstance(await saving(store, pair[1], "a@x", None), Conflict)
+
+
+@saving
+@pytest.mark.parametrize(
+    "trouble",
+    [{"action": "close"}, {"action": "status", "when": "before", "status": 429, "retry_after_ms": 1}],
+    ids=["closed", "busy"],
+)
+async def test_a_look_that_is_not_answered_proves_nothing(
+    store: CosmosStore, pair: tuple[EntityRef, EntityRef], fault: Fault, saving: Save, trouble: dict[str, Any]
+) -> None:
+    fault(operations=("read",), **trouble)
+    assert isinstance(await saving(store, pair[1], "a@x", None), Conflict)
+
+
+@saving
+async def test_a_look_at_a_replica_that_is_behind_proves_nothing(
+    store: CosmosStore,
+    pair: tuple[EntityRef, EntityRef],
+    connection: CosmosConnection,
+    emulator: RunningEmulator,
+    saving: Save,
+) -> None:
+    emulator.set_lag(connection.database, lag=Lag(writes=1000))
+    owner = str(pair[0].partition[0])
+    await save(store, owned_entity(owner, UNIQUE), email="z@x")
+    assert isinstance(await saving(store, pair[1], "a@x", None), Conflict)
+
+
+@saving
+async def test_a_refusal_costs_the_save_and_one_read(
+    store: CosmosStore, pair: tuple[EntityRef, EntityRef], emulator: RunningEmulator, saving: Save
+) -> None:
+    before = emulator.requests()[-1].n
+    with pytest.raises(UniqueKeyTaken):
+        await saving(store, pair[1], "a@x", None)
+    operations = [request.operation for request in emulator.requests(before)]
+    assert operations == ["create" if saving is alone else "batch", "read"]
+
+
+async def test_a_companion_that_is_there_already_is_a_conflict_however_current_the_entity_is(
+    store: CosmosStore, emulator: RunningEmulator
+) -> None:
+    """A stale look for companions misses what the condition on the entity cannot know of."""
+    entity = owned_entity(type=OWNED)
+    entry = an_entry(entity, 1, "web/1")
+    saved = await together(store, entity, entry)
+    before = emulator.requests()[-1].n
+    reply = await store.save_together(SaveTogether(entity, entity_document(entity, total=2), saved.etag, (entry,)))
+    assert isinstance(reply, Conflict)
+    assert len(emulator.requests(before)) == 1

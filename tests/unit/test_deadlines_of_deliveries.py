@@ -1,0 +1,202 @@
+"""Deliveries and their deadlines: nobody waits longer than they may, and nobody ends what others wait for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from exactlyonce import TryAgainLater
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.combining import Assignment, Combiner
+from exactlyonce.drivers.publishing import Publisher
+from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import LoadEntity, Step
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Again, Finished, Memory, Work
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.testing.chance import ManualClock
+from tests.samples import deposit
+from tests.unit.playing import ENTITY
+
+LOAD = LoadEntity(ENTITY)
+AGAIN = Again(Memory(), "of this")
+
+
+class Requests:
+    """A strategy each of whose attempts makes one request, which hangs until it is answered."""
+
+    retention = None
+    group_limit = 2
+
+    def __init__(self) -> None:
+        self.groups: list[list[str]] = []
+        self.answers: list[Finished | Again] = []
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        self.groups.append([envelope.id for envelope in work.messages])
+        yield from LOAD
+        return self.answers.pop(0) if self.answers else Finished(Memory())
+
+    def mark(self, entity: Any, memory: Memory) -> Step[Finished | Again]:
+        yield from ()
+        return Finished(Memory())
+
+
+class Hanging(Awaited):
+    """Each load waits until somebody lets it through."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(MemoryStore(clock.now))
+        self.waiting: list[asyncio.Future[None]] = []
+
+    async def load_entity(self, effect: LoadEntity) -> Any:
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        await self.waiting[-1]
+        return await super().load_entity(effect)
+
+    async def let_through(self) -> None:
+        self.waiting.pop(0).set_result(None)
+        await turn()
+
+
+class Lane:
+    """One entity whose deliveries may take ten seconds."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.strategy = Requests()
+        self.store = Hanging(self.clock)
+        driver = AsyncDriver(self.store, Publisher({}), Surroundings(self.clock))
+        self.combiner = Combiner(driver, Retrying(Backoff(seconds=10), Random(1)), self.clock)
+
+    async def deliver(self, *ids: str) -> list[asyncio.Task[None]]:
+        assignment = Assignment(ENTITY, self.strategy, lambda *_: pytest.fail("the strategy handles"), Json("{}"))
+        tasks = [asyncio.create_task(self.combiner.process(assignment, deposit(id))) for id in ids]
+        await turn()
+        return tasks
+
+    async def after(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        await turn()
+
+
+async def turn() -> None:
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def lane() -> AsyncIterator[Lane]:
+    found = Lane()
+    yield found
+    found.combiner.abandon()
+    await turn()
+
+
+def told_to(delivery: asyncio.Task[None]) -> str:
+    error = delivery.exception()
+    assert isinstance(error, TryAgainLater)
+    return str(error)
+
+
+async def test_one_is_given_back_at_its_deadline_whatever_is_under_way(lane: Lane) -> None:
+    (delivery,) = await lane.deliver("m-1")
+    await lane.after(9.9)
+    assert not delivery.done()
+    await lane.after(0.1)
+    assert told_to(delivery).startswith(
+        "Message web/m-1: Entity account/a: the 10 s that a delivery may take were over, and attempt 1 was under way. "
+        "Nothing is lost: give the message back to its queue."
+    )
+
+
+async def test_who_came_first_ends_alone_and_the_attempt_goes_on_for_the_others(lane: Lane) -> None:
+    (hanging,) = await lane.deliver("m-0")
+    (first,) = await lane.deliver("m-1")
+    await lane.after(6)
+    (second,) = await lane.deliver("m-2")
+    lane.strategy.answers = [Finished(Memory()), AGAIN]
+    await lane.store.let_through()
+    assert hanging.exception() is None
+    await lane.after(4)
+    assert "attempt 1 was under way" in told_to(first)
+    await lane.store.let_through()  # This attempt did not finish; the next one may still begin.
+    await lane.after(2)
+    await lane.store.let_through()
+    assert second.exception() is None
+    assert lane.strategy.groups == [["m-0"], ["m-1", "m-2"], ["m-1", "m-2"]]
+
+
+async def test_when_the_time_of_the_last_is_over_the_attempt_goes_no_further(lane: Lane) -> None:
+    both = await lane.deliver("m-1", "m-2")
+    lane.strategy.answers = [AGAIN]
+    await lane.after(10)
+    await lane.store.let_through()
+    assert all(told_to(one) for one in both)
+    await lane.after(100)
+    assert lane.strategy.groups == [["m-1", "m-2"]]
+
+
+async def test_one_whose_turn_does_not_come_is_given_back_too_and_not_processed_later(lane: Lane) -> None:
+    await lane.deliver("m-1", "m-2")
+    (late,) = await lane.deliver("m-3")
+    await lane.after(5)
+    (other,) = await lane.deliver("m-4")
+    await lane.after(5)
+    assert "its turn had not come: attempt 1 for messages before it was under way" in told_to(late)
+    await lane.store.let_through()
+    await lane.store.let_through()
+    assert other.exception() is None
+    assert lane.strategy.groups == [["m-1", "m-2"], ["m-4"]]
+
+
+async def test_a_lane_whose_messages_were_all_given_back_ends_and_the_next_one_serves_copies(lane: Lane) -> None:
+    await lane.deliver("m-1", "m-2")
+    await lane.deliver("m-3")
+    await lane.after(10)
+    await lane.store.let_through()
+    assert lane.strategy.groups == [["m-1", "m-2"]]
+    (copy,) = await lane.deliver("m-3")
+    await lane.store.let_through()
+    assert copy.exception() is None
+
+
+async def test_one_that_is_cancelled_before_its_turn_is_not_processed(lane: Lane) -> None:
+    await lane.deliver("m-1", "m-2")
+    (cancelled, kept) = await lane.deliver("m-3", "m-4")
+    cancelled.cancel()
+    await lane.store.let_through()
+    await lane.store.let_through()
+    assert kept.exception() is None
+    assert lane.strategy.groups == [["m-1", "m-2"], ["m-4"]]
+
+
+async def test_one_that_is_done_in_time_hears_nothing_later_nor_does_the_next(lane: Lane) -> None:
+    (delivery,) = await lane.deliver("m-1")
+    await lane.store.let_through()
+    await lane.after(9)
+    (following,) = await lane.deliver("m-2")
+    await lane.after(9)
+    assert delivery.exception() is None
+    assert not following.done()
+    await lane.after(1)
+    assert told_to(following)
+
+
+async def test_nothing_is_left_running_when_all_is_quiet(lane: Lane) -> None:
+    before = asyncio.all_tasks()
+    for id in ("m-1", "m-2"):  # The second time it begins anew.
+        await lane.deliver(id)
+        await lane.store.let_through()
+        await lane.combiner.quiesce()
+        await turn()
+        assert asyncio.all_tasks() == before
+    (late,) = await lane.deliver("m-3")
+    await lane.after(10)
+    assert told_to(late)

@@ -1,0 +1,237 @@
+"""Many outputs: what was accepted stays accepted, so that publishing comes to an end wherever a queue takes anything at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactlyonce.drivers import accepted
+from exactlyonce.drivers.accepted import SECONDS
+from exactlyonce.drivers.publishing import LONGEST, PORTION, Address, Publisher
+from exactlyonce.effects import PUBLISHED, UNKNOWN, Publish
+from exactlyonce.frozen_json import Json
+from exactlyonce.records import Output
+from exactlyonce.transports.port import SendReply
+
+
+class Watch:
+    """Seconds that only tests let go by."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+
+class Queue:
+    """A transport that accepts what it is told to; the others of a portion may arrive all the same.
+
+    Args:
+        accepts: of each send, which outputs arrive.
+        watch: on which each output takes so many seconds.
+        takes: as many.
+    """
+
+    max_bytes = 1_000
+
+    def __init__(
+        self, accepts: Callable[[tuple[Output, ...]], Iterable[Output]], watch: Watch, takes: float = 0.0
+    ) -> None:
+        self._accepts = accepts
+        self._watch = watch
+        self._takes = takes
+        self.sizes: list[int] = []
+        self.arrived: list[str] = []
+
+    async def send(self, _address: str, outputs: tuple[Output, ...]) -> SendReply:
+        self._watch.seconds += self._takes * len(outputs)
+        arrived = list(self._accepts(outputs))
+        self.sizes.append(len(outputs))
+        self.arrived += [output.id for output in arrived]
+        return PUBLISHED if len(arrived) == len(outputs) else UNKNOWN
+
+
+class Place:
+    """A publisher for one queue."""
+
+    def __init__(
+        self,
+        accepts: Callable[[tuple[Output, ...]], Iterable[Output]] = lambda outputs: outputs,
+        takes: float = 0.0,
+        *,
+        remembers: bool = True,
+    ) -> None:
+        self.watch = Watch()
+        self.queue = Queue(accepts, self.watch, takes)
+        self.publisher = Publisher({"a": Address(self.queue, "queue-a")}, remembers=remembers, now=self.watch.now)
+
+    async def publish(self, outputs: Iterable[Output]) -> bool:
+        return await self.publisher.publish(Publish(tuple(outputs))) is PUBLISHED
+
+    async def publish_to_the_end(self, outputs: tuple[Output, ...], most: int) -> int:
+        """Publish until it is done, and return how often; all have arrived by then."""
+        for times in range(1, most + 1):
+            if await self.publish(outputs):
+                assert set(self.queue.arrived) >= {output.id for output in outputs}
+                return times
+        pytest.fail(f"{len(set(self.queue.arrived))} of {len(outputs)} arrived after {most} times, and no end")
+
+
+def many(number: int) -> tuple[Output, ...]:
+    return tuple(Output(f"o-{one}", "a", Json.of({"id": one})) for one in range(number))
+
+
+class Budget:
+    """So many are accepted until it is filled again."""
+
+    def __init__(self, size: int) -> None:
+        self.size = self.left = size
+
+    def __call__(self, outputs: tuple[Output, ...]) -> Iterable[Output]:
+        taken = outputs[: self.left]
+        self.left -= len(taken)
+        return taken
+
+
+class TestProgress:
+    @given(st.integers(1, 1_000), st.integers(1, 300))
+    @settings(max_examples=50, deadline=None)
+    async def test_a_queue_that_takes_so_many_at_once_has_them_all_once_that_is_found_out(
+        self, number: int, at_once: int
+    ) -> None:
+        place = Place(lambda outputs: outputs[:at_once])
+        assert await place.publish_to_the_end(many(number), 9) <= 1 + math.log2(PORTION)
+
+    @given(st.integers(1, 300), st.integers(1, 200))
+    @settings(max_examples=25, deadline=None)
+    async def test_a_queue_that_takes_so_many_each_time_has_them_all_after_as_many_times(
+        self, number: int, each_time: int
+    ) -> None:
+        budget = Budget(each_time)
+        place, outputs = Place(budget), many(number)
+        times = 0
+        while not await place.publish(outputs):
+            times, budget.left = times + 1, each_time
+            assert times <= 2 * number / each_time + math.log2(PORTION)
+        assert set(place.queue.arrived) == {output.id for output in outputs}
+
+    @pytest.mark.parametrize(("number", "chance", "most"), [(5_000, 0.001, 3), (5_000, 0.01, 40), (500, 0.1, 40)])
+    async def test_sends_that_fail_now_and_then_keep_nothing_from_its_end(
+        self, number: int, chance: float, most: int
+    ) -> None:
+        random = Random(1)
+        place = Place(lambda outputs: [one for one in outputs if random.random() >= chance])
+        await place.publish_to_the_end(many(number), most)
+
+    async def test_one_that_is_refused_for_ever_keeps_no_other_from_its_queue_nor_is_it_taken_for_published(
+        self,
+    ) -> None:
+        outputs = many(1_000)
+        place = Place(lambda given: [one for one in given if one.id != "o-500"])
+        for _ in range(10):
+            assert not await place.publish(outputs)
+        assert set(place.queue.arrived) == {one.id for one in outputs if one.id != "o-500"}
+        place.queue.sizes.clear()
+        assert not await place.publish(outputs)
+        assert place.queue.sizes == [1]
+
+    async def test_without_memory_it_goes_on_after_a_portion_that_failed_all_the_same(self) -> None:
+        fails = iter([False, True, False])
+        place = Place(lambda outputs: () if next(fails, False) else outputs, remembers=False)
+        assert await place.publish(many(3 * PORTION))
+        assert sum(place.queue.sizes) == 4 * PORTION
+
+
+class TestPatience:
+    async def test_a_queue_that_takes_nothing_is_asked_once_or_twice(self) -> None:
+        place = Place(lambda _: ())
+        assert not await place.publish(many(1))
+        assert not await place.publish(many(3 * PORTION))
+        assert place.queue.sizes == [1, 1, 1]
+
+    async def test_portions_grow_again_with_what_is_accepted_and_not_with_single_messages(self) -> None:
+        down = True
+        place = Place(lambda outputs: () if down else outputs)
+        assert not await place.publish(many(40))
+        down = False
+        for one in many(9):
+            assert await place.publish((one,))
+        place.queue.sizes.clear()
+        assert await place.publish(many(3 * PORTION))
+        assert place.queue.sizes == [20, 40, 80, PORTION, 3 * PORTION - 140 - PORTION]
+
+    async def test_after_a_while_no_other_portion_begins_and_the_rest_is_sent_next_time(self) -> None:
+        place = Place(takes=LONGEST / PORTION)
+        outputs = many(3 * PORTION)
+        for times in (1, 2):
+            assert not await place.publish(outputs)
+            assert len(place.queue.arrived) == times * PORTION
+        assert await place.publish(outputs)
+        assert sorted(place.queue.arrived) == sorted(output.id for output in outputs)
+
+
+class TestMemory:
+    @pytest.fixture
+    async def place(self) -> Place:
+        """The first portion was accepted, and nothing since."""
+        budget = Budget(PORTION)
+        place = Place(budget)
+        assert not await place.publish(many(PORTION + 1))
+        budget.left = 10**9
+        place.queue.arrived.clear()
+        return place
+
+    async def test_what_was_accepted_is_known_whoever_publishes_it_with_whatever_else(self, place: Place) -> None:
+        assert await place.publish((*many(3), Output("other", "a", Json.of({}))))
+        assert place.queue.arrived == ["other"]
+
+    async def test_what_was_published_as_a_whole_is_sent_again_to_whoever_publishes_it_again(
+        self, place: Place
+    ) -> None:
+        assert await place.publish(many(PORTION + 1))
+        assert place.queue.arrived == [f"o-{PORTION}"]
+        assert await place.publish(many(3))
+        assert place.queue.arrived[1:] == ["o-0", "o-1", "o-2"]
+
+    async def test_one_of_the_same_id_that_says_something_else_is_another(self, place: Place) -> None:
+        assert await place.publish((Output("o-0", "a", Json.of({"id": "else"})),))
+        assert place.queue.arrived == ["o-0"]
+
+    async def test_it_lasts_for_minutes(self, place: Place) -> None:
+        place.watch.seconds += SECONDS
+        assert await place.publish(many(1))
+        assert place.queue.arrived == ["o-0"]
+
+    async def test_it_lasts_for_as_long_as_somebody_goes_on(self) -> None:
+        refused = Output("refused", "a", Json.of({}))
+        place = Place(lambda outputs: [one for one in outputs if one is not refused])
+        assert not await place.publish((*many(PORTION), refused))
+        for _ in range(3):
+            place.watch.seconds += SECONDS / 2
+            assert not await place.publish((*many(1), refused))
+        assert await place.publish(many(1))
+        assert place.queue.arrived == [output.id for output in many(PORTION)]
+
+    async def test_it_is_bounded_and_loses_what_is_oldest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(accepted, "MOST", 2)
+        place = Place()
+        memory = accepted.Accepted(place.watch.now)
+        memory.note(many(3))
+        assert [output.id for output in memory.missing(many(3))] == ["o-0"]
+
+    async def test_a_publisher_of_what_is_sent_again_on_purpose_has_none(self) -> None:
+        marks: Iterator[str] = iter(("first", "second"))
+        budget = Budget(PORTION)
+        watch = Watch()
+        queue = Queue(budget, watch)
+        publisher = Publisher({"a": Address(queue, "a")}, lambda: next(marks), remembers=False, now=watch.now)
+        assert await publisher.publish(Publish(many(PORTION + 1))) is UNKNOWN
+        budget.left = 10**9
+        assert await publisher.publish(Publish(many(PORTION + 1))) is PUBLISHED
+        assert [one for one in queue.arrived if one.startswith("o-0#")] == ["o-0#first", "o-0#second"]
