@@ -1,4 +1,4 @@
-"""Sweeper, poison settler, operator and clean-up: the jobs that run beside everything, twice, and at any time."""
+"""Sweeper, poison settler, operator, clean-up, and who looks after boards: jobs beside everything, twice, and at any time."""
 
 from __future__ import annotations
 
@@ -9,23 +9,32 @@ from collections.abc import Callable, Coroutine, Iterator
 from datetime import timedelta
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from devtools.simulation.application import Application
 from devtools.simulation.host import Hosts, Message
 from devtools.simulation.loop import START
-from devtools.simulation.plans import RETENTION
-from devtools.simulation.protocols import Protocols
+from devtools.simulation.plans import RETENTION, Plan
+from devtools.simulation.protocols import settling
 from devtools.simulation.weather import COPY_LIFE
 from devtools.simulation.wire import Surrounding
 from devtools.simulation.workload import REQUEUED, tallies
+from exactlyonce import Envelope, ExactlyOnceError
 from exactlyonce.effects import Step
 from exactlyonce.handling.attempts import Memory, key_of
 from exactlyonce.identity import EntityRef
+from exactlyonce.records import Protocol
 from exactlyonce.stores.memory_partitions import Partition, Version
+from exactlyonce.strategies.gaps import read_request
+from exactlyonce.strategies.replaying import Missing, Replayed
+from exactlyonce.strategies.truncation import clean_beside
 
+Thing = TypeVar("Thing")
 _STAGED: Final = "staged:"
 _PROCESSED: Final = "processed:"
+_MOST_AT_ONCE: Final = 100  # Companions that one clean-up takes.
 _A_ROUND: Final = 10
+_MOST_GAPS: Final = 100  # Far more than any sequence has in the end.
 _ATTRACTED: Final = 0.2
 _REQUEUE_LIMIT: Final = timedelta(seconds=COPY_LIFE)
 
@@ -37,38 +46,53 @@ class Caretakers:
         world: what all processes share.
         random: the source of chance.
         hosts: whose processes run the jobs.
-        protocols: what runs.
-        pause: mean of seconds between two rounds.
+        application: what they look after.
+        plan: how often.
     """
 
-    def __init__(self, world: Surrounding, random: Random, hosts: Hosts, protocols: Protocols, pause: float) -> None:
+    def __init__(self, world: Surrounding, random: Random, hosts: Hosts, application: Application, plan: Plan) -> None:
         self._world = world
         self._random = random
         self._hosts = hosts
-        self._protocols = protocols
-        self._pause = pause
+        self._protocols = application.protocols
+        self._application = application
+        self._plan = plan
 
     def settle(self, message: Message) -> None:
         """Look into a message that a host gave up on, soon."""
         self._soon(self._settle, message)
 
+    def answer(self, request: Envelope) -> None:
+        """Send again, soon, what a board lacks."""
+        self._world.weather.counted["source asked to send again"] += 1
+        self._soon(self._answer, request)
+
     def look_after(self, entity: EntityRef) -> None:
         """Do a job on an entity soon, perhaps: chance alone would hardly ever meet a write that has yet to land."""
         if not self._world.weather.calm and self._random.random() < _ATTRACTED:
-            loop, job = self._world.loop, self._random.choice((self._sweep, self._clean_up))
+            loop, other = self._world.loop, self._sweep if self._application.is_board(entity) else self._clean_up
+            job = self._random.choice((self._sweep, other))
             loop.call_later(10 ** self._random.uniform(-3, 1.5), lambda: loop.create_task(job(entity)))
 
     async def go_round(self) -> None:
         """Do one job after the other until the weather has cleared up."""
         while not self._world.weather.calm:
-            await asyncio.sleep(self._random.expovariate(1 / self._pause))
+            await asyncio.sleep(self._random.expovariate(1 / self._plan.rounds))
             job = self._random.choice((self.sweep, self.sweep, self.clean_up, self.forget))
             await job()
 
     async def sweep(self, at_least: float = 60.0) -> None:
-        """Finish what has been owed for so many seconds."""
+        """Finish what has been owed or held for so many seconds."""
         for entity in self._world.owing.since(self._world.loop.time() - at_least):
             await self._sweep(entity)
+
+    async def finish(self) -> None:
+        """Sweep until nothing is owed or held. Behind a gap there may be another, which is as old only later."""
+        for _ in range(_MOST_GAPS):
+            await self.sweep(at_least=0.0)
+            if not self.owed:
+                break
+            await asyncio.sleep(self._plan.reading.patience)
 
     async def clean_up(self, most: int = _A_ROUND) -> None:
         """Delete staged documents that nothing refers to, of so many entities at most. No age is too low for it."""
@@ -77,15 +101,37 @@ class Caretakers:
             await self._clean_up(self._entity(key))
 
     async def forget(self) -> None:
-        """Delete processed records older than the retention."""
-        now = (START + timedelta(seconds=self._world.loop.time())).timestamp()
+        """Delete processed records and companions older than the retention."""
         old: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for key, version in self._documents(_PROCESSED):
-            if now - version.timestamp > RETENTION.total_seconds():
+            if self._is_old(version):
                 old[key].append((version.id.removeprefix(_PROCESSED), version.etag))
         for key, records in old.items():
             self._world.weather.counted["processed record cleaned up"] += len(records)
-            await self._run(self._forgetting(self._entity(key), tuple(records)))
+            await self._run(self._entity(key), self._forgetting(self._entity(key), tuple(records)))
+        if self._plan.reading.on_gap != "rebuild":  # In eight days nobody may have come to ask for what is missing.
+            await self._truncate()
+
+    async def _truncate(self) -> None:
+        old: dict[str, list[Version]] = defaultdict(list)
+        for partition in self._world.store.entities.values():
+            for version in {version.id: version for version in partition.log}.values():
+                # What was given up stays known: its sender may not have been swept for days.
+                if self._is_old(version) and (companion := version.companion) and companion["message"] is not None:
+                    old[companion["entity"]].append(version)
+        for key, versions in old.items():
+            oldest = sorted(versions, key=lambda one: one.timestamp)[:_MOST_AT_ONCE]
+            candidates = tuple((one.id, one.etag) for one in oldest)
+            self._world.weather.counted["companion cleaned up"] += len(candidates)
+            entity = self._entity(key)
+            await self._run(entity, partial(clean_beside, self._protocol_of(entity), entity, candidates))
+
+    def _is_old(self, version: Version) -> bool:
+        now = START + timedelta(seconds=self._world.loop.time())
+        return now.timestamp() - version.timestamp > RETENTION.total_seconds()
+
+    def _protocol_of(self, entity: EntityRef) -> Protocol:
+        return "resequencer" if self._application.is_board(entity) else self._protocols.protocol
 
     def garbage(self) -> Iterator[str]:
         """Entities with staged documents that their newest document does not name."""
@@ -98,25 +144,55 @@ class Caretakers:
 
     @property
     def owed(self) -> bool:
-        """Whether something is owed."""
+        """Whether something is owed, or held."""
         return bool(self._world.owing)
 
     async def _sweep(self, entity: EntityRef) -> None:
-        if await self._run(partial(self._protocols.sweep, entity)):
+        if self._application.is_board(entity):
+            await self._tend(entity)
+        elif await self._run(entity, partial(self._protocols.sweep, entity)):
             self._world.weather.counted["entity swept"] += 1
+
+    async def _tend(self, board: EntityRef) -> None:
+        """Do what is to be done about gaps, release what can be, and mark what that published."""
+        strategy = self._application.boards.strategy
+        step = partial(self._protocols.tend, strategy, self._application.work(board))
+        finished = await self._run(board, step)
+        if finished and finished.memory.published:
+            await self._run(board, partial(strategy.mark, board), finished.memory)
+
+    async def _answer(self, request: Envelope) -> None:
+        source, missing = read_request(request)
+        entity = tallies.ref_of_source(source)
+        versions = await self._run(entity, partial(self._protocols.versions_of, entity, missing))
+        if versions is None or not await self._sent_again(entity, versions, missing):
+            self._soon(self._answer, request)
+
+    async def _sent_again(self, entity: EntityRef, versions: tuple[int, int], missing: Missing) -> bool:
+        """Replay part by part; whether it came to the end."""
+        work = self._application.work(entity)
+        following: int | None = versions[0]
+        while following is not None:
+            step = partial(self._protocols.replay, work, (following, versions[1]), missing=missing)
+            part: Replayed | None = await self._run(entity, step)
+            if part is None:
+                return False
+            self._world.weather.counted["sent again by its source"] += part.sent
+            following = part.following
+        return True
 
     async def _clean_up(self, entity: EntityRef) -> None:
         staged = self._documents(_STAGED, entity.key)
         candidates = tuple(version.id.removeprefix(_STAGED) for _, version in staged)
         absent = tallies.shape.tombstone(entity)
-        cleaned = await self._run(partial(self._protocols.clean_staged, entity, candidates, absent))
+        cleaned = await self._run(entity, partial(self._protocols.clean_staged, entity, candidates, absent))
         if cleaned and cleaned.transactions:
             self._world.weather.counted["staged garbage deleted"] += len(cleaned.transactions)
 
     async def _settle(self, message: Message) -> None:
-        absent = tallies.shape.tombstone(message.entity)
-        step = partial(self._protocols.settle, message.entity, message.envelope, "it was given up", absent)
-        settled = await self._run(step)
+        entity = message.entity
+        work = self._application.work(entity, message.envelope)
+        settled = await self._run(entity, partial(settling, self._protocol_of(entity), work, "it was given up"))
         if settled is None:
             self.settle(message)
         elif settled.outcome == "parked":
@@ -136,7 +212,8 @@ class Caretakers:
         if message.name not in self._world.history.parked:
             return  # It was parked twice, and sent again already.
         key = key_of(message.envelope)
-        requeued = await self._run(partial(self._protocols.requeue, message.entity, key, REQUEUED, _REQUEUE_LIMIT))
+        step = partial(self._protocols.requeue, message.entity, key, REQUEUED, _REQUEUE_LIMIT)
+        requeued = await self._run(message.entity, step)
         if requeued is None:
             self._soon(self._requeue, message)
             return
@@ -147,13 +224,18 @@ class Caretakers:
         else:
             self._world.history.requeue(message.name)
 
-    async def _run(self, step: Callable[[Memory], Step[Any]]) -> Any:
+    async def _run(self, entity: EntityRef, step: Callable[[Memory], Step[Any]], memory: Memory | None = None) -> Any:
+        """Run a job on an entity; None if it came to nothing."""
         process = self._hosts.any_process()
-        return None if process is None else await process.run(step)
+        try:
+            return None if process is None else await process.run(step, memory)
+        except ExactlyOnceError as error:
+            self._world.history.convict("no_surprise", entity.id, f"a job raised {error!r}")
+            return None
 
-    def _soon(self, job: Callable[[Message], Coroutine[Any, Any, None]], message: Message) -> None:
+    def _soon(self, job: Callable[[Thing], Coroutine[Any, Any, None]], thing: Thing) -> None:
         loop = self._world.loop
-        loop.call_later(10 ** self._random.uniform(-1, 3), lambda: loop.create_task(job(message)))
+        loop.call_later(10 ** self._random.uniform(-1, 3), lambda: loop.create_task(job(thing)))
 
     def _documents(self, kind: str, entity: str | None = None) -> Iterator[tuple[str, Version]]:
         """Key of the entity and newest version of every document of a kind: what a query would find."""

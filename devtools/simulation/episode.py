@@ -11,18 +11,19 @@ from itertools import accumulate
 from random import Random
 from typing import Any, Final
 
+from devtools.simulation.application import Application
 from devtools.simulation.caretakers import Caretakers
 from devtools.simulation.history import History, Violation
 from devtools.simulation.host import Hosts, Message
 from devtools.simulation.judge import judge
-from devtools.simulation.loop import Overdue, VirtualClock, VirtualLoop
+from devtools.simulation.loop import Interrupted, Overdue, VirtualClock, VirtualLoop
 from devtools.simulation.model import Order
 from devtools.simulation.owing import Owing
 from devtools.simulation.plans import Plan
 from devtools.simulation.protocols import Protocols, shipped
 from devtools.simulation.weather import COPY_LIFE, HOUR, Climate, Weather
 from devtools.simulation.wire import Surrounding
-from devtools.simulation.workload import RELAYED, REQUEUED, envelope_of, tallies
+from devtools.simulation.workload import ASKED, RELAYED, REQUEUED, SHOWN, boards, envelope_of, tallies
 from exactlyonce import Envelope
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output
@@ -30,7 +31,7 @@ from exactlyonce.stores.memory import MemoryStore
 
 PATIENCE: Final = 30 * 24 * HOUR
 """How long after the last fault everything may take to come to rest, in virtual seconds."""
-_TIMERS_A_MESSAGE: Final = 1000  # Far more than the worst climate needs.
+_TIMERS_A_MESSAGE: Final = 150  # Five times what the worst climate needs.
 _VERY_LATE: Final = 0.03  # Share of messages that are delivered once more when all is done.
 
 
@@ -68,33 +69,42 @@ class Episode:
         protocols = protocols or shipped(seed)
         self._seed = seed
         self._random = random = Random(seed)
-        self._plan = Plan.draw(random, messages)
+        self._plan = plan = Plan.draw(random, messages, streams=protocols.protocol == "stream")
         self._counted: Counter[str] = Counter()
-        self._loop = VirtualLoop(limit=_TIMERS_A_MESSAGE * (messages + 1000))  # type: ignore[abstract]  # It has no I/O.
+        self._loop = VirtualLoop(limit=_TIMERS_A_MESSAGE * (messages + 100))  # type: ignore[abstract]  # It has no I/O.
         self._weather = Weather(random, Climate.draw(random), self._counted)
-        self._history = History(self._loop.time)
+        self._history = History(self._loop.time, plan.reading.promises)
         store = MemoryStore(VirtualClock(self._loop).now, self._weather)
         owing = Owing(self._loop.time)
         world = Surrounding(self._loop, self._weather, self._history, store, self._arrived, self._look_after, owing)
-        settings = self._plan.settings(protocols.outbox, protocols.beside)
-        self._hosts = Hosts(world, random, settings, self._plan.processes, self._settle)
-        self._caretakers = Caretakers(world, random, self._hosts, protocols, self._plan.rounds)
+        self._boards = boards(plan.reading.strategy(protocols.resequencer), self._is_broken)
+        application = Application(protocols, self._boards)
+        self._hosts = Hosts(world, random, plan.settings(application), plan.processes, self._settle)
+        self._caretakers = Caretakers(world, random, self._hosts, application, plan)
+        self._lost: list[Message] = []
         self._messages: dict[str, Message] = {}
-        weights = (1 / (rank + 1) ** self._plan.skew for rank in range(self._plan.entities))
+        weights = (1 / (rank + 1) ** plan.skew for rank in range(plan.entities))
         self._cumulated = tuple(accumulate(weights))
-        self._tallies = [str(number) for number in range(self._plan.entities)]
+        self._tallies = [str(number) for number in range(plan.entities)]
 
     def run(self) -> Report:
-        """Play, drain, judge."""
+        """Play, drain, judge; what is wrong at once ends it there, so that its story ends with it."""
         try:
             self._until_idle(self._send(), self._caretakers.go_round())
             self._send_very_late_copies()
-            self._until_idle(self._caretakers.sweep(at_least=0.0))
+            self._find_last_words()
+            self._until_idle()
+            self._until_idle(self._caretakers.finish())
             self._until_idle(self._caretakers.clean_up(most=len(self._messages)))
             self._check_rest()
+        except Interrupted:
+            return self._report(self._history.violations)
         except Overdue:
             self._history.convict("termination", "", "something was still under way long after the last fault")
-        violations = judge(self._history)
+        # First those that have a story.
+        return self._report(sorted(judge(self._history), key=lambda one: not one.tally))
+
+    def _report(self, violations: list[Violation]) -> Report:
         return Report(
             seed=self._seed,
             messages=len(self._history.orders),
@@ -110,13 +120,14 @@ class Episode:
     def _until_idle(self, *jobs: Coroutine[Any, Any, None]) -> None:
         """Run until nothing is under way any more."""
         tasks = [self._loop.create_task(job) for job in jobs]
-        self._loop.run_until_idle(self._loop.time() + 2 * self._plan.span + PATIENCE)
+        deadline = self._loop.time() + 2 * self._plan.span + PATIENCE
+        self._loop.run_until_idle(deadline, unless=lambda: bool(self._history.violations))
         for task in tasks:
             task.result()
 
     def _check_rest(self) -> None:
         if self._caretakers.owed:
-            self._history.convict("termination", "", "something is still owed, after the last round")
+            self._history.convict("termination", "", "something is still owed or held, after the last round")
         for tally in self._caretakers.garbage():
             self._history.convict("no_garbage", tally, "a staged document is left that nothing refers to")
 
@@ -139,12 +150,16 @@ class Episode:
         relays = tuple(
             self._any_tally() for _ in range(random.choice((1, 1, 2)) if random.random() < plan.relaying else 0)
         )
+        name = f"{source}-{number // 3 if source == 'shop' else number}"
+        if random.random() < plan.looking:
+            return Order(name, tally, tells=random.choice((1, 1, 2)), looks=True)
         closes = random.random() < plan.closing
         return Order(
-            name=f"{source}-{number // 3 if source == 'shop' else number}",
+            name=name,
             tally=tally,
             tells=1 if closes else random.choice((0, 1, 1, 1, 2)),
             relays=relays,
+            shows=plan.reading.shows(random, tally),
             filler=random.choice(plan.fillers),
             closes=closes,
             refused=random.random() < plan.refusing,
@@ -155,14 +170,30 @@ class Episode:
 
     def _accept(self, order: Order, envelope: Envelope) -> None:
         self._history.accepted(order)
-        message = Message(order.name, tallies.ref_of(envelope), envelope, self._loop.time())
+        entity = (tallies if order.place is None else self._boards).ref_of(envelope)
+        message = Message(order.name, entity, envelope, self._loop.time())
         self._messages[order.name] = message
-        self._hosts.enqueue(message)
+        if order.place is None:
+            self._hosts.enqueue(message)
+        else:
+            self._carry(message)
         while self._random.random() < self._weather.climate.copies:
             self._hosts.enqueue_copy(message, 10 ** self._random.uniform(-3, 4.4))
 
+    def _carry(self, message: Message) -> None:
+        """A queue carries a message to a board: out of turn, perhaps, or not at all."""
+        weather = self._weather
+        if weather.happens(self._plan.reading.losing, "queue: lost for good"):
+            self._lost.append(message)
+        else:
+            out_of_turn = weather.happens(weather.climate.shuffled, "queue: out of turn")
+            self._hosts.enqueue(message, 10 ** self._random.uniform(-2, 3.5) if out_of_turn else 0.0)
+
     def _arrived(self, output: Output) -> None:
-        """A message reached its queue; from the queue of orders it is delivered."""
+        """A message reached its queue; from the queues of orders it is delivered."""
+        if output.destination == ASKED:
+            self._caretakers.answer(Envelope.read(output.envelope.text))
+            return
         if output.destination == REQUEUED:
             self._hosts.enqueue(self._messages[output.envelope.value["data"]["name"]])
             return
@@ -171,6 +202,26 @@ class Episode:
             self._accept(relayed, Envelope.read(output.envelope.text))
         elif output.destination == RELAYED:
             self._hosts.enqueue_copy(self._messages[output.envelope.value["data"]["name"]], 0.0)
+        elif output.destination == SHOWN:
+            # However old: a board knows every number that it has seen.
+            self._carry(self._messages[output.envelope.value["data"]["name"]])
+
+    def _find_last_words(self) -> None:
+        """What was lost is found if it was the last of its sequence: nobody could ever miss it."""
+        places = {name: order.place for name, order in self._history.orders.items() if order.place is not None}
+        last: dict[tuple[str, str], int] = {}
+        for name, place in places.items():
+            sequence = self._messages[name].entity.id, place.source
+            last[sequence] = max(place.number, last.get(sequence, 0))
+        for message in self._lost:
+            place = places[message.name]
+            if place.number == last[message.entity.id, place.source]:
+                self._hosts.enqueue(message)
+
+    def _is_broken(self, name: str) -> bool:
+        """Whether the handler of boards raises for a message, as long as nobody has mended it."""
+        progress = 1.0 if self._weather.calm else self._loop.time() / self._plan.span
+        return self._plan.reading.is_broken(name, progress)
 
     def _settle(self, message: Message) -> None:
         self._caretakers.settle(message)

@@ -1,7 +1,8 @@
 """What an outside observer sees of an episode: deliveries, acknowledgements, accepted writes, published messages.
 
 It never looks at the library's own bookkeeping: the reserved property is taken off before anything is looked at, and the
-library's container is out of sight.
+library's container is out of sight. What a read model tells of numbers that it skipped, and of messages that came late, is
+told to whoever runs it, and so seen here.
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from devtools.simulation.model import NOTHING, Order, Tally, relayed_order
+from devtools.simulation.model import NOTHING, Order, Place, Tally, order_in
 
 _RESERVED: Final = "_ledger"
+
+
+Spot = tuple[str, str, int]
+"""A number at a board: board, source, number."""
 
 
 class Event(NamedTuple):
@@ -36,6 +42,19 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
+class Promises:
+    """What the boards of an episode promise besides the order of each source.
+
+    Attributes:
+        complete: nothing is ever skipped.
+        one_order: the messages of all sources are brought into one order, by their time and source.
+    """
+
+    complete: bool = True
+    one_order: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """A message as it was published first: data and all attributes, to the letter."""
 
@@ -48,10 +67,20 @@ class History:
 
     Args:
         now: virtual seconds since the start.
+        promises: of the boards.
+
+    Attributes:
+        skipped: numbers that boards told they have given up.
+        noted: those of them whose messages came after all, as boards told.
+        late: numbers whose messages came too late for the one order, as boards told.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], promises: Promises | None = None) -> None:
         self._now = now
+        self.promises = promises or Promises()
+        self.skipped: set[Spot] = set()
+        self.noted: set[Spot] = set()
+        self.late: set[Spot] = set()
         self.events: list[Event] = []
         self.violations: list[Violation] = []
         self.orders: dict[str, Order] = {}
@@ -70,11 +99,14 @@ class History:
         self.note(self.orders[name].tally, outcome, name)
 
     def acknowledge(self, name: str, how: str = "acknowledged") -> None:
-        """A message needs no further delivery: by now everything it makes its tally send has to be published."""
+        """A message needs no further delivery: by now everything it makes its tally send has to be published.
+
+        A board may only have kept it for now, and what it owes then is owed to nobody who waits.
+        """
         order = self.orders[name]
         self.acknowledged.add(name)
         self.note(order.tally, how, name)
-        if missing := [output for output in order.outputs if output not in self.sent]:
+        if order.place is None and (missing := [output for output in order.outputs if output not in self.sent]):
             self.convict("nothing_lost", order.tally, f"{name} was {how} before {missing[0]} was published")
 
     def park(self, name: str) -> None:
@@ -104,8 +136,21 @@ class History:
             return ("entity deleted",)
         return ("several messages in one commit",) if added > 1 else ()
 
+    def gave_up(self, spot: Spot) -> None:
+        """A board tells that it does not wait for a number any more."""
+        self.skipped.add(spot)
+        self.note(spot[0], f"gave up number {spot[2]} of {spot[1]}")
+
+    def came_late(self, spot: Spot) -> str:
+        """A board tells that a message came when it was too late; returned is what for."""
+        if spot in self.skipped:
+            self.noted.add(spot)
+            return "came after it was given up"
+        self.late.add(spot)
+        return "came too late for the one order"
+
     def published(self, text: str) -> Order | None:
-        """A copy of a message arrived in its queue; returned is the order it is, if it is relayed and new."""
+        """A copy of a message arrived in its queue; returned is the order it is, if it is relayed or shown, and new."""
         envelope = json.loads(text)
         data = envelope["data"]
         name = data["name"]
@@ -119,7 +164,7 @@ class History:
         self.sent[name] = Sent(text, data)
         if cause is None:
             self.convict("no_ghost_output", tally, f"{name} belongs to no message")
-        return relayed_order(data) if "tally" in data else None
+        return order_in(data, _place(envelope)) if "tally" in data else None
 
     def note(self, tally: str, what: str, *names: str) -> None:
         """Remember that something happened."""
@@ -142,3 +187,10 @@ class History:
         lines = [f"{event.at:14.3f} s  {event.what} {' '.join(event.names)}".rstrip() for event in told]
         left = len(lines) - longest
         return [f"… {left} events before", *lines[-longest:]] if left > 0 else lines
+
+
+def _place(envelope: dict[str, Any]) -> Place | None:
+    """Where a message stands among what its source shows to a board; None if it is for no board."""
+    if "sequence" not in envelope:
+        return None
+    return Place(envelope["source"], int(envelope["sequence"]), datetime.fromisoformat(envelope["time"]))

@@ -1,19 +1,18 @@
 """The judge: whether what was seen is some serial execution of the accepted messages, each exactly once.
 
 It imports nothing of the library. From the accepted writes and the last words of deleted tallies it finds the order in which
-the messages took place; then it executes them anew, and compares states and outputs.
+the messages took place; then it executes them anew, and compares states and outputs. What boards promise besides is judged in
+`sequences`.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from devtools.simulation.history import History, Violation
 from devtools.simulation.model import NOTHING, Order, Tally, execute
-
-Life = tuple[str, ...]
-"""Names of the messages that took place, in order, from an empty tally to its deletion, or to the end."""
+from devtools.simulation.sequences import Life, judge_board, judge_numbering, judge_skipped, spot_of
 
 
 def judge(history: History) -> list[Violation]:
@@ -25,6 +24,7 @@ def judge(history: History) -> list[Violation]:
     found = list(history.violations)
     for tally in dict.fromkeys((*by_tally, *history.writes)):
         found.extend(_judge_tally(history, tally, by_tally.get(tally, ()), farewells.get(tally, {})))
+    found.extend(judge_skipped(history))
     return found
 
 
@@ -43,12 +43,21 @@ def _judge_tally(
             yield Violation("no_ghost_change", tally, f"{name} was never sent to it")
     for order in orders:
         yield from _judge_order(history, order, took_place[order.name])
+    states = [NOTHING]
     for life in lives:
-        yield from _judge_outputs(history, tally, life)
+        yield from _judge_outputs(history, tally, life, states)
+    for order in orders:
+        if order.looks:
+            yield from _judge_look(history, order, states)
+    yield from judge_numbering(history, tally, lives)
+    if any(order.place is not None for order in orders):
+        yield from judge_board(history, tally, lives)
 
 
 def _judge_order(history: History, order: Order, times: int) -> Iterator[Violation]:
-    if (order.refused or not times) and (ghosts := [name for name in order.outputs if name in history.sent]):
+    if (order.refused or not (times or order.looks)) and (
+        ghosts := [name for name in order.outputs if name in history.sent]
+    ):
         yield Violation("no_ghost_output", order.tally, f"{ghosts[0]} was published, but {order.name} has no effect")
     if order.refused:
         if times:
@@ -56,17 +65,23 @@ def _judge_order(history: History, order: Order, times: int) -> Iterator[Violati
         if order.name not in history.parked:
             yield Violation("termination", order.tally, f"{order.name} was never parked")
         return
-    if not times:
+    if spot_of(order) in history.skipped:
+        if times:
+            yield Violation("no_ghost_change", order.tally, f"{order.name} took place, and was given up")
+        return
+    if not times and not order.looks:
         yield Violation("nothing_lost", order.tally, f"{order.name} never took place")
     if order.name not in history.acknowledged:
         yield Violation("termination", order.tally, f"{order.name} was never acknowledged")
 
 
-def _judge_outputs(history: History, tally: str, life: Life) -> Iterator[Violation]:
+def _judge_outputs(history: History, tally: str, life: Life, states: list[Tally]) -> Iterator[Violation]:
+    """Whether what a life sent fits it; its states are added to those given."""
     state = NOTHING
     for name in life:
         order = history.orders[name]
-        state, outputs = execute(state, order)
+        state, outputs = execute(state, order, order.remembered)
+        states.append(state)
         for data in outputs:
             sent = history.sent.get(data["name"])
             if sent is None:
@@ -75,6 +90,17 @@ def _judge_outputs(history: History, tally: str, life: Life) -> Iterator[Violati
                 yield Violation(
                     "consistent_state_and_output", tally, f"{data['name']} does not fit the state {name} took place on"
                 )
+
+
+def _judge_look(history: History, order: Order, states: Iterable[Tally]) -> Iterator[Violation]:
+    """Whether what a look told fits one state that the tally was in."""
+    sent = {name: history.sent[name].data for name in order.outputs if name in history.sent}
+    if lost := [name for name in order.outputs if name not in sent]:
+        yield Violation("nothing_lost", order.tally, f"{lost[0]} was never published")
+    elif all(list(sent.values()) != execute(state, order)[1] for state in states):
+        yield Violation(
+            "consistent_state_and_output", order.tally, f"what {order.name} told fits no state it could see"
+        )
 
 
 def _farewells(history: History) -> dict[str, dict[str, Tally]]:
@@ -122,7 +148,7 @@ def _between(orders: Mapping[str, Order], earlier: Tally, later: Tally) -> Life 
     for name in names:
         if name not in orders:
             return None
-        state, _ = execute(state, orders[name])
+        state, _ = execute(state, orders[name], orders[name].remembered)
     return names if state == later else None
 
 

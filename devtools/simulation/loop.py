@@ -24,6 +24,10 @@ class Overdue(Exception):
     """Something was still under way when everything should have come to rest."""
 
 
+class Interrupted(Exception):
+    """Something happened after which there is no need to go on."""
+
+
 class _Task(asyncio.Task[Any]):
     """Hashes to its number, not to its address: sets of tasks have the same order in every run."""
 
@@ -61,26 +65,32 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Virtual seconds since the start."""
         return self._now
 
-    def run_until_idle(self, deadline: float) -> None:
+    def run_until_idle(self, deadline: float, unless: Callable[[], bool] = lambda: False) -> None:
         """Run until nothing is ready and nothing is planned.
 
+        Args:
+            deadline: in virtual seconds since the start.
+            unless: whether there is no need to go on.
+
         Raises:
-            Overdue: something is planned for later than `deadline`, in virtual seconds since the start; or there were too
-                many of them.
+            Interrupted: there is none.
+            Overdue: something is planned for later than the deadline; or there were too many timers.
         """
         asyncio._set_running_loop(self)  # noqa: SLF001  # Made for event loops.
         try:
-            self._run(deadline)
+            self._run(deadline, unless)
         finally:
             asyncio._set_running_loop(None)  # noqa: SLF001
 
-    def _run(self, deadline: float) -> None:
+    def _run(self, deadline: float, unless: Callable[[], bool]) -> None:
         ready, timers = self._ready, self._timers
         while True:
             while ready:
                 handle = ready.popleft()
                 if not handle.cancelled():
                     handle._run()  # noqa: SLF001  # How loops run what is due, here and in the standard library.
+            if unless():
+                raise Interrupted
             if not timers:
                 return
             when, _, handle = heapq.heappop(timers)

@@ -1,17 +1,21 @@
 """What the handlers of a simulation compute, as a pure function over plain values; the judge computes it anew.
 
 A tally counts its messages, remembers the last ones, and chains a hash over all of them: whatever is lost, done twice or done
-on another state than the committed one shows in the next state and in what is sent.
+on another state than the committed one shows in the next state and in what is sent. A board is a read model: a tally that is
+shown what other tallies do, and has to hear each of them in its order.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 LAST: Final = 16
 """How many names a tally remembers: no fewer than one commit can hold, so that each write tells which messages it holds."""
+LAST_OF_A_BOARD: Final = 99
+"""The same for a board, which handles at once what it has held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,58 +30,96 @@ class Tally:
 NOTHING: Final = Tally()
 
 
+class Place(NamedTuple):
+    """Where a message stands in what one source shows to one board, as its envelope says.
+
+    Attributes:
+        source: who sent it.
+        number: from 1.
+        time: when it was sent.
+    """
+
+    source: str
+    number: int
+    time: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """A message to a tally.
 
     Attributes:
-        name: unique; that of a relayed one is its cause's, a dot and a number.
+        name: unique; that of a relayed or shown one is its cause's, a dot and a number.
         tally: which one it is for.
         tells: how many outputs leave the system.
         relays: tallies that are sent an order of their own.
+        shows: boards that are shown what happened.
         filler: length of the padding of each output, in characters.
-        closes: delete the tally, if it is not empty.
+        closes: delete the tally, if it is not empty; and so the boards that are shown it.
+        looks: tell of the tally, and leave it as it is.
         refused: the handler raises.
+        place: if it is for a board; else None.
     """
 
     name: str
     tally: str
     tells: int = 1
     relays: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
     filler: int = 0
     closes: bool = False
+    looks: bool = False
     refused: bool = False
+    place: Place | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of everything it makes its tally send."""
-        return tuple(f"{self.name}.{index}" for index in range(self.tells + len(self.relays)))
+        return tuple(f"{self.name}.{index}" for index in range(self.tells + len(self.relays) + len(self.shows)))
+
+    @property
+    def remembered(self) -> int:
+        """How many names whoever handles it remembers."""
+        return LAST if self.place is None else LAST_OF_A_BOARD
 
 
-def execute(tally: Tally, order: Order) -> tuple[Tally, list[dict[str, Any]]]:
-    """The state after an order, and the data of what is sent: first what is told, then what is relayed."""
+def execute(tally: Tally, order: Order, remembered: int = LAST) -> tuple[Tally, list[dict[str, Any]]]:
+    """The state after an order, and the data of what is sent: what is told, then what is relayed, then what is shown."""
     chain = f"{crc32(order.name.encode(), crc32(tally.chain.encode())):08x}{tally.count:x}"
     closed = order.closes and tally.count > 0
-    after = NOTHING if closed else Tally(tally.count + 1, chain, (*tally.recent, order.name)[-LAST:])
-    names = order.outputs
+    after = NOTHING if closed else Tally(tally.count + 1, chain, (*tally.recent, order.name)[-remembered:])
+    if order.looks:
+        after = tally
+    names = iter(order.outputs)
+    filler = "x" * order.filler
     told: list[dict[str, Any]] = [
         {
-            "name": name,
+            "name": next(names),
             "count": tally.count,
             "before": tally.chain,
             "after": chain,
             "closed": list(tally.recent) if closed else [],
-            "filler": "x" * order.filler,
+            "filler": filler,
         }
-        for name in names[: order.tells]
+        for _ in range(order.tells)
     ]
     relayed: list[dict[str, Any]] = [
-        {"name": name, "tally": target, "because": chain, "filler": "x" * order.filler}
-        for name, target in zip(names[order.tells :], order.relays, strict=True)
+        {"name": next(names), "tally": target, "because": chain, "filler": filler} for target in order.relays
     ]
-    return after, told + relayed
+    shown: list[dict[str, Any]] = [
+        {
+            "name": next(names),
+            "tally": board,
+            "tells": 1 if order.closes else tally.count % 3,
+            "closes": order.closes,
+            "because": chain,
+            "filler": filler,
+        }
+        for board in order.shows
+    ]
+    return after, told + relayed + shown
 
 
-def relayed_order(data: dict[str, Any]) -> Order:
-    """The order that a relayed output is: it tells once and relays nothing."""
-    return Order(data["name"], data["tally"])
+def order_in(data: dict[str, Any], place: Place | None) -> Order:
+    """The order that a relayed or shown output is: it relays and shows nothing."""
+    return Order(data["name"], data["tally"], data.get("tells", 1), closes=data.get("closes", False), place=place)

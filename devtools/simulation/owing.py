@@ -1,4 +1,4 @@
-"""Which entities owe something, and since when: what a query for `owing_since` would find."""
+"""Which entities owe something, or hold messages, and since when: what queries of the sweeper would find."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from exactlyonce.identity import EntityRef
 
 _NOTHING: Final = '"owing_since":null'
 _LEDGER: Final = ""  # In place of a message, where the ledger keeps what is owed.
+_HOLDING: Final = '"held":[['
+_HELD: Final = "held"
 
 
 class Owing:
@@ -27,11 +29,12 @@ class Owing:
         self._owing: dict[EntityRef, dict[str, float]] = defaultdict(dict)
 
     def saved(self, effect: SaveEntity) -> None:
-        """An entity document was written; its ledger may owe."""
-        self._note(effect.entity, _LEDGER, owes=_NOTHING not in effect.document.text)
+        """An entity document was written; its ledger may owe, or tell that messages are held."""
+        self._document(effect)
 
     def together(self, effect: SaveTogether) -> None:
-        """A batch was written; records beside the entity may owe."""
+        """A batch was written; so may records beside the entity."""
+        self._document(effect)
         for one in effect.create:
             if isinstance(one, ColocatedRecord):
                 self._note(effect.entity, one.message, owes=one.owed is not None)
@@ -43,12 +46,17 @@ class Owing:
                 self._note(effect.entity, one.message, owes=one.owed is not None)
 
     def since(self, latest: float) -> list[EntityRef]:
-        """Entities that have owed something since then, or longer."""
+        """Entities that have owed something, or held it, since then, or longer."""
         return [entity for entity, owing in self._owing.items() if owing and min(owing.values()) <= latest]
 
     def __bool__(self) -> bool:
-        """Whether any entity owes anything."""
+        """Whether any entity owes or holds anything."""
         return any(self._owing.values())
+
+    def _document(self, effect: SaveEntity | SaveTogether) -> None:
+        text = effect.document.text
+        self._note(effect.entity, _LEDGER, owes=_NOTHING not in text)
+        self._note(effect.entity, _HELD, owes=_HOLDING in text)
 
     def _note(self, entity: EntityRef, what: str, *, owes: bool) -> None:
         if owes:

@@ -7,9 +7,9 @@ from datetime import timedelta
 from random import Random
 from typing import Final
 
+from devtools.simulation.application import Application
 from devtools.simulation.processes import Settings
-from exactlyonce import Outbox
-from exactlyonce.handling.attempts import Strategy
+from devtools.simulation.reading import Reading
 
 RETENTION: Final = timedelta(days=2)
 _WINDOWED: Final = (
@@ -35,12 +35,14 @@ class Plan:
         span: about how many seconds sending takes.
         processes: instances of the application.
         presets: window and inline limit of each setting in use; a window of None keeps everything.
-        relaying, closing, refusing: shares of messages that cause others, delete their entity, or fail for good.
+        relaying, closing, looking, refusing: shares of messages that cause others, delete their entity, leave it as it is, or
+            fail for good.
         fillers: lengths of the padding of outputs, in characters.
         rounds: mean of seconds between two jobs of the caretakers.
         mark_after: seconds; see `Combiner`.
         tries: of requests and of attempts.
         deliveries: after how many a message goes to the poison queue.
+        reading: the boards.
     """
 
     messages: int
@@ -53,27 +55,31 @@ class Plan:
     presets: tuple[tuple[int | None, int | None], ...]
     relaying: float
     closing: float
+    looking: float
     refusing: float
     fillers: tuple[int, ...]
     rounds: float
     mark_after: float
     tries: int
     deliveries: int
+    reading: Reading
 
     @classmethod
-    def draw(cls, random: Random, messages: int) -> Plan:
-        """A plan for so many messages."""
+    def draw(cls, random: Random, messages: int, *, streams: bool) -> Plan:
+        """A plan for so many messages to tallies, which may keep streams."""
         embedded_only = random.random() < 0.1  # noqa: PLR2004
         presets: list[tuple[int | None, int | None]] = list(random.sample(_WINDOWED, random.choice((1, 1, 2, 3))))
         if embedded_only or random.random() < 0.2:  # noqa: PLR2004
             presets = [(None, None), *([] if embedded_only else presets)]
         unbounded = presets[0][0] is None
         entities = int(messages * 10 ** random.uniform(-1.0, 0.0)) if unbounded else int(10 ** random.uniform(1, 3.5))
+        entities = max(2, entities)
+        reading = Reading.draw(random, entities, streams=streams)
         burst = random.choice((1, 10, 40, 100))
         span = 10 ** random.uniform(1.8, 5.85)  # A minute to eight days.
         return cls(
             messages=messages,
-            entities=max(2, entities),
+            entities=entities,
             skew=random.uniform(0, 0.5) if unbounded else random.uniform(0.3, 1.6),
             burst=burst,
             pause=span / messages * (burst + 1) / 2,
@@ -81,18 +87,23 @@ class Plan:
             processes=random.choice((2, 2, 3, 5)),
             presets=tuple(presets),
             relaying=random.choice((0.0, 0.1, 0.25)),
-            closing=random.choice((0.0, 0.01, 0.1)),
+            # Of a board that is deleted twice in one commit nobody could tell the one order.
+            closing=0.0 if reading.order == "time" else random.choice((0.0, 0.01, 0.1)),
+            looking=random.choice((0.0, 0.05)),
             refusing=random.choice((0.0, 0.005)),
             fillers=random.choice(((0,), (0, 0, 0, 400), (0,) * 40 + (400,) * 8 + (12_000,))),
             rounds=span / random.choice((10, 40)),
             mark_after=random.choice((0.5, 10.0)),
             tries=random.choice((2, 4, 10)),
             deliveries=random.choice((2, 5, 20)),
+            reading=reading,
         )
 
-    def settings(self, outbox: type[Outbox], beside: tuple[Strategy, ...]) -> Settings:
-        """What processes are started with: these strategies, or, without any, outboxes with the presets."""
+    def settings(self, application: Application) -> Settings:
+        """What processes are started with: strategies beside the entity, or, without any, outboxes with the presets."""
         presets = (
-            outbox(window, inline_limit, RETENTION if window is None else None) for window, inline_limit in self.presets
+            application.protocols.outbox(window, inline_limit, RETENTION if window is None else None)
+            for window, inline_limit in self.presets
         )
-        return Settings(beside or tuple(presets), self.mark_after, self.tries, self.deliveries)
+        strategies = application.protocols.beside or tuple(presets)
+        return Settings(application, strategies, self.mark_after, self.tries, self.deliveries)

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from devtools.simulation.application import Application
 from devtools.simulation.loop import VirtualClock
-from devtools.simulation.wire import SendingWire, Surrounding, Wire
-from devtools.simulation.workload import RELAYED, REQUEUED, TOLD, destinations, tallies
+from devtools.simulation.sending import SendingWire
+from devtools.simulation.wire import Surrounding, Wire
+from devtools.simulation.workload import DESTINATIONS
 from exactlyonce import Envelope
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.combining import Assignment, Combiner
@@ -19,8 +21,6 @@ from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import Step
 from exactlyonce.handling.attempts import Again, Memory, Strategy
-from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
 from exactlyonce.identity import EntityRef
 
 _TRIES_OF_A_JOB: Final = 3
@@ -31,12 +31,14 @@ class Settings:
     """What every process of an episode is started with.
 
     Attributes:
-        strategies: one of them for each process: settings change from deployment to deployment, under way too.
+        application: the entity types.
+        strategies: of tallies; one of them for each process: settings change from deployment to deployment, under way too.
         mark_after: seconds; see `Combiner`.
         tries: of requests and of attempts.
         deliveries: after how many a message goes to the poison queue.
     """
 
+    application: Application
     strategies: tuple[Strategy, ...]
     mark_after: float
     tries: int
@@ -62,12 +64,12 @@ class Process:
     ) -> None:
         clock = VirtualClock(world.loop)
         sender = SendingWire(world, lambda: doomed(self))
-        publisher = Publisher({name: Address(sender, name) for name in (TOLD, RELAYED, REQUEUED)})
+        publisher = Publisher({name: Address(sender, name) for name in DESTINATIONS})
         surroundings = Surroundings(clock, random, lambda: f"{random.getrandbits(64):016x}")
         self._driver = AsyncDriver(Wire(world, lambda: doomed(self)), publisher, surroundings)
         self._retrying = Retrying(Backoff(tries=settings.tries), random)
         self._combiner = Combiner(self._driver, self._retrying, clock, settings.mark_after)
-        self._routes = Routes.to(destinations, publisher.limits)
+        self._application = settings.application
         self._strategy = random.choice(settings.strategies)
         self._jobs: list[asyncio.Future[Any]] = []
         self.in_flight = 0
@@ -75,12 +77,13 @@ class Process:
 
     async def process(self, entity: EntityRef, envelope: Envelope) -> None:
         """Process one delivery; raises what it is given back for."""
-        runner = Runner(tallies, entity, self._routes)
-        await self._combiner.process(Assignment(entity, self._strategy, runner, runner.absent), envelope)
+        work = self._application.work(entity)
+        strategy = self._application.boards.strategy if self._application.is_board(entity) else self._strategy
+        await self._combiner.process(Assignment(entity, strategy, work.handle, work.absent), envelope)
 
-    async def run(self, step: Callable[[Memory], Step[Any]]) -> Any:
+    async def run(self, step: Callable[[Memory], Step[Any]], memory: Memory | None = None) -> Any:
         """Run one of the jobs that look after entities, again until it proves something; None if it does not, or dies."""
-        return await self._end_with_me(self._insist(step))
+        return await self._end_with_me(self._insist(step, memory or Memory()))
 
     def die(self) -> None:
         """End in the middle of everything."""
@@ -89,13 +92,14 @@ class Process:
         for job in self._jobs:
             job.cancel()
 
-    async def _insist(self, step: Callable[[Memory], Step[Any]]) -> Any:
-        memory = Memory()
-        for _ in range(_TRIES_OF_A_JOB):
+    async def _insist(self, step: Callable[[Memory], Step[Any]], memory: Memory) -> Any:
+        left = _TRIES_OF_A_JOB
+        while left:
             outcome = await self._driver.run(self._retrying.insist(step(memory)))
             if not isinstance(outcome, Again):
                 return outcome
             memory = outcome.memory
+            left -= not outcome.progressed
         return None
 
     async def _end_with_me(self, job: Coroutine[Any, Any, Any]) -> Any:

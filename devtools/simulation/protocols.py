@@ -6,22 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from devtools.simulation.wire import SendingWire
-from devtools.simulation.workload import RELAYED, TOLD, destinations, tallies
-from exactlyonce import Colocated, Envelope, Outbox, VersionStream
+from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.effects import Step
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Memory, Strategy, Work
-from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Protocol
 from exactlyonce.strategies import colocated
+from exactlyonce.strategies.gaps import tend
+from exactlyonce.strategies.replaying import replay, versions_of
 from exactlyonce.strategies.retention import Cleaned, clean_processed, clean_staged
 from exactlyonce.strategies.settling import requeue, settle, sweep
 from exactlyonce.strategies.settling_beside import settle_beside
-
-_ROUTES: Final = Routes.to(destinations, dict.fromkeys((TOLD, RELAYED), SendingWire.max_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +25,29 @@ class Protocols:
     """The generators under test, by what they are for; each as it is in `exactlyonce.strategies`.
 
     Attributes:
+        protocol: of the tallies.
         beside: strategies of processes that keep their records beside the entity; without any there are outboxes.
+        resequencer: strategy of the boards.
     """
 
+    protocol: Protocol = "outbox"
     outbox: type[Outbox] = Outbox
+    beside: tuple[Strategy, ...] = ()
     sweep: Callable[..., Step[Any]] = sweep
-    settle: Callable[..., Step[Any]] = settle
     requeue: Callable[..., Step[Any]] = requeue
     clean_staged: Callable[..., Step[Any]] = clean_staged
     forget: Callable[..., Step[Any]] = clean_processed
-    beside: tuple[Strategy, ...] = ()
+    resequencer: type[Resequencer] = Resequencer
+    tend: Callable[..., Step[Any]] = tend
+    versions_of: Callable[..., Step[Any]] = versions_of
+    replay: Callable[..., Step[Any]] = replay
 
 
-def _settling_beside(protocol: Protocol) -> Callable[..., Step[Any]]:
-    def settle(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, memory: Memory) -> Step[Any]:
-        work = Work(entity, (envelope,), Runner(tallies, entity, _ROUTES), absent)
+def settling(protocol: Protocol, work: Work, reason: str, memory: Memory) -> Step[Any]:
+    """What decides about the message of `work`, which its host gave up on."""
+    if protocol != "outbox":
         return settle_beside(protocol, work, reason, memory)
-
-    return settle
+    return settle(work.entity, work.messages[0], reason, work.absent, memory)
 
 
 def _nothing_owed(_entity: EntityRef, _memory: Memory) -> Step[None]:
@@ -58,18 +59,15 @@ def _nothing_staged(_entity: EntityRef, _candidates: tuple[str, ...], _absent: J
     return Cleaned((), memory)
 
 
+SNAPSHOTS: Final = (1, 3, 20)
+"""How far apart whole states are: another number for each process, as settings change."""
 SHIPPED: Final = Protocols()
-COLOCATED: Final = Protocols(
-    sweep=colocated.sweep,
-    settle=_settling_beside("colocated"),
-    clean_staged=_nothing_staged,
-    beside=(Colocated(),),
-)
+COLOCATED: Final = Protocols("colocated", beside=(Colocated(),), sweep=colocated.sweep, clean_staged=_nothing_staged)
 STREAM: Final = Protocols(
+    "stream",
+    beside=tuple(map(VersionStream, SNAPSHOTS)),
     sweep=_nothing_owed,
-    settle=_settling_beside("stream"),
     clean_staged=_nothing_staged,
-    beside=tuple(VersionStream(snapshot_every) for snapshot_every in (1, 3, 20)),
 )
 
 

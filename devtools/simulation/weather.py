@@ -32,6 +32,8 @@ FAULTS: Final = (
     "send: late, reply lost",
     "acknowledgement lost",
     "duplicate delivery",
+    "queue: out of turn",
+    "queue: lost for good",
 )
 """Everything that is done to the library, by the names it is counted under."""
 
@@ -55,10 +57,19 @@ WITNESSES: Final = (
     "entity swept",
     "staged garbage deleted",
     "processed record cleaned up",
+    "companion cleaned up",
     "message given up by the host",
     "given up, yet processed",
     "message parked",
     "requeued: sent",
+    "message held",
+    "held message handled",
+    "handler stops a sequence",
+    "number given up",
+    "came after it was given up",
+    "came too late for the one order",
+    "source asked to send again",
+    "sent again by its source",
 )
 """Signs that the faults led into the corners they are meant for. A run without them would prove little."""
 
@@ -83,6 +94,7 @@ class Climate:
         send_lost, send_unanswered, send_late: fates of a message sent.
         acknowledgement_lost: a finished delivery comes back.
         copies: an accepted message is delivered once more; more than once with the same chance again.
+        shuffled: a message for a board reaches it up to an hour late.
     """
 
     lost_before: float
@@ -104,6 +116,7 @@ class Climate:
     send_late: float
     acknowledgement_lost: float
     copies: float
+    shuffled: float
 
     @classmethod
     def draw(cls, random: Random) -> Climate:
@@ -132,6 +145,7 @@ class Climate:
             send_late=chance(0.01),
             acknowledgement_lost=chance(0.03),
             copies=chance(0.1),
+            shuffled=chance(0.2),
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from devtools.simulation.history import History
 from devtools.simulation.loop import VirtualLoop
 from devtools.simulation.owing import Owing
+from devtools.simulation.telling import note_numbers
 from devtools.simulation.weather import Weather
 from exactlyonce.beside import (
     DeleteBeside,
@@ -27,7 +28,6 @@ from exactlyonce.beside import (
 )
 from exactlyonce.effects import (
     BEHIND,
-    PUBLISHED,
     UNKNOWN,
     Conflict,
     DeleteParked,
@@ -54,7 +54,6 @@ from exactlyonce.records import Output
 from exactlyonce.stores.memory import MemoryStore
 from exactlyonce.stores.port import Busy
 from exactlyonce.stores.trouble import Fate
-from exactlyonce.transports.port import SendReply
 
 ANY: Final = '"*"'
 """The ETag that fits every document; only broken twins send it."""
@@ -227,57 +226,33 @@ class Wire:
 
     def _save(self, effect: SaveEntity) -> Any:
         world = self._world
-        if effect.etag == ANY:
-            current = world.store.load_entity(LoadEntity(effect.entity))
-            effect = replace(effect, etag=current.etag if isinstance(current, Loaded) else None)
+        effect = replace(effect, etag=self._etag(effect))
         reply = world.store.save_entity(effect)
         if isinstance(reply, Saved):
-            text = effect.document.text
-            world.weather.counted.update(world.history.written(effect.entity.id, text))
+            world.weather.counted.update(world.history.written(effect.entity.id, effect.document.text))
             world.owing.saved(effect)
         return reply
 
     def _save_together(self, effect: SaveTogether) -> Any:
         world = self._world
+        effect = replace(effect, etag=self._etag(effect))
         reply = world.store.save_together(effect)
         if isinstance(reply, Saved):
             world.weather.counted.update(world.history.written(effect.entity.id, effect.document.text))
+            world.weather.counted.update(note_numbers(effect, world.history))
             world.owing.together(effect)
         return reply
+
+    def _etag(self, effect: SaveEntity | SaveTogether) -> str | None:
+        """The ETag that a save is conditional on."""
+        if effect.etag != ANY:
+            return effect.etag
+        current = self._world.store.load_entity(LoadEntity(effect.entity))
+        return current.etag if isinstance(current, Loaded) else None
 
     def _replace_beside(self, effect: ReplaceBeside) -> None:
         self._world.store.replace_beside(effect)
         self._world.owing.replaced(effect)
-
-
-class SendingWire:
-    """An `AsyncTransport` for one process; `crash` as for `Wire`."""
-
-    max_bytes = 48 * 1024
-
-    def __init__(self, world: Surrounding, crash: Callable[[], None]) -> None:
-        self._world = world
-        self._crash = crash
-
-    async def send(self, address: str, outputs: tuple[Output, ...]) -> SendReply:  # noqa: ARG002
-        loop, weather = self._world.loop, self._world.weather
-        climate = weather.climate
-        latency = weather.latency(loop.time())
-        if weather.happens(climate.crash, "sending that met a crash"):
-            self._crash()
-        answered = True
-        for output in outputs:
-            if weather.happens(climate.send_lost, "send: lost"):
-                answered = False
-                continue
-            wait = latency
-            if weather.happens(climate.send_late, "send: late, reply lost"):
-                answered, wait = False, weather.delay()
-            elif weather.happens(climate.send_unanswered, "send: reply lost"):
-                answered = False
-            loop.call_later(wait, self._world.arrived, output)
-        await asyncio.sleep(latency)
-        return PUBLISHED if answered else UNKNOWN
 
 
 def _witness(weather: Weather, effect: Any, reply: Any) -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from devtools.simulation.model import Order, Tally, execute
-from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, Outbox, message
+from devtools.simulation.model import LAST, LAST_OF_A_BOARD, Order, Tally, execute
+from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, Outbox, Resequencer, message
 from exactlyonce.frozen_json import Json
+from exactlyonce.handling.routes import Routes
 
 TOLD: Final = "audience"
 RELAYED: Final = "orders"
+SHOWN: Final = "boards"
+ASKED: Final = "requests"
+"""Where boards ask for what they lack."""
 REQUEUED: Final = "orders-again"
 """An address of its own, so that what an operator sends again is not taken for what a handler sent."""
+DESTINATIONS: Final = (TOLD, RELAYED, SHOWN, ASKED, REQUEUED)
+MAX_BYTES: Final = 48 * 1024
+"""Longest message that their queues take."""
 _SHELF: Final = 3  # Tallies that share a logical partition.
+_BOARD: Final = "board-"
 
 
 @message("simulation.order")
@@ -25,8 +34,10 @@ class Step:
     tally: str
     tells: int = 1
     relays: list[str] = field(default_factory=list)
+    shows: list[str] = field(default_factory=list)
     filler: int | str = 0
     closes: bool = False
+    looks: bool = False
     refused: bool = False
     because: str = ""
 
@@ -53,28 +64,56 @@ class Count:
     recent: list[str] = field(default_factory=list)
 
 
-destinations: Final = (Destination(TOLD, receives=(Told,)), Destination(RELAYED, receives=(Step,)))
+_ordered: Final = Destination(SHOWN, order_by=lambda step: str(step.tally))
+routes: Final = Routes.to((*map(Destination, (TOLD, RELAYED, ASKED)), _ordered), dict.fromkeys(DESTINATIONS, MAX_BYTES))
 tallies: Final = Entity("tally", state=Count, container="tallies", partition_key="/shelf", strategy=Outbox())
 
 
 def key_of(step: Step) -> EntityKey:
     """Id and partition differ, and tallies share partitions."""
-    return EntityKey(step.tally, f"shelf-{int(step.tally) // _SHELF}")
+    return EntityKey(step.tally, f"shelf-{int(step.tally.removeprefix(_BOARD)) // _SHELF}")
 
 
 @tallies.handles(Step, key=key_of)
 def follow(state: Count, step: Step, context: Context) -> Count:
     """Do what the model says."""
+    return _followed(state, step, context, LAST)
+
+
+def board_named(number: int) -> str:
+    """Id of a board."""
+    return f"{_BOARD}{number}"
+
+
+def boards(strategy: Resequencer, broken: Callable[[str], bool]) -> Entity[Count]:
+    """The read models.
+
+    Args:
+        strategy: how they hear.
+        broken: whether their handler raises, as long as nobody has mended it, for the message of this name.
+    """
+    entity = Entity("board", state=Count, container="boards", partition_key="/shelf", strategy=strategy)
+
+    @entity.handles(Step, key=key_of)
+    def hear(state: Count, step: Step, context: Context) -> Count:
+        if broken(step.name):
+            raise RuntimeError("this handler is not mended yet")
+        return _followed(state, step, context, LAST_OF_A_BOARD)
+
+    return entity
+
+
+def _followed(state: Count, step: Step, context: Context, remembered: int) -> Count:
     if step.refused:
         context.send(TOLD, Told(f"{step.name}.0", state.count, "", "", [], ""))
         raise RuntimeError("this order cannot be followed")
     order = _order(step)
-    after, outputs = execute(Tally(state.count, state.chain, tuple(state.recent)), order)
+    after, outputs = execute(Tally(state.count, state.chain, tuple(state.recent)), order, remembered)
     for index, output in enumerate(outputs):
         if index < order.tells:
             context.send(TOLD, Told(**output))
         else:
-            context.send(RELAYED, Step(**output))
+            context.send(RELAYED if index < order.tells + len(order.relays) else SHOWN, Step(**output))
     if after.count == 0:
         context.delete()
     return Count(after.count, after.chain, list(after.recent))
@@ -87,8 +126,10 @@ def envelope_of(order: Order) -> Envelope:
         "tally": order.tally,
         "tells": order.tells,
         "relays": list(order.relays),
+        "shows": list(order.shows),
         "filler": order.filler,
         "closes": order.closes,
+        "looks": order.looks,
         "refused": order.refused,
     }
     source, _, id = order.name.partition("-")
@@ -97,4 +138,6 @@ def envelope_of(order: Order) -> Envelope:
 
 def _order(step: Step) -> Order:
     filler = step.filler if isinstance(step.filler, int) else 0  # A relayed one only carries padding.
-    return Order(step.name, step.tally, step.tells, tuple(step.relays), filler, step.closes)
+    return Order(
+        step.name, step.tally, step.tells, tuple(step.relays), tuple(step.shows), filler, step.closes, step.looks
+    )

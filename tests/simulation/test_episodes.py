@@ -5,20 +5,31 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter, defaultdict
+from random import Random
 
 import pytest
 
 from devtools.simulation.episode import Report, run_episode
-from devtools.simulation.protocols import COLOCATED, SHIPPED, STREAM, shipped
+from devtools.simulation.protocols import COLOCATED, SHIPPED, STREAM, Protocols, shipped
+from devtools.simulation.reading import Reading
 from devtools.simulation.twins import NAMES, protocols_of
 from devtools.simulation.weather import FAULTS, WITNESSES
 
-MESSAGES = 250
-TELLING = (30, 36, 34, 1, 3)
+MESSAGES = 200
+TELLING = (33, 19, 44, 17, 9, 22)
 """Seeds that together show everything; should the library ask the world other questions one day, later ones will."""
 MOST_SEEDS = 40
-FALLS = dict.fromkeys(NAMES, 1) | {"clean-up without a fence": 60}
-"""The seed in which to look first for each twin's fall."""
+FEW = 120
+FALLS = dict.fromkeys(NAMES, 1) | {
+    "sweeper marks without publishing": 4,
+    "clean-up without a fence": 4,
+    "stream: no entry where the state is unchanged": 2,
+    "read model: hold without If-Match": 6,  # In seed 1 it falls too, but takes long to come to rest.
+    "read model: what comes too late not told": 4,
+    "read model: gaps skipped without telling": 6,
+}
+"""The smallest seed of so few messages in which each twin falls, but for one."""
 DIGESTS = "[run_episode(seed, 60).digest for seed in (3, 4)]"
 
 
@@ -45,10 +56,23 @@ def test_every_fault_and_every_witness_occurs(reports: list[Report]) -> None:
     assert unseen(reports) == []
 
 
-def test_every_protocol_has_its_turn() -> None:
-    assert {shipped(seed).beside for seed in TELLING} == {SHIPPED.beside, COLOCATED.beside, STREAM.beside}
-    assert run_episode(1, MESSAGES).counted["entity swept"]
-    assert run_episode(3, MESSAGES).counted["duplicate handled again"]
+def test_every_protocol_has_its_turn(reports: list[Report]) -> None:
+    seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for report in reports:
+        seen[shipped(report.seed).protocol].update(report.counted)
+    assert set(seen) == {"outbox", "colocated", "stream"}
+    assert all(counted["duplicate delivery"] for counted in seen.values())
+    assert seen["colocated"]["entity swept"]
+    assert seen["stream"]["duplicate handled again"]
+
+
+def test_every_kind_of_read_model_has_its_turn() -> None:
+    drawn = [Reading.draw(Random(seed), 100, streams=True) for seed in range(100)]
+    kinds = {(one.on_gap, one.order) for one in drawn if one.share}
+    assert kinds == {(gap, order) for gap in ("wait", "skip", "rebuild") for order in ("source", "time")}
+    assert not [one for one in drawn if one.losing and one.promises.complete and one.on_gap == "wait"]
+    without_streams = [Reading.draw(Random(seed), 100, streams=False) for seed in range(100)]
+    assert {one.on_gap for one in without_streams} == {"wait", "skip"}
 
 
 def test_nothing_is_counted_under_a_name_that_no_table_shows(reports: list[Report]) -> None:
@@ -77,9 +101,17 @@ def test_another_seed_is_another_history(reports: list[Report]) -> None:
 def test_a_broken_twin_is_convicted(name: str) -> None:
     protocols = protocols_of(name)
     seeds = (FALLS[name], *range(100, 100 + MOST_SEEDS))
-    report = next((one for one in (run_episode(seed, 200, protocols) for seed in seeds) if one.violations), None)
+    report = next((one for one in (run_episode(seed, FEW, protocols) for seed in seeds) if one.violations), None)
     assert report is not None
     assert report.story
+
+
+@pytest.mark.parametrize("protocols", [SHIPPED, COLOCATED, STREAM], ids=lambda one: one.protocol)
+def test_what_ships_holds_where_its_twins_fall(protocols: Protocols) -> None:
+    twins = {name: protocols_of(name) for name in NAMES}
+    seeds = {FALLS[name] for name, twin in twins.items() if twin is not None and twin.protocol == protocols.protocol}
+    for seed in sorted(seeds):
+        assert run_episode(seed, FEW, protocols).violations == []
 
 
 def test_there_is_no_twin_of_a_name_that_is_not_listed() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from devtools.simulation import history, judge, model
+from devtools.simulation import history, judge, model, sequences
 from devtools.simulation.history import History
 from devtools.simulation.model import NOTHING, Order, Tally, execute
 
@@ -19,6 +19,7 @@ ONE = Order("web-1", "7")
 TWO = Order("web-2", "7", tells=2, relays=("8",))
 CLOSE = Order("web-3", "7", closes=True)
 REFUSED = Order("web-4", "7", refused=True)
+LOOK = Order("web-6", "7", tells=2, looks=True)
 
 
 def document(state: Tally) -> str:
@@ -147,6 +148,26 @@ def test_a_refused_message_has_to_be_parked_and_to_leave_no_trace() -> None:
     assert played.findings() == {("no_ghost_output", "7")}
 
 
+def test_a_look_may_tell_of_any_one_state_that_there_was() -> None:
+    for seen in (NOTHING, execute(NOTHING, ONE)[0]):
+        played = Played(ONE, LOOK).commit(ONE).publish(execute(seen, LOOK)[1])
+        played.acknowledge(LOOK)
+        assert played.findings() == set()
+
+
+def test_a_look_that_tells_of_a_state_that_there_never_was_or_of_two_is_found() -> None:
+    before, after = (execute(seen, LOOK)[1] for seen in (NOTHING, execute(NOTHING, ONE)[0]))
+    for told in (execute(Tally(3, "other"), LOOK)[1], [before[0], after[1]]):
+        played = Played(ONE, LOOK).commit(ONE).publish(told)
+        played.acknowledge(LOOK)
+        assert played.findings() == {("consistent_state_and_output", "7")}
+
+
+def test_a_look_that_tells_less_than_it_should_is_found() -> None:
+    played = Played(LOOK).publish(execute(NOTHING, LOOK)[1][:1])
+    assert ("nothing_lost", "7") in played.acknowledge(LOOK).findings()
+
+
 def test_a_story_tells_the_events_of_the_entity_only() -> None:
     played = Played(ONE, Order("web-5", "9")).commit(ONE, publish=False)
     told = "\n".join(played.history.story(judge.judge(played.history)[0]))
@@ -161,11 +182,11 @@ def test_only_what_is_not_the_library_s_own_is_looked_at() -> None:
     )
 
 
-@pytest.mark.parametrize("module", [history, judge, model])
+@pytest.mark.parametrize("module", [history, judge, model, sequences])
 def test_the_judge_imports_nothing_of_the_library(module: ModuleType) -> None:
     tree = ast.parse(inspect.getsource(module))
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     assert not [name for name in imported if name.startswith("exactlyonce")]
     inside = {name for name in imported if name.startswith("devtools")}
-    assert inside <= {"devtools.simulation.history", "devtools.simulation.model"}
+    assert inside <= {f"devtools.simulation.{name}" for name in ("history", "model", "sequences")}

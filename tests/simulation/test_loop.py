@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from devtools.simulation.loop import START, Overdue, VirtualClock, VirtualLoop
+from devtools.simulation.loop import START, Interrupted, Overdue, VirtualClock, VirtualLoop
 
 YEAR = 365 * 24 * 3600.0
 
@@ -63,6 +63,16 @@ def test_what_goes_on_and_on_is_overdue() -> None:
     again()
     with pytest.raises(Overdue):
         loop.run_until_idle(10.0)
+
+
+def test_it_ends_where_there_is_no_need_to_go_on() -> None:
+    loop = new_loop()
+    rung: list[float] = []
+    for at in (1.0, 2.0, 3.0):
+        loop.call_later(at, rung.append, at)
+    with pytest.raises(Interrupted):
+        loop.run_until_idle(10.0, unless=lambda: len(rung) == 2)
+    assert rung == [1.0, 2.0]
 
 
 def test_sets_of_tasks_have_the_order_of_their_making() -> None:
