@@ -35,8 +35,7 @@ check: .make/python  ## formatting, lint, types, import rules
 	.venv/bin/lint-imports
 
 pytest: .make/python .make/amqp .make/node
-	$(PYTHON) -m coverage run -m pytest --ignore tests/model --ignore tests/spark
-	$(PYTHON) -m coverage report
+	$(PYTHON) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --cov --ignore tests/model --ignore tests/spark  # The tests of a file share what they start; the slowest files come first.
 	$(PYTHON) -m pytest --numprocesses auto --dist worksteal tests/model  # Apart, since measuring coverage would make the search slow.
 	$(PYTHON) -m pytest --numprocesses 2 --dist worksteal tests/spark  # Side by side: Spark uses little more than one core for small data.
 
