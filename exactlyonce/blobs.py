@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final, Literal
@@ -35,12 +35,15 @@ class Author:
         message: key of the message.
         tx: transaction id of the message in that attempt.
         at: time of the attempt, by the clock of its process.
+        told: id of the document beside the entity that would tell of its commit, where message and entity do not say it: a
+            read model's, which has one for each number. None elsewhere.
     """
 
     entity: EntityRef
     message: str
     tx: str
     at: datetime
+    told: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,10 @@ class Blob:
     content: bytes
     type: str
     author: Author | None = None
+
+    def told_by(self, id: str) -> Blob:
+        """The blob of an author whose commit would be told of by the document with this id, beside the entity."""
+        return self if self.author is None else replace(self, author=replace(self.author, told=id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from exactlyonce.drivers.retrying import Backoff
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.strategies.retention import require_retention
 from spark_jobs.accounts import ready
+from spark_jobs.auditing.keeping import suited
 from spark_jobs.cleaning.counting import Summary, counted, results
 from spark_jobs.cleaning.judging import GOES, judged, longest, owing
 from spark_jobs.cleaning.looks import Looks
@@ -113,28 +114,32 @@ class Cleanup:
         with translated(), self._given_back():
             # One by one: a plan of all containers together takes longer than its work.
             old = [self._told(f"what is old, {container}", frame) for container, frame in looks.old()]
-            documents = reduce(DataFrame.unionByName, old)
-            owed = self._longest_owed(documents)
-            verdicts = self._told("judged", judged(documents, self.job, self.now))
-            removal = Removal(self.spark, self.job, self.account, self.source, self.telling, self.backoff)
-            outcomes = removal.run(verdicts, looks, delete=options.delete, archives=options.archive, wave=options.wave)
+            documents, rows = reduce(DataFrame.unionByName, (frame for frame, _ in old)), sum(many for _, many in old)
+            with suited(self.spark, rows):
+                owed = self._longest_owed(documents)
+                verdicts, _ = self._told("judged", judged(documents, self.job, self.now))
+                removal = Removal(self.spark, self.job, self.account, self.source, self.telling, self.backoff)
+                outcomes = removal.run(
+                    verdicts, looks, delete=options.delete, archives=options.archive, wave=options.wave
+                )
             blobs = self._blobs(writes=options.delete)
-            there = self._told("what is there now", looks.there())
-            ends = self._told("counted", results(verdicts, outcomes, there, deleted=options.delete))
-            summary = Summary(
-                self.job.database,
-                "delete" if options.delete else "dry run",
-                datetime.fromtimestamp(self.now, timezone.utc).isoformat(),
-                self.job.retention.total_seconds(),
-                self.job.horizon.total_seconds(),
-                owed.total_seconds(),
-                counted(ends, there, self.now),
-                dict(blobs.results) if blobs else None,
-                self.source.spent.units,
-                self.clock() - begun,
-                options.archive if options.delete else None,
-            )
-            write(out, summary, ends.where(F.col("verdict") == GOES), blobs.names if blobs else ())
+            there, left = self._told("what is there now", looks.there())
+            with suited(self.spark, rows + left):
+                ends, _ = self._told("counted", results(verdicts, outcomes, there, deleted=options.delete))
+                summary = Summary(
+                    self.job.database,
+                    "delete" if options.delete else "dry run",
+                    datetime.fromtimestamp(self.now, timezone.utc).isoformat(),
+                    self.job.retention.total_seconds(),
+                    self.job.horizon.total_seconds(),
+                    owed.total_seconds(),
+                    counted(ends, there, self.now),
+                    dict(blobs.results) if blobs else None,
+                    self.source.spent.units,
+                    self.clock() - begun,
+                    options.archive if options.delete else None,
+                )
+                write(out, summary, ends.where(F.col("verdict") == GOES), blobs.names if blobs else ())
         return summary
 
     def _require(self, owed: timedelta, by: str) -> None:
@@ -170,13 +175,14 @@ class Cleanup:
         self.telling.done(f"{len(lost.names):,} of lost attempts")
         return lost
 
-    def _told(self, what: str, frame: DataFrame) -> DataFrame:
+    def _told(self, what: str, frame: DataFrame) -> tuple[DataFrame, int]:
         """Make a frame now and keep it, and tell how large it is."""
         self.telling.begin(what)
         kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
         self._kept.append(kept)
-        self.telling.done(f"{kept.count():,} documents, {self.source.spent.units:,.0f} RU in all")
-        return kept
+        rows = kept.count()
+        self.telling.done(f"{rows:,} documents, {self.source.spent.units:,.0f} RU in all")
+        return kept, rows
 
     @contextmanager
     def _given_back(self) -> Iterator[None]:

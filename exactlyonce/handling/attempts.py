@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef, message_key
 from exactlyonce.numbering import Sequences
-from exactlyonce.records import Output
+from exactlyonce.records import Output, OutputRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,14 @@ class Before:
         at: time of the attempt.
         tx: transaction id of the message in this attempt.
         sequences: the numbers that the entity has given out.
+        sent: where a message is handled again, what it sent the first time; None elsewhere. No handler sees it.
     """
 
     body: Json | None
     at: datetime
     tx: str
     sequences: Sequences = ()
+    sent: tuple[OutputRef, ...] | None = field(default=None, compare=False)
 
 
 Handle = Callable[[Before, Envelope], Handled]

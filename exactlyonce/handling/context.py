@@ -16,7 +16,7 @@ from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Routes
 from exactlyonce.identity import Origin
 from exactlyonce.numbering import Order, Sequences, numbered
-from exactlyonce.records import MAX_OUTPUT_BYTES, Output
+from exactlyonce.records import MAX_OUTPUT_BYTES, Output, OutputRef
 
 _LONGEST_ORDERING_KEY: Final = 255
 _BLOB_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
@@ -38,6 +38,7 @@ class Context:
         tx: str = "",
         *,
         trace: Extensions = (),
+        sent: tuple[OutputRef, ...] | None = None,
     ) -> None:
         self._origin = origin
         self._now = now
@@ -45,6 +46,7 @@ class Context:
         self._sequences = sequences
         self._tx = tx
         self._trace = trace
+        self._sent = sent
         self._random: Random | None = None
         self._ids = 0
         self._bytes = 0
@@ -77,7 +79,8 @@ class Context:
         Args:
             destination: logical name of a queue or topic.
             message: an instance of a registered message type.
-            delay: how long it stays invisible after it was published.
+            delay: how long it stays invisible after it was published. Where it has a number, those after it wait for it, and
+                it counts as missing.
             order_by: key of the read model that it is for, in place of what the destination declares: the message gets the
                 next number for it.
 
@@ -152,8 +155,8 @@ class Context:
                 "The name of a blob has 1 to 200 letters, digits and .-_/ and begins with a letter or a digit; no part of it "
                 "is empty or ends with a dot."
             )
-        if not content_type.isascii() or not content_type.isprintable():
-            raise ValueError("A media type has printable ASCII characters only.")
+        if not content_type.isascii() or not content_type.isprintable() or content_type != content_type.strip():
+            raise ValueError("A media type has printable ASCII characters only, and no blank at either end.")
         written = content.encode() if isinstance(content, str) else content
         blob = self._blob(f"{self._folder}/{name}", written, content_type)
         address = self._address_of(blob)
@@ -189,8 +192,20 @@ class Context:
     def announce(self, event: object) -> None:
         """Send an event to every destination that declared its type; to none if there is none. Raises as `send` does."""
         name, data = encode(event)
-        for destination in self._routes.subscribers.get(name, ()):
+        for destination in self._subscribers(name):
             self._send(destination, event, (name, data), timedelta(0), None)
+
+    def _subscribers(self, name: str) -> tuple[str, ...]:
+        """The destinations of an event; of one that is announced again those of the first time, whoever subscribed since."""
+        subscribed = self._routes.subscribers.get(name, ())
+        if self._sent is None:
+            return subscribed
+        following = tuple(output.destination for output in self._sent[len(self._outputs) :])
+        again: tuple[str, ...] = ()
+        for destination in subscribed:
+            if following[: len(again) + 1] == (*again, destination):
+                again = (*again, destination)
+        return again
 
     def delete(self) -> None:
         """Delete the entity with this commit, whatever state the handler returns.

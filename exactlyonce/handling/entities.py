@@ -192,9 +192,9 @@ class Entity(Generic[State]):
         Raises:
             InvalidMessage: it is the source of something else, or of an entity whose partition key is not made of strings.
         """
-        type, *partition, id = (unquote(part) for part in source.split("/"))
+        type, *key = (unquote(part) for part in source.split("/"))
         try:
-            ref = self.ref(EntityKey(id, tuple(partition) or id))
+            ref = self.ref(EntityKey(key[-1], tuple(key[:-1]) or key[-1])) if key else None
         except ConfigurationError:
             ref = None
         if ref is None or type != self.name or ref.source != source:

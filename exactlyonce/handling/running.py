@@ -39,7 +39,9 @@ class Runner:
         handling, message = self.type.read(envelope)
         origin = Origin(self.entity, key_of(envelope))
         # Outputs inherit the trace of the message, telemetry or not: what is committed derives from the message alone.
-        context = Context(origin, before.at, self.routes, before.sequences, before.tx, trace=envelope.trace)
+        context = Context(
+            origin, before.at, self.routes, before.sequences, before.tx, trace=envelope.trace, sent=before.sent
+        )
         try:
             return self._handle(handling.handler, message, before.body, context)
         except ExactlyOnceError as error:

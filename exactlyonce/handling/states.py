@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import sys
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -16,6 +18,8 @@ from exactlyonce.validation import adapter, comes_back, problems, written
 
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
 """With `ttl` the entity would expire, and its ledger with it."""
+_LARGEST_EXACT: Final = 2**53
+_LARGEST: Final = sys.float_info.max
 
 
 class StateShape:
@@ -46,6 +50,11 @@ class StateShape:
                 f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
                 f"partition key it is given: {problems(error)}. Declare them as their messages' keys are, or not at all."
             ) from None  # The cause would quote the key.
+        except Exception as error:  # A validator of the model's own may raise anything.
+            raise ConfigurationError(
+                f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
+                f"partition key it is given: making it raised {type(error).__name__}. Correct the model's validators."
+            ) from error
 
     def _start(self, entity: EntityRef) -> Any:
         return adapter(self._state).validate_python(self._known(self._identity(entity)))
@@ -69,10 +78,10 @@ class StateShape:
         """State to body; properties of the body before that the model does not know survive.
 
         Raises:
-            HandlerFailed: the state would not be read again as it is.
+            HandlerFailed: the state would not be read again as it is, or holds a number that the store would round.
             IdentityChanged: it holds another id or partition key than the entity's.
         """
-        content = Json.of(written(self._state, state)).value
+        content = _AS_KEPT.decode(Json.of(written(self._state, state)).text)
         if not comes_back(self._state, state, content):
             raise HandlerFailed(
                 f"What the handler returned, a {type(state).__name__}, would be read again as something else. Return a "
@@ -116,6 +125,26 @@ class StateShape:
                 f"{self._state.__name__} cannot be the state of an entity that does not exist yet: {problems(error)}. Give "
                 "every field a default."
             ) from None
+
+
+def _integer(digits: str) -> int:
+    number = int(digits)
+    if abs(number) > _LARGEST_EXACT and (abs(number) > _LARGEST or int(float(number)) != number):
+        raise HandlerFailed(
+            "What the handler returned holds a whole number that the store would round: it keeps doubles, which are exact up "
+            "to 2^53. Let the state keep it as a string, or as a Decimal."
+        )
+    return number
+
+
+def _number(digits: str) -> float:
+    """To the service 1 and 1.0 are one value, and which of them it gives back is not known: it gets the same for both."""
+    number = float(digits)
+    return int(number) if number.is_integer() and abs(number) <= _LARGEST_EXACT else number
+
+
+_AS_KEPT: Final = json.JSONDecoder(parse_int=_integer, parse_float=_number)
+"""Reads a state as it will come back, so that in a group each message sees what it would have seen alone."""
 
 
 def _property_names(model: Any) -> frozenset[str]:

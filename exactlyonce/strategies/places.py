@@ -7,7 +7,7 @@ from typing import Final
 
 from exactlyonce.companions import NumberedMessage
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import InvalidMessage
+from exactlyonce.errors import DamagedDocument, InvalidMessage
 from exactlyonce.handling.attempts import key_of
 from exactlyonce.identity import EntityRef
 from exactlyonce.numbering import Order, Reception
@@ -55,4 +55,13 @@ def two_with_one_number(entity: EntityRef, envelope: Envelope, number: int, othe
         f"Message {key_of(envelope)} for read model {entity} has the number {number} in the sequence of {envelope.source}, "
         f"which message {other} has. It was not handled. Was the source deleted, or restored from a backup, so that its "
         "numbers began anew? Then give the read model a new key, and rebuild it."
+    )
+
+
+def held_and_gone(entity: EntityRef, place: Place) -> DamagedDocument:
+    """The error of a message that a read model holds, where there is no document that does."""
+    source, number = place
+    return DamagedDocument(
+        f"Read model {entity} holds number {number} of {source}, but the document that should hold the message is gone. "
+        "Nothing was changed. Restore it from a backup, or rebuild the read model."
     )

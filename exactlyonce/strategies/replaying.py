@@ -12,6 +12,7 @@ from exactlyonce.beside import FindEntries, FindNumbered
 from exactlyonce.companions import StreamEntry
 from exactlyonce.effects import PUBLISHED, NoAnswer, Publish, Step
 from exactlyonce.envelope import Envelope
+from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.attempts import Again, Memory, Work
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output
@@ -98,8 +99,12 @@ def replay(
     Raises:
         NonDeterministicHandler: a handler sends something else than it did; nothing of this part was sent.
         StoredDataError: the stream cannot be trusted, or clean-up has taken a part of it.
-        ConfigurationError: the entity has no stream, or one of another kind than its type.
+        ConfigurationError: the entity has no stream, or one of another kind than its type; or the first version is below 1.
     """
+    if versions[0] < 1:
+        raise ConfigurationError(
+            f"Nothing of entity {work.entity} can be sent again from version {versions[0]} on: versions are counted from 1."
+        )
     view = yield from look(work.entity, memory, "stream")
     if isinstance(view, Again):
         return view

@@ -145,7 +145,11 @@ def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finish
 
 
 def _known(entity: EntityRef, release: Release, view: View) -> Step[Known | Again]:
-    """Read the documents of numbers that matter, in a view that is at least as new as the read model. At most one effect."""
+    """Read the documents of numbers that matter, in a view that is at least as new as the read model. At most one effect.
+
+    Raises:
+        DamagedDocument: a held message is gone.
+    """
     ids = {numbered_id(entity, place[0], Order(entity.id, place[1])): place for place in release.wanted}
     if not ids:
         return {}
@@ -159,6 +163,7 @@ def _known(entity: EntityRef, release: Release, view: View) -> Step[Known | Agai
     }
     if release.is_behind(known):
         return Again(view.memory, "the read model was seen in an older view than what it holds")
+    release.require_held(ids.values(), known)
     return known
 
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 from exactlyonce.blobs import Blob
-from exactlyonce.companions import Companion, NumberedMessage
+from exactlyonce.companions import Companion, NumberedMessage, id_of
 from exactlyonce.effects import Begun
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import DamagedDocument, EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
+from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Before, Handled, Work, key_of
 from exactlyonce.numbering import Order, Reception, from_number, holds, order_of, with_number
 from exactlyonce.records import MAX_DOCUMENT_BYTES, Entry, Ledger, Output, digest, entity_document, entry_size
 from exactlyonce.strategies.batching import BATCH_BYTES
 from exactlyonce.strategies.drafting import View
-from exactlyonce.strategies.places import Known, Place, require_sense, two_with_one_number
+from exactlyonce.strategies.places import Known, Place, held_and_gone, require_sense, two_with_one_number
 from exactlyonce.strategies.total_order import Head, earliest, is_late, later
 
 BATCH_DOCUMENTS: Final = 99
@@ -99,12 +99,14 @@ class Release:
         """Whether a message that the read model holds was released since it was loaded, so that no commit can succeed."""
         return any(document.held is None and self._is_held(place) for place, (document, _) in known.items())
 
-    def release(self, known: Known, begun: Begun) -> None:
-        """Handle what follows without a gap, in each sequence as far as handlers and the batch allow; hold the others.
+    def require_held(self, wanted: Iterable[Place], known: Known) -> None:
+        """Raise `DamagedDocument` if a message that the read model holds is gone: all that follow would wait for ever."""
+        for place in wanted:
+            if place not in known and self._is_held(place):
+                raise held_and_gone(self._work.entity, place)
 
-        Raises:
-            DamagedDocument: a held message is gone.
-        """
+    def release(self, known: Known, begun: Begun) -> None:
+        """Handle what follows without a gap, in each sequence as far as handlers and the batch allow; hold the others."""
         fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, known)}
         transactions = iter(begun.transactions)
         if self._max_wait is None:
@@ -153,11 +155,6 @@ class Release:
         if not self._may_be_known(place):
             return True
         if found is None:
-            if self._is_held(place):
-                raise DamagedDocument(
-                    f"Read model {self._work.entity} holds number {place[1]} of {place[0]}, but the document that should hold "
-                    "the message is gone. Nothing was changed. Restore it from a backup, or rebuild the read model."
-                )
             return False  # Released so long ago that clean-up has taken its document.
         document, etag = found
         if document.message is None:
@@ -198,6 +195,7 @@ class Release:
         else:
             self.replace.append((document, held[1]))
         self._take(key, handled, begun.at, tx)
+        self.blobs.extend(blob.told_by(id_of(self._work.entity, document)) for blob in handled.blobs)
         following = reception.next + 1
         passed = None if self._max_wait is None else later(reception.passed, envelope.time)
         self._receptions[source] = replace(
@@ -239,7 +237,6 @@ class Release:
             self._entries.append(entry)
             self._owed += entry_size(entry)
             self.outputs.extend(handled.outputs)
-        self.blobs.extend(handled.blobs)
 
     def _hold(self, place: Place, envelope: Envelope, begun: Begun) -> None:
         """Keep a message until those before it have come."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
 
 from exactlyonce.beside import LoadBeside
 from exactlyonce.blobs import Author, DeleteBlobs, ListedBlob
-from exactlyonce.companions import ColocatedRecord, StreamEntry, entry_id, record_id
+from exactlyonce.companions import Companion, NumberedMessage, entry_id, record_id
 from exactlyonce.effects import DeleteProcessed, DeleteStaged, LoadProcessed, NoAnswer, Step
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.frozen_json import Json
@@ -18,9 +17,6 @@ from exactlyonce.identity import EntityRef
 from exactlyonce.records import Protocol
 from exactlyonce.strategies.drafting import View
 from exactlyonce.strategies.fencing import fence, look
-
-_IDS: Final[Mapping[Protocol, Callable[[EntityRef, str], str]]] = {"colocated": record_id, "stream": entry_id}
-"""By protocol the id of what lies beside an entity and tells of the commit of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +133,9 @@ def clean_blobs(
     attempt that had written a blob had loaded the entity before the fence, and so can commit no more. A record of the same
     message with another transaction id proves nothing more, nor less: it is of another attempt.
 
-    A resequencer's read model keeps no transaction ids once its outputs are published, so its blobs are not judged.
+    A read model keeps no transaction ids once its outputs are published. The document of the message's number tells of the
+    commit by the time of its attempt, which the blob has as well, to the microsecond. Should two attempts at one message have
+    the same time, the blobs of both stay.
 
     Args:
         entity: whose attempts wrote them.
@@ -178,22 +176,39 @@ def _committed(
     entity: EntityRef, authors: tuple[Author, ...], view: View, protocol: Protocol
 ) -> Step[frozenset[Author] | Again]:
     """Those of the authors that are told of, or could have been, elsewhere than in the ledger. At most one effect."""
-    id_of = _IDS.get(protocol)
-    if not authors or (id_of is None and protocol != "outbox"):
-        return frozenset(authors)
-    messages = tuple(dict.fromkeys(author.message for author in authors))
-    if id_of is None:
+    if protocol == "outbox" and authors:
+        messages = tuple(dict.fromkeys(author.message for author in authors))
         records = yield from LoadProcessed(entity, messages, view.ledger.token)
         if isinstance(records, NoAnswer):
             return Again(view.memory, "the records of the messages could not be read")
         told = {record.tx for record in records.records}
-    else:
-        ids = tuple(id_of(entity, message) for message in messages)
-        beside = yield from LoadBeside(entity, ids, view.memory.entity_token)
-        if isinstance(beside, NoAnswer):
-            return Again(view.memory, "the records beside the entity could not be read")
-        told = {one.tx for one, _ in beside.companions if isinstance(one, ColocatedRecord | StreamEntry)}
-    return frozenset(author for author in authors if author.tx in told)
+        return frozenset(author for author in authors if author.tx in told)
+    ids = {author: id for author in authors if (id := _told_by(entity, author, protocol)) is not None}
+    if not ids:
+        return frozenset(authors)
+    beside = yield from LoadBeside(entity, tuple(dict.fromkeys(ids.values())), view.memory.entity_token)
+    if isinstance(beside, NoAnswer):
+        return Again(view.memory, "the records beside the entity could not be read")
+    found = [companion for companion, _ in beside.companions]
+    return frozenset(author for author in authors if author not in ids or any(_tells_of(author, one) for one in found))
+
+
+def _told_by(entity: EntityRef, author: Author, protocol: Protocol) -> str | None:
+    """Id of the document beside the entity that would tell of an author's commit; None if that is not known."""
+    match protocol:
+        case "colocated":
+            return record_id(entity, author.message)
+        case "stream":
+            return entry_id(entity, author.message)
+        case _:
+            return author.told
+
+
+def _tells_of(author: Author, one: Companion) -> bool:
+    """Whether a document beside the entity is of the commit of just this attempt."""
+    if isinstance(one, NumberedMessage):
+        return (one.message, one.at) == (author.message, author.at)
+    return one.tx == author.tx
 
 
 def require_retention(

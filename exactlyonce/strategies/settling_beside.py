@@ -23,7 +23,7 @@ from exactlyonce.strategies.fencing import look
 from exactlyonce.strategies.outbox import publish_owed
 from exactlyonce.strategies.settling import Settled, park
 from exactlyonce.strategies.sighting import Sight
-from exactlyonce.strategies.version_stream import entries_in, handled_again
+from exactlyonce.strategies.version_stream import entries_in, handled_again, require_same_kind
 
 
 def settle_beside(
@@ -41,7 +41,7 @@ def settle_beside(
     Raises:
         StoredDataError: a document cannot be trusted; the message stays where it is.
         HandlerError: a duplicate in a stream cannot be handled again as it was; the message stays where it is.
-        ConfigurationError: the entity belongs to another protocol.
+        ConfigurationError: the entity belongs to another protocol, or its stream is of another kind than its type.
     """
     (envelope,) = work.messages
     view = yield from look(work.entity, memory, protocol)
@@ -81,6 +81,7 @@ def _finished(protocol: Protocol, work: Work, view: View, sight: Sight) -> Step[
     if protocol == "stream" and (entries := entries_in(sight)):
         if any(entry.version > sight.ledger.version for entry in entries):
             return Again(sight.memory, "the entity was seen in an older view than its stream")
+        require_same_kind(work, sight.ledger)
         failed = yield from handled_again(work, {key_of(envelope): envelope}, entries, sight)
         if isinstance(failed, Again):
             return failed

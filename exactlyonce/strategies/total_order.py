@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
+from typing import Final
 
 from exactlyonce.envelope import Envelope
 from exactlyonce.numbering import Reception
+
+_LONG_AGO: Final = datetime.min.replace(tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ def earliest(
         at: the present.
         max_wait: how long a message waits, at most.
     """
-    timed = [(head.envelope.time, source) for source, head in heads.items() if head.envelope.time is not None]
+    # One without a time was held before there was an order by time.
+    timed = [(head.envelope.time or _LONG_AGO, source) for source, head in heads.items()]
     if not timed:
         return None
     time, source = min(timed)
@@ -41,7 +45,8 @@ def earliest(
     # One that has passed just this time may send more of it: a handler's messages all have the time of their attempt.
     if all(one.passed is not None and (one.passed, one.source) > (time, source) for one in silent):
         return source
-    return source if at - heads[source].since >= max_wait else None
+    # Whoever has waited longest decides: else what others send of earlier times would keep it waiting for ever.
+    return source if at - min(head.since for head in heads.values()) >= max_wait else None
 
 
 def is_late(envelope: Envelope, receptions: Iterable[Reception]) -> bool:

@@ -18,17 +18,25 @@ from exactlyonce.beside import FindEntries, SaveTogether
 from exactlyonce.companions import StreamEntry, entry_id
 from exactlyonce.effects import PUBLISHED, Begin, NoAnswer, Publish, Saved, Step
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerError, NonDeterministicHandler
+from exactlyonce.errors import (
+    ConfigurationError,
+    EntityTooLarge,
+    ExactlyOnceError,
+    HandlerError,
+    NonDeterministicHandler,
+)
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Before, Finished, Handle, Memory, Work, key_of
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import Ledger, Output, digest
+from exactlyonce.records import MAX_DOCUMENT_BYTES, Ledger, Output, digest
 from exactlyonce.strategies.batching import BATCH_BYTES, GROUP_LIMIT, Batch, Result, draft_batch
 from exactlyonce.strategies.outbox import start_over, write_blobs
 from exactlyonce.strategies.sighting import Sight, look_beside
 from exactlyonce.strategies.versions import Point, is_whole, point_before, versions_for, way_back
 
 MOST_BETWEEN_SNAPSHOTS: Final = 100
+_MESSAGE_ROOM: Final = 100_000
+"""Bytes left for a message in a batch that holds the whole state twice: in the document, and in an entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,7 @@ def outputs_again(
         NonDeterministicHandler: it is not what it sent first.
         ExactlyOnceError: as `handle` does.
     """
-    outputs = handle(Before(before.body, entry.at, entry.tx, before.sequences), envelope).outputs
+    outputs = handle(Before(before.body, entry.at, entry.tx, before.sequences, entry.outputs), envelope).outputs
     if (found := digest(outputs)) != entry.digest:
         raise NonDeterministicHandler(
             f"Message {entry.message} on entity {entity}: handled again on the state of version {entry.version - 1}, it sent "
@@ -183,6 +191,7 @@ def _entry(work: Work, sight: Sight, result: Result) -> StreamEntry:
     message, envelope, before, handled, version = result
     start = Point(before.body, before.sequences)
     after = Point(None if handled.deleted else handled.body, handled.sequences)
+    _require_room(work.entity, message, start, after)
     whole = is_whole(version, start, sight.ledger)
     way: Json | None
     if sight.ledger.event_sourced:
@@ -202,6 +211,25 @@ def _entry(work: Work, sight: Sight, result: Result) -> StreamEntry:
         digest=digest(handled.outputs),
         events=handled.events,
     )
+
+
+def _require_room(entity: EntityRef, message: str, before: Point, after: Point) -> None:
+    """Refuse to let a state grow so large that no entry could hold all of it beside the document.
+
+    Else the messages of some versions would be committed, and from the next whole state on none would, whatever it does.
+    """
+    state = after.json
+    # In an entry it is a string, which escaping makes twice as long at most.
+    if 3 * state.size + _MESSAGE_ROOM <= BATCH_BYTES:
+        return
+    needed = state.size + Json.of(state.text).size + _MESSAGE_ROOM
+    # What no document holds is refused as such, and what is too large already may become smaller.
+    if needed > BATCH_BYTES and before.json.size < state.size <= MAX_DOCUMENT_BYTES:
+        raise EntityTooLarge(
+            f"Message {message} on entity {entity}: the state would have {state.size} bytes. A stream holds it twice in one "
+            f"batch, now and then, which would have {needed} bytes with a message; a batch takes {BATCH_BYTES}. Keep less in "
+            "one entity."
+        )
 
 
 def _commit(entity: EntityRef, sight: Sight, batch: Batch) -> Step[Finished | Again]:

@@ -95,7 +95,11 @@ class BlobContract:
 
     async def test_a_listing_shows_names_in_order_with_their_authors(self, blobs: AsyncBlobs) -> None:
         folder, now = uuid4().hex, datetime.now(timezone.utc)
-        authors = [Author(entity, message, uuid4().hex, now) for entity in ENTITIES for message in MESSAGES]
+        authors = [
+            Author(entity, message, uuid4().hex, now, told)
+            for entity in ENTITIES
+            for message, told in zip(MESSAGES, (None, "numbered:~5f", 'ж: "%2F'), strict=True)
+        ]
         written = [Blob(f"{folder}/{number}", b"x", "t/x", author) for number, author in enumerate(authors)]
         written.append(Blob(f"{folder}/~", b"x", "t/x"))
         await blobs.write_once(WriteOnce(tuple(reversed(written))))

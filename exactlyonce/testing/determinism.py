@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from itertools import zip_longest
+from numbers import Number
 from reprlib import Repr
 from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel
 
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.context import Context
@@ -19,6 +24,8 @@ from exactlyonce.validation import written
 
 State = TypeVar("State")
 Message = TypeVar("Message")
+ORDER: Final = "Send a sorted list in place of a set: its order differs from process to process."
+_ORDERED: Final = (Number, UUID)
 _SHORT: Final = Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 
@@ -76,9 +83,9 @@ def assert_deterministic(
     except Exception as error:
         raised = error
         differences = (f"it raised {type(error).__name__} the second time",)
-    if differences or watch.leaks:
+    leaks = (*watch.leaks, *_unordered(first))
+    if differences or leaks:
         name = getattr(handler, "__qualname__", repr(handler))
-        leaks = tuple(watch.leaks)
         raise NonDeterministic(_told(name, leaks, differences), leaks, differences) from raised
     return first
 
@@ -113,6 +120,25 @@ def _differences(first: Ran[Any], second: Ran[Any]) -> Iterator[str]:
     for number, (blob, again) in enumerate(zip_longest(first.blobs, second.blobs), start=1):
         if blob != again:
             yield f"blob {number}"
+
+
+def _unordered(ran: Ran[Any]) -> Iterator[Leak]:
+    """Sets among what was sent: within one process their order stays the same, so no second run tells."""
+    for number, sent in enumerate(ran.sent, start=1):
+        if _has_a_set(sent.message):
+            yield Leak("the order of a set", f"message {number} ({_type_of(sent)})", ORDER)
+
+
+def _has_a_set(value: Any) -> bool:
+    """Whether there is a set whose order counts, at any depth. Numbers have the same order in every process."""
+    if isinstance(value, (set, frozenset)) and len(value) > 1 and not all(isinstance(one, _ORDERED) for one in value):
+        return True
+    inner: Any = value if isinstance(value, (list, tuple, set, frozenset)) else ()
+    if isinstance(value, (dict, BaseModel)):
+        inner = dict(value).values()
+    elif is_dataclass(value):
+        inner = (getattr(value, field.name) for field in fields(value))
+    return any(_has_a_set(one) for one in inner)
 
 
 def _parts(sent: Sent) -> dict[str, Any]:

@@ -24,6 +24,9 @@ CLOCK: Final = "Take the time from context.now."
 CHANCE: Final = "Take ids from context.new_id(), and chance from context.random."
 PROCESS: Final = "hash() and id() differ from process to process; use hashlib, or a key of the message's own."
 OUTSIDE: Final = "Let the message, or the state, bring what files, settings and other services know."
+THREADS: Final = (
+    "Do it in the handler itself: what comes of threads depends on their turns, and nobody watches what they ask."
+)
 
 _CLOCKS: Final = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 _FUNCTIONS: Final[dict[str, str]] = {
@@ -32,6 +35,8 @@ _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("os.urandom", "os.getrandom", "_uuid.generate_time_safe", "_uuid.UuidCreate"), CHANCE),
     **dict.fromkeys(("hash", "id", "os.getpid"), PROCESS),
     **dict.fromkeys(("open", "socket.gethostname", "_posixsubprocess.fork_exec", "os.listdir", "os.scandir"), OUTSIDE),
+    **dict.fromkeys(("os.open", "os.stat", "os.lstat", "os.system", "os.uname", "socket.getaddrinfo"), OUTSIDE),
+    **dict.fromkeys(("_thread.start_new_thread", "_thread.start_joinable_thread"), THREADS),
 }
 """Functions in C, by the names they are told under."""
 _OF_INSTANCES: Final = {"random", "getrandbits", "connect", "now", "utcnow", "today"}
@@ -42,6 +47,7 @@ _ONLY_THROUGH: Final[dict[str, frozenset[str]]] = {
     "hash": frozenset(),
     "id": frozenset(),
     "open": frozenset({"pathlib", "io"}),
+    **dict.fromkeys(("os.stat", "os.lstat"), frozenset({"pathlib", "os", "posixpath", "ntpath", "genericpath"})),
     "os.environ": frozenset({"os", "collections", "_collections_abc"}),
 }
 """What libraries call all the time without harm: told only where a handler calls it, by itself or through these modules."""

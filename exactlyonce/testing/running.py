@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, TypeVar
@@ -82,7 +83,7 @@ def run(
 
 
 class _Recorder(Context):
-    """A context that knows every destination, and keeps what is sent and written as it is."""
+    """A context that knows every destination, and keeps what is sent and written as it is then."""
 
     def __init__(self, origin: Origin, now: datetime) -> None:
         super().__init__(origin, now, _Anywhere(blobs="https://example.blob.core.windows.net/blobs"), tx="t-1")
@@ -93,7 +94,7 @@ class _Recorder(Context):
         self, destination: str, message: object, *, delay: timedelta | None = None, order_by: str | None = None
     ) -> None:
         super().send(destination, message, delay=delay, order_by=order_by)
-        self.sent.append(Sent(destination, message, delay, order_by))
+        self.sent.append(Sent(destination, deepcopy(message), delay, order_by))
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         address = super().write_once(name, content, content_type=content_type)
@@ -102,7 +103,7 @@ class _Recorder(Context):
 
     def announce(self, event: object) -> None:
         super().announce(event)
-        self.sent.append(Sent(None, event))
+        self.sent.append(Sent(None, deepcopy(event)))
 
 
 class _Anywhere(Routes):

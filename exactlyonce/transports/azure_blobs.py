@@ -236,6 +236,7 @@ def _metadata(author: Author | None) -> dict[str, str] | None:
         "message": quote(author.message, safe=""),
         "tx": quote(author.tx, safe=""),
         "at": author.at.isoformat(),
+        **({} if author.told is None else {"told": quote(author.told, safe="")}),
     }
     # A blob whose author does not fit is written all the same; clean-up will never judge it.
     return found if sum(len(name) + len(value) for name, value in found.items()) <= _MAX_METADATA_BYTES else None
@@ -246,7 +247,7 @@ def _author(metadata: dict[str, str] | None) -> Author | None:
         given = {name: unquote(value) for name, value in (metadata or {}).items()}
         type, *partition, id = json.loads(given["entity"])
         at = datetime.fromisoformat(given["at"]).astimezone(timezone.utc)
-        return Author(EntityRef(type, tuple(partition), id), given["message"], given["tx"], at)
+        return Author(EntityRef(type, tuple(partition), id), given["message"], given["tx"], at, given.get("told"))
     except (KeyError, TypeError, ValueError):
         return None  # Somebody else's blob.
 

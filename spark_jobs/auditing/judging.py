@@ -67,8 +67,10 @@ class Judging:
     def second(self, facts: Facts, first: DataFrame) -> DataFrame:
         """What the rules with suspects find again in the facts of the second look."""
         self.telling.begin("rules with suspects, again")
-        found = [rule.judge(facts, self.thresholds, self.now) for rule in self.rules if self.suspects[rule.name]]
-        again = kept(confirmed(first, self._union(found)).dropDuplicates([*IDENTITY]))
+        rules = [rule for rule in self.rules if self.suspects[rule.name]]
+        # Made before it is compared: else the comparison would be planned anew for every part of every rule.
+        found = kept(self._union([rule.judge(facts, self.thresholds, self.now) for rule in rules]))
+        again = kept(confirmed(first, found).dropDuplicates([*IDENTITY]))
         self.telling.done(f"{again.count():,} findings")
         return again
 

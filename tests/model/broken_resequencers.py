@@ -22,7 +22,7 @@ SAVED = f"    saved = yield from {SAVE}"
 ORDERED = scenario_of("resequencer, one order", (), Resequencer(order="time", max_wait=timedelta(days=100)))
 A, B = Message(source="a", number=1, time=2), Message(source="b", number=1, time=2)
 LATER = Message(source="a", number=1, time=3)
-WAIT = "    return source if at - heads[source].since >= max_wait else None"
+WAIT = "    return source if at - min(head.since for head in heads.values()) >= max_wait else None"
 PASSED = "(one.passed, one.source) > (time, source)"
 LATE = "late = self._max_wait is not None and is_late(envelope, self._receptions.values())"
 

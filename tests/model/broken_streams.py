@@ -19,7 +19,7 @@ COMMIT = "        outcome = yield from _commit(work.entity, sight, batch)"
 PUBLISH_AGAIN = "        published = yield from Publish(tuple(outputs))"
 NOW = "    now = Point(sight.body, sight.ledger.sequences)"
 BEGUN = f"    begun = yield from Begin(len(entries))\n{NOW}"
-BEFORE = "Before(before.body, entry.at, entry.tx, before.sequences)"
+BEFORE = "Before(before.body, entry.at, entry.tx, before.sequences, entry.outputs)"
 RANGE = "FindEntries(work.entity, ranges, sight.memory.entity_token)"
 DIGEST = Change("    if (found := digest(outputs)) != entry.digest:", "    if (found := entry.digest) != entry.digest:")
 CONTIGUOUS = Change(
@@ -147,7 +147,7 @@ BROKEN_STREAMS: tuple[BrokenBeside, ...] = (
     ),
     BrokenBeside(
         "handled again with numbers from the beginning",
-        (Change(BEFORE, "Before(before.body, entry.at, entry.tx, ())"),),
+        (Change(BEFORE, "Before(before.body, entry.at, entry.tx, (), entry.outputs)"),),
         scenario(STREAM, ONE, TWO),
         "no_failure: web/m1 fails with NonDeterministicHandler",
     ),

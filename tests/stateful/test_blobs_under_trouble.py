@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -16,22 +17,24 @@ from exactlyonce.handling.attempts import Again, Memory, Strategy, Work, key_of
 from exactlyonce.records import Protocol
 from exactlyonce.strategies import retention
 from exactlyonce.strategies.colocated import Colocated
+from exactlyonce.strategies.resequencer import Resequencer
 from exactlyonce.strategies.retention import clean_blobs
 from exactlyonce.strategies.version_stream import VersionStream
 from exactlyonce.transports.memory_blobs import MemoryBlobs
-from tests.samples import deposit
 from tests.stateful.interleaving import PEACE, Interleaving
 from tests.unit.playing import ENTITY
 from tests.unit.playing_beside import ABSENT
-from tests.unit.playing_blobs import painting
+from tests.unit.playing_blobs import in_order, painting
 
 STRATEGIES: dict[str, tuple[Protocol, Strategy]] = {
     "outbox of one": ("outbox", Outbox(window=1)),
     "outbox of three": ("outbox", Outbox(window=3)),
     "co-located": ("colocated", Colocated()),
     "stream": ("stream", VersionStream(snapshot_every=2)),
+    "read model": ("resequencer", Resequencer()),
 }
-MESSAGES = {key_of(one): one for one in (deposit(f"m-{number}") for number in range(1, 7))}
+MESSAGES = {key_of(one): one for one in map(in_order, range(1, 7))}
+MOMENT = timedelta(microseconds=1)
 
 
 class History(Interleaving):
@@ -62,7 +65,10 @@ class History(Interleaving):
         return self.wrong()
 
     def wrong(self) -> list[str]:
-        committed = {commit.tx for commit in self.world.facts().commits}
+        newest = self.store._entity(ENTITY).newest(ENTITY.id)
+        assert newest is not None
+        assert newest.document is not None
+        committed = set(newest.document.value["pictures"])
         there = {name.split("/")[2] for name in self.blobs.written}
         return [
             *(f"the blob of {tx}, which was committed, is gone" for tx in committed - there),
@@ -84,11 +90,16 @@ class History(Interleaving):
         self.begin(self.strategy.attempt(work, Memory()), ended)
 
     def clean(self) -> None:
-        candidates = tuple(self.blobs.listed())
-        self.begin(clean_blobs(ENTITY, candidates, ABSENT, Memory(), self.protocol))
+        self.begin(self.cleaning())
+
+    def cleaning(self) -> Step[Any]:
+        return clean_blobs(ENTITY, tuple(self.blobs.listed()), ABSENT, Memory(), self.protocol)
 
     def perform(self, effect: Effect[Any]) -> Any:
         match effect:
+            case Begin():
+                self.now += MOMENT
+                return super().perform(effect)
             case WriteOnce():
                 return self.write(effect)
             case DeleteBlobs():
@@ -130,12 +141,18 @@ def test_without_its_fence_clean_up_is_convicted(name: str, monkeypatch: pytest.
 
 
 class Forgetful(History):
-    """Reads what tells of commits in any view, not in one at the token."""
+    """Its clean-up reads what tells of commits in any view, not in one at the token."""
 
-    def perform(self, effect: Effect[Any]) -> Any:
-        if isinstance(effect, (LoadProcessed, LoadBeside)):
-            effect = replace(effect, token=None)
-        return super().perform(effect)
+    def cleaning(self) -> Step[Any]:
+        step, reply = super().cleaning(), None
+        while True:
+            try:
+                effect = step.send(reply)
+            except StopIteration as finished:
+                return finished.value
+            if isinstance(effect, (LoadProcessed, LoadBeside)):
+                effect = replace(effect, token=None)
+            reply = yield effect
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

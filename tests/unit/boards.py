@@ -17,6 +17,7 @@ from exactlyonce.numbering import Order, Ranges, Reception
 from exactlyonce.records import MAX_DOCUMENT_BYTES
 from exactlyonce.strategies.batching import BATCH_BYTES
 from exactlyonce.strategies.resequencer import Resequencer
+from exactlyonce.strategies.resequencing import BATCH_DOCUMENTS
 from tests.unit.playing import Played, Replies
 from tests.unit.playing_beside import Beside
 
@@ -94,6 +95,7 @@ class Readers(Beside):
         if isinstance(effect, SaveTogether):
             assert effect.document.size <= MAX_DOCUMENT_BYTES + SLACK
             assert size_of(effect) <= BATCH_BYTES
+            assert len(effect.create) + len(effect.replace) <= BATCH_DOCUMENTS
         return super().usual(effect)
 
     def handle(self, before: Before, envelope: Envelope) -> Handled:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from exactlyonce import Outbox
 from exactlyonce.blobs import Author, Blob, DeleteBlobs, WriteOnce
-from exactlyonce.effects import Effect, Step
+from exactlyonce.effects import Begin, Effect, Step
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Before, Finished, Handled, Memory, Strategy, key_of
+from exactlyonce.numbering import Order
 from exactlyonce.records import Protocol
 from exactlyonce.strategies.colocated import Colocated
+from exactlyonce.strategies.resequencer import Resequencer
 from exactlyonce.strategies.retention import clean_blobs
 from exactlyonce.strategies.version_stream import VersionStream
 from exactlyonce.transports.memory_blobs import MemoryBlobs
@@ -20,27 +24,37 @@ from tests.unit.playing import AT, ENTITY, Played
 from tests.unit.playing_beside import ABSENT, Beside, attempt
 
 PROTOCOLS: dict[Protocol, Strategy] = {"outbox": Outbox(window=1), "colocated": Colocated(), "stream": VersionStream()}
+ALL_PROTOCOLS: dict[Protocol, Strategy] = {**PROTOCOLS, "resequencer": Resequencer()}
+
+
+def in_order(number: int) -> Envelope:
+    """The n-th deposit, which a read model takes as well."""
+    return replace(deposit(f"m-{number}"), extensions=Order(ENTITY.id, number).extensions)
 
 
 def painting(before: Before, envelope: Envelope) -> Handled:
-    """A handler that counts, and writes a blob."""
-    state: dict[str, Any] = {"id": "a", "owner": "a", "total": 0} if before.body is None else before.body.value
+    """A handler that writes a blob, and keeps the transaction in whose folder it is."""
+    state: dict[str, Any] = {"id": "a", "owner": "a", "pictures": []} if before.body is None else before.body.value
     key = key_of(envelope)
     blob = Blob(f"account/a/{before.tx}/picture", key.encode(), "t/x", Author(ENTITY, key, before.tx, before.at))
-    return Handled(Json.of({**state, "total": state["total"] + 1}), blobs=(blob,))
+    return Handled(Json.of({**state, "pictures": [*state["pictures"], before.tx]}), blobs=(blob,))
 
 
 class Gallery(Beside):
-    """An entity whose messages write blobs."""
+    """An entity whose messages write blobs. Each attempt begins a moment later, unless its clock stands still."""
 
     def __init__(self, protocol: Protocol = "outbox", strategy: Strategy | None = None) -> None:
         super().__init__()
         self.protocol: Protocol = protocol
-        self.strategy = strategy or PROTOCOLS[protocol]
+        self.strategy = strategy or ALL_PROTOCOLS[protocol]
+        self.tick = timedelta(microseconds=1)
         self.blobs = MemoryBlobs(lambda: AT)
 
     def usual(self, effect: Effect[Any]) -> Any:
         match effect:
+            case Begin():
+                self.at += self.tick
+                return super().usual(effect)
             case WriteOnce():
                 return self.blobs.write_once(effect)
             case DeleteBlobs():
@@ -49,7 +63,7 @@ class Gallery(Beside):
                 return super().usual(effect)
 
     def attempt(self, *numbers: int) -> Step[Any]:
-        return attempt(self.strategy, *(deposit(f"m-{number}") for number in numbers), handle=painting)
+        return attempt(self.strategy, *map(in_order, numbers), handle=painting)
 
     def paint(self, *numbers: int) -> Finished:
         """Process messages: tx-1 and so on."""

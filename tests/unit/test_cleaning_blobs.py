@@ -27,14 +27,14 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Memory
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Ledger, Protocol, entity_document
-from exactlyonce.strategies.resequencer import Resequencer
 from exactlyonce.strategies.retention import CleanedBlobs, blob_candidates, clean_blobs
 from tests.unit.playing import AT, ENTITY
 from tests.unit.playing_beside import ABSENT
-from tests.unit.playing_blobs import PROTOCOLS, Gallery
+from tests.unit.playing_blobs import ALL_PROTOCOLS, Gallery
 
-APART: dict[Protocol, type[Effect[Any]]] = {"outbox": LoadProcessed, "colocated": LoadBeside, "stream": LoadBeside}
-PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
+BESIDE: tuple[Protocol, ...] = ("colocated", "stream", "resequencer")
+APART: dict[Protocol, type[Effect[Any]]] = {"outbox": LoadProcessed, **dict.fromkeys(BESIDE, LoadBeside)}
+PROTOCOL = pytest.mark.parametrize("protocol", ALL_PROTOCOLS)
 
 
 @PROTOCOL
@@ -95,7 +95,7 @@ def test_records_are_read_at_the_ledgers_token_since_an_older_view_may_miss_them
     assert played.only(LoadProcessed) == LoadProcessed(ENTITY, ("web/m-1",), gallery.ledger.token)
 
 
-@pytest.mark.parametrize("protocol", ["colocated", "stream"])
+@pytest.mark.parametrize("protocol", BESIDE)
 def test_records_beside_the_entity_are_read_at_the_token_of_the_entity(protocol: Protocol) -> None:
     gallery = Gallery(protocol)
     gallery.paint(1)
@@ -152,7 +152,7 @@ def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol
     assert gallery.left == ["tx-1", "tx-2"]
 
 
-COMMITS: dict[Protocol, type[Effect[Any]]] = {"outbox": SaveEntity, "colocated": SaveTogether, "stream": SaveTogether}
+COMMITS: dict[Protocol, type[Effect[Any]]] = {"outbox": SaveEntity, **dict.fromkeys(BESIDE, SaveTogether)}
 
 
 @PROTOCOL
@@ -232,13 +232,6 @@ def test_an_entity_of_another_protocol_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="'stream'"):
         gallery.clean()
     assert gallery.left == ["tx-1"]
-
-
-def test_a_read_model_keeps_no_transaction_ids_so_its_blobs_are_not_judged() -> None:
-    gallery = Gallery("resequencer", Resequencer())
-    candidate = ListedBlob("account/a/tx-1/x", Author(ENTITY, "web/m-1", "tx-1", AT), timedelta(hours=2))
-    played = gallery.play(clean_blobs(ENTITY, (candidate,), ABSENT, Memory(), "resequencer"))
-    assert (played.kinds, played.result.names) == ([LoadEntity], ())
 
 
 def test_blobs_of_other_entities_and_of_nobody_are_left_alone() -> None:

@@ -44,6 +44,10 @@ class Bag(BaseModel):
     names: set[str] = set()
 
 
+class Anything(BaseModel):
+    value: Any = None
+
+
 def run(state: type, result: Any) -> Any:
     """Let a handler return something for an entity with this state model."""
     entity: Entity[Any] = Entity("counter", state=state, container="counters", strategy=Outbox())
@@ -70,6 +74,24 @@ def test_a_state_that_would_come_back_as_something_else_is_refused(state: type, 
 
 def test_a_state_whose_order_means_nothing_comes_back() -> None:
     assert sorted(run(Bag, Bag(names={"b", "a", "c"}))["names"]) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 1_767_225_600_123_456_789, 10**400])
+def test_a_whole_number_that_the_store_would_round_is_refused(number: int) -> None:
+    for value in (number, {"deep": [number]}):
+        with pytest.raises(HandlerFailed, match=r"counter/c: What the handler returned .* 2\^53.* string"):
+            run(Anything, Anything(value=value))
+
+
+@pytest.mark.parametrize("value", [2**53, -(2**53), 2**60, 0.1234567890123456789, 1e300, str(10**20)])
+def test_what_a_double_keeps_comes_back(value: Any) -> None:
+    assert run(Anything, Anything(value=value))["value"] == value
+
+
+def test_in_a_group_a_state_has_the_numbers_that_it_would_have_alone() -> None:
+    """To the service 1.0 and 1 are one value; which of them it gives back is its own affair."""
+    body = run(Anything, Anything(value=[1.0, -0.0, 2.5, 2.0**53, 1e16]))
+    assert repr(body["value"]) == "[1, 0, 2.5, 9007199254740992, 1e+16]"
 
 
 def test_a_message_its_receiver_could_not_read_is_not_sent() -> None:

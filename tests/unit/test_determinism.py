@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import uuid
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
 from itertools import count
 from time import time as the_time
 from typing import Any
@@ -26,6 +27,20 @@ NUMBERS = count()
 @message("determinism.dated")
 class Dated(BaseModel):
     at: datetime = Field(default_factory=datetime.now)
+
+
+@message("determinism.nested")
+@dataclass(frozen=True)
+class Nested:
+    places: frozenset[tuple[str, int]] = frozenset()
+
+
+@message("determinism.tagged")
+class Tagged(BaseModel):
+    tags: frozenset[str] = frozenset()
+    seats: set[int | float | uuid.UUID] = set()
+    days: set[date] = set()
+    deeper: list[dict[str, Nested]] = []
 
 
 def test_the_sample_handlers_are_deterministic() -> None:
@@ -82,6 +97,37 @@ def test_what_code_in_c_asks_is_found_by_what_it_makes() -> None:
         assert_deterministic(dating, Account(), Deposit("a"))
     assert caught.value.leaks == ()
     assert caught.value.differences[0].startswith("message 1 (determinism.dated).data.at: '")
+
+
+SETS = [
+    Tagged(tags=frozenset("ab")),
+    Tagged(days={date(2026, 1, 1), date(2026, 1, 2)}),
+    Tagged(deeper=[{}, {"a": Nested(frozenset({("a", 1), ("b", 2)}))}]),
+    Nested(frozenset({("a", 1), ("b", 2)})),
+]
+
+
+@pytest.mark.parametrize("sent", SETS)
+def test_a_set_of_texts_is_sent_in_another_order_by_another_process(sent: Any) -> None:
+    def sending(state: Account, given: Deposit, context: Context) -> Account:
+        context.announce(Deposit("a"))
+        context.announce(sent)
+        return state
+
+    with pytest.raises(NonDeterministic, match="sorted list in place of a set") as caught:
+        assert_deterministic(sending, Account(), Deposit("a"))
+    (leak,) = caught.value.leaks
+    assert str(leak).startswith("the order of a set in message 2 (determinism.")
+    assert caught.value.differences == ()
+
+
+@pytest.mark.parametrize("sent", [Tagged(tags=frozenset("a"), seats={1, 2.5, uuid.UUID(int=3)}), Nested()])
+def test_a_set_that_has_one_order_may_be_sent(sent: Any) -> None:
+    def sending(state: Tagged, given: Deposit, context: Context) -> Tagged:
+        context.announce(sent)
+        return state
+
+    assert_deterministic(sending, Tagged(tags=frozenset("ab")), Deposit("a"))
 
 
 def test_what_a_handler_changes_outside_of_its_state_is_found_by_what_it_makes() -> None:

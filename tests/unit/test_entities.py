@@ -235,3 +235,13 @@ def test_a_key_function_that_raises_is_the_handlers_fault_and_names_the_message(
     with pytest.raises(HandlerFailed, match=r"web/m-1.*key=.*IndexError") as caught:
         entity.ref_of(envelope())
     assert isinstance(caught.value.__cause__, IndexError)
+
+
+@pytest.mark.parametrize(
+    "source", ["web", "", "/", "order/", "web/order", "order/1/2/3", "order/%2F", "order/1?x", "order/1#"]
+)
+def test_what_is_no_source_of_its_entities_names_none(source: str) -> None:
+    entity = Entity("order", state=Order, container="orders", strategy=Outbox())
+    assert entity.ref_of_source("order/1") == entity.ref("1")
+    with pytest.raises(InvalidMessage):
+        entity.ref_of_source(source)

@@ -13,6 +13,7 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Memory
 from exactlyonce.handling.running import Runner
 from exactlyonce.strategies.replaying import replay
+from exactlyonce.strategies.settling_beside import settle_beside
 from exactlyonce.strategies.versions import Point, point_before
 from tests.samples import Account, Deposit, Deposited, breaking, deposit
 from tests.samples import accounts as plain_accounts
@@ -96,6 +97,8 @@ class TestWhatCannotBe:
                 script.play(attempt(goes_on, message))
         with pytest.raises(ConfigurationError, match="holds"):
             script.play(replay(work(goes_on), (1, 1), Memory()))
+        with pytest.raises(ConfigurationError, match="Go back to the handlers it had"):
+            script.play(settle_beside("stream", work(goes_on, deposit("m-1")), "its handler raised", Memory()))
         assert (script.writes, len(script.published)) == (writes, sent)
 
     def test_where_events_are_not_kept_they_may_come_and_go(self) -> None:
@@ -158,6 +161,7 @@ class TestOldEvents:
         [
             (1, {"whole": False}, "Version 1 .* should hold a whole state"),
             (1, {"before": None}, "Version 1 .* should hold a whole state"),
+            (2, {"whole": True, "before": None}, "Version 2 .* should hold a whole state"),
             (1, {"before": Json("[]")}, "Version 1 .* holds a whole state that cannot be read"),
             (2, {"events": None}, "Version 2 .* does not tell what happened"),
         ],

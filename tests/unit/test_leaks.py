@@ -11,15 +11,19 @@ import secrets
 import socket
 import sys
 import time
+import traceback
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from random import Random, SystemRandom, choice, shuffle
+from threading import Thread
 from time import time as the_time
 from typing import Any
 from urllib.request import urlopen
+from zoneinfo import ZoneInfo
 
 import pytest
 from pydantic import BaseModel, Field
@@ -79,6 +83,19 @@ def test_chance_of_a_given_seed_and_time_that_is_given_are_no_leaks() -> None:
     assert_deterministic(harmless, Account(), Deposit("a"))
 
 
+def test_what_a_library_looks_up_for_itself_is_no_leak() -> None:
+    def looks_up(state: Account, given: Deposit, context: Context) -> Account:
+        ZoneInfo.clear_cache()
+        there = context.now.astimezone(ZoneInfo("UTC"))
+        try:
+            int("x")
+        except ValueError:
+            return Account(note=f"{there} {traceback.format_exc()[:9]}")
+        return state
+
+    assert_deterministic(looks_up, Account(), Deposit("a"))
+
+
 def test_what_logging_asks_the_clock_for_is_no_leak() -> None:
     def logs(state: Account, given: Deposit, context: Context) -> Account:
         log.error("handled %s", given.account)
@@ -114,6 +131,14 @@ ASKED: dict[str, Callable[[], Any]] = {
     "id": lambda: id(object()),
     "open": lambda: Path(__file__).read_text(),
     "socket.gethostname": lambda: socket.gethostname(),
+    "socket.getaddrinfo": lambda: socket.getaddrinfo("127.0.0.1", 1),
+    "os.system": lambda: os.system("true"),  # noqa: S605, S607
+    "os.stat": lambda: Path(__file__).exists(),
+    "os.lstat": lambda: os.path.islink(__file__),  # noqa: PTH114
+    "os.open": lambda: os.close(os.open(__file__, os.O_RDONLY)),
+    "os.uname": lambda: os.uname(),
+    "threading.Thread.start": lambda: Thread(target=time.time).start(),
+    "concurrent.futures.thread.ThreadPoolExecutor.submit": lambda: ThreadPoolExecutor().submit(time.time),
 }
 
 

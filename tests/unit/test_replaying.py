@@ -18,6 +18,7 @@ from exactlyonce.records import Ledger, Output, entity_document
 from exactlyonce.strategies.colocated import Colocated
 from exactlyonce.strategies.replaying import Missing, Replayed, replay, versions_of
 from tests.samples import accounts, close, deposit
+from tests.unit import sourcing
 from tests.unit.playing import ENTITY, Played
 from tests.unit.playing_beside import ABSENT, ORDERED, Beside, attempt, numbers, work_for
 
@@ -198,14 +199,24 @@ class TestTrouble:
         with pytest.raises(ConfigurationError, match=r"'colocated'.*'stream'"):
             replayed(script, 1, 1)
 
+    @pytest.mark.parametrize("first", [0, -3])
+    def test_a_version_that_cannot_be_is_no_damage(self, first: int) -> None:
+        with pytest.raises(ConfigurationError, match=f"account/a .* from version {first} on: .* counted from 1"):
+            replayed(sending(1), first, 1)
+
     def test_a_stream_of_events_is_not_taken_for_one_of_states(self) -> None:
         stored = entity_document(
             ABSENT, Ledger(1, type="account", protocol="stream", snapshot_every=3, event_sourced=True)
         )
         script = Beside(stored)
-        with pytest.raises(ConfigurationError, match="account/a"):
+        with pytest.raises(ConfigurationError, match="account/a holds events, but its type applies none"):
             replayed(script, 1, 1)
         assert [type(one) for one in script.asked] == [LoadEntity]
+
+    def test_a_stream_of_states_is_not_taken_for_one_of_events(self) -> None:
+        script = Beside(entity_document(ABSENT, Ledger(1, type="account", protocol="stream", snapshot_every=3)))
+        with pytest.raises(ConfigurationError, match="account/a holds no events, but its type applies some"):
+            script.play(replay(sourcing.work(sourcing.accounts(VersionStream(3))), (1, 1), Memory()))
 
     def test_an_entity_that_never_processed_anything_sent_nothing(self) -> None:
         assert replayed(Beside(), 1, 9).result == Replayed(0, None, Memory(entity_token="0:-1#0"))

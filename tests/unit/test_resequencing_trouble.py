@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import DamagedDocument, Envelope, HandlerFailed, InvalidMessage, LedgerRemoved, TryAgainLater
-from exactlyonce.beside import FoundBeside, HasCompanions, LoadBeside, SaveTogether
+from exactlyonce.beside import DeleteBeside, FoundBeside, HasCompanions, LoadBeside, SaveTogether
 from exactlyonce.companions import NumberedMessage, id_of
 from exactlyonce.effects import BEHIND, UNKNOWN, Begin, Conflict, LoadEntity, NoAnswer, SaveEntity
 from exactlyonce.frozen_json import Json
@@ -17,6 +17,7 @@ from exactlyonce.numbering import Order, Reception
 from exactlyonce.records import entity_document
 from exactlyonce.strategies.places import FARTHEST_AHEAD
 from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
+from tests.unit.cleaning_beside import listed
 from tests.unit.playing import AT
 
 
@@ -251,6 +252,14 @@ class TestNoAnswers:
         readers.delivered(scored(2))
         with pytest.raises(DamagedDocument, match=r"board/b holds number 2 of s.*Restore it.*or rebuild"):
             readers.attempted(scored(2), replies={LoadBeside: FoundBeside(())})
+
+    def test_a_held_message_that_is_gone_is_told_by_whoever_would_release_it(self) -> None:
+        readers = Readers()
+        readers.delivered(scored(2), scored(3))
+        readers.usual(DeleteBeside(BOARD, listed(readers)[:1]))
+        readers.delivered(scored(9, "t"))
+        with pytest.raises(DamagedDocument, match=r"board/b holds number 2 of s, but the document .* is gone"):
+            readers.delivered(scored(1))
 
 
 def test_a_ledger_that_was_removed_is_refused_behind_a_fence() -> None:

@@ -29,6 +29,17 @@ def test_it_returns_the_new_state_and_what_was_sent() -> None:
     assert ran.deleted is False
 
 
+def test_a_message_that_the_handler_goes_on_to_change_is_told_as_it_was_sent() -> None:
+    def changing(state: Account, given: Deposit, context: Context) -> Account:
+        context.send("anywhere", given)
+        given.amount = 7
+        context.announce(given)
+        given.amount = 9
+        return state
+
+    assert run(changing, Account(), Deposit("a", 1)).messages == (Deposit("a", 1), Deposit("a", 7))
+
+
 def test_the_same_arguments_give_the_same_result() -> None:
     def chancy(state: Account, given: Deposit, context: Context) -> Account:
         return Account(note=f"{context.new_id()} {context.random.random()} {context.now}")

@@ -19,6 +19,7 @@ from exactlyonce.strategies.settling import Settled
 from exactlyonce.strategies.settling_beside import settle_beside
 from exactlyonce.strategies.version_stream import VersionStream
 from tests.samples import breaking, deposit
+from tests.unit import sourcing
 from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
 from tests.unit.playing import AT, ENTITY, Played
 from tests.unit.playing_beside import Beside, attempt, numbers, work_for
@@ -214,3 +215,12 @@ def test_a_message_whose_data_was_elsewhere_is_parked_as_it_came(protocol: Proto
     played = script.play(settle_beside(protocol, work, REASON, MEMORY, came))
     assert played.only(Park).message.envelope == came.to_json()
     assert played.only(Park).message.message == f"{message.source}/{message.id}"
+
+
+def test_a_stream_of_states_is_not_settled_as_one_of_events() -> None:
+    script = Beside()
+    script.play(attempt(VersionStream(3), deposit("m-1")))
+    work = sourcing.work(sourcing.accounts(VersionStream(3)), deposit("m-1"))
+    with pytest.raises(ConfigurationError, match="holds no events, but its type applies some"):
+        script.play(settle_beside("stream", work, "given up", Memory()))
+    assert len(script.published) == 1

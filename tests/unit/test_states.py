@@ -176,6 +176,21 @@ def test_a_state_is_a_model_or_a_dataclass(model: Any) -> None:
         shape(model)
 
 
+def test_a_model_that_raises_for_its_key_fails_the_messages_of_that_entity_alone() -> None:
+    @dataclass
+    class Yearly:
+        year: str = ""
+
+        def __post_init__(self) -> None:
+            self.decade = {"sample": 0, "2026": 202}[self.year]
+
+    yearly = shape(Yearly, "/year")
+    assert yearly.start(EntityRef("range", ("2026",), "game-7")).decade == 202
+    with pytest.raises(ConfigurationError, match=r"Yearly.*range.*KeyError") as caught:
+        yearly.start(EntityRef("range", ("sEcReT",), "game-7"))
+    assert "sEcReT" not in str(caught.value)
+
+
 def test_a_model_that_does_not_take_its_key_is_told() -> None:
     model = create_model("Numbered", year=(int, 0))
     with pytest.raises(ConfigurationError, match=r"Numbered.*range.*year"):

@@ -72,6 +72,16 @@ def test_it_waits_for_a_silent_source_no_longer_than_it_may() -> None:
     assert readers.seen == ["1", "1", "5"]
 
 
+def test_what_others_send_meanwhile_makes_it_wait_no_longer() -> None:
+    readers = acquainted()
+    readers.delivered(sent("c", 1, 60))
+    for turn in range(2, 6):  # The clock of a is behind, and b is silent.
+        readers.at += WAIT / 4
+        readers.delivered(sent("a", turn, turn, shown=turn))
+    assert readers.seen == ["1", "1", "2", "3", "4", "5", "60"]
+    assert late(readers) == []
+
+
 def test_what_comes_too_late_is_handled_and_told() -> None:
     readers = acquainted()
     readers.delivered(sent("a", 2, 9))
@@ -95,6 +105,26 @@ def test_a_message_without_a_time_is_refused() -> None:
     finished = Readers(strategy=IN_TIME).delivered(replace(sent("a", 1, 1), time=None))
     ((key, error),) = finished.failed
     assert (key, type(error), "has no time" in str(error)) == ("a/m-1", InvalidMessage, True)
+
+
+def test_one_that_was_held_before_there_was_an_order_by_time_needs_none() -> None:
+    readers = Readers()
+    readers.delivered(replace(sent("a", 2, 0, shown=2), time=None), sent("b", 2, 4))
+    readers.strategy = IN_TIME
+    readers.delivered(sent("a", 1, 3), sent("b", 1, 1))
+    assert readers.seen == ["1", "3", "2"], "a may still send something for second 3"
+    readers.at += WAIT
+    readers.delivered()
+    assert readers.seen == ["1", "3", "2", "4"]
+    assert late(readers) == []
+
+
+def test_without_an_order_by_time_nothing_is_late_and_no_time_is_kept() -> None:
+    readers = acquainted()
+    readers.strategy = RESEQUENCER
+    readers.delivered(sent("a", 2, 0, shown=2))
+    assert (readers.seen, late(readers)) == (["1", "1", "2"], [])
+    assert readers.reception("a").passed is None
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=12), st.randoms(use_true_random=False))
@@ -138,3 +168,18 @@ def test_more_sources_than_a_batch_has_room_for_are_brought_into_one_order() -> 
     seconds = [int(second) for second in readers.seen[:105]]
     assert seconds == sorted(100 + place * 7 % 100 for place in range(105))
     assert late(readers) == []
+
+
+def test_however_many_have_waited_long_enough_a_batch_takes_no_more_than_the_service_does() -> None:
+    readers = Readers(strategy=IN_TIME)
+    sources = [f"s{number:03}" for number in range(105)]
+    for number, from_whom in ((2, sources), (1, sources[1:])):  # One is silent, so that all the others wait.
+        for begin in range(0, len(from_whom), RESEQUENCER.group_limit):
+            readers.delivered(
+                *(sent(one, number, number) for one in from_whom[begin : begin + RESEQUENCER.group_limit])
+            )
+    assert readers.seen is None or readers.seen == []
+    readers.at += WAIT
+    readers.delivered()
+    assert readers.seen is not None
+    assert len(readers.seen) >= 104

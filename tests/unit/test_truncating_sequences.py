@@ -37,7 +37,7 @@ class TestNumbers:
 
     def test_in_a_view_from_before_its_release_a_message_stays(self) -> None:
         readers = Readers()
-        readers.delivered(scored(1), scored(1, "other"))
+        readers.delivered(scored(1), scored(1, "other"), scored(2, "other"))
         before = readers.usual(LoadEntity(readers.entity))
         readers.delivered(scored(2))
         cleaned(readers, "resequencer", replies={LoadEntity: before})

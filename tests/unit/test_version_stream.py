@@ -142,6 +142,22 @@ class TestADuplicate:
         assert again.given == first.given
         assert again.given[3].sequences == (Sequence("receipts", "r-1", 3),)
 
+    def test_it_goes_back_over_a_deletion_that_left_all_the_numbers(self) -> None:
+        sequences = tuple(Sequence("receipts", f"r-{number}", 1) for number in range(9))
+        given: list[Json | None] = []
+
+        def handle(before: Before, envelope: Envelope) -> Handled:
+            given.append(before.body)
+            deleted = envelope.id == "m-2"
+            body = Json.of({"id": ENTITY.id} if deleted else {"id": ENTITY.id, "total": 5})
+            return Handled(body, (), deleted=deleted, sequences=sequences)
+
+        script = Beside()
+        script.play(attempt(STREAM, deposit("m-1"), deposit("m-2"), handle=handle))
+        assert not entries(script)[1].whole, "the way back is shorter than the state"
+        script.play(attempt(STREAM, deposit("m-2"), handle=handle))
+        assert given[2] == given[1]
+
     @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
     def test_without_its_stream_nothing_is_handled(self, reply: NoAnswer) -> None:
         script = played(deposit("m-1"))

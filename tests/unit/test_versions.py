@@ -15,7 +15,7 @@ from exactlyonce.companions import StreamEntry
 from exactlyonce.frozen_json import Json
 from exactlyonce.numbering import Sequence
 from exactlyonce.records import Ledger
-from exactlyonce.strategies.versions import Point, point_before, versions_for, way_back
+from exactlyonce.strategies.versions import Point, is_whole, part_from, point_before, versions_for, way_back
 from tests.unit.playing import AT, ENTITY
 from tests.unit.playing_beside import work_for
 
@@ -138,7 +138,8 @@ def test_a_patch_that_would_change_the_order_of_properties_is_not_used(
 
 
 def test_a_ledger_that_does_not_say_how_far_apart_whole_states_are_counts_every_one() -> None:
-    assert versions_for(3, Ledger(9)) == (3, 3)
+    assert versions_for(3, Ledger(9)) == part_from(3, Ledger(9)) == (3, 3)
+    assert is_whole(3, Point(None, ()), Ledger(9))
 
 
 def refused(version: int, found: Stream, ledger: Ledger, now: Point) -> str:

@@ -65,7 +65,7 @@ def test_other_names_are_taken(name: str) -> None:
     assert context().write_once(name, b"") == f"{BASE}/range/game-7/5f/{name}"
 
 
-@pytest.mark.parametrize("content_type", ["text/plain\r\nx-ms-lease: 1", "text/plän", "\t"])
+@pytest.mark.parametrize("content_type", ["text/plain\r\nx-ms-lease: 1", "text/plän", "\t", "text/plain ", " "])
 def test_a_media_type_that_is_no_header_is_refused(content_type: str) -> None:
     with pytest.raises(ValueError, match="media type"):
         context().write_once("a", b"", content_type=content_type)

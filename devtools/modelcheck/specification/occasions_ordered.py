@@ -33,7 +33,7 @@ from exactlyonce.companions import numbered_id
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Before, Handled, Memory
-from exactlyonce.numbering import Order
+from exactlyonce.numbering import Order, order_of
 from exactlyonce.strategies.gaps import tend
 from exactlyonce.strategies.resequencing import BATCH_DOCUMENTS
 
@@ -65,10 +65,11 @@ def receptions() -> Iterator[Occasion]:
                 yield Occasion(preset, attempt(strategy, Memory(), one), stored, (one,))
     strategy = RESEQUENCERS[WAITING]
     yield Occasion(WAITING, attempt(strategy, Memory(), ONE), crowded(), (ONE,))
-    lost = numbered_id(ENTITY, SOURCE, Order(ENTITY.id, 2))
-    _, held = process(strategy, Stored(), TWO)
-    without = held.apply(DeleteBeside(ENTITY, ((lost, held.companions()[lost][1]),)))[1]
-    yield Occasion(WAITING, attempt(strategy, Memory(), TWO), without, (TWO,))
+    # What is held and gone is damage; what was handled and gone, clean-up has taken.
+    for one in (ONE, TWO):
+        yield Occasion(
+            WAITING, attempt(strategy, Memory(), one), _without(process(strategy, Stored(), one)[1], one), (one,)
+        )
 
 
 def markings_in_order() -> Iterator[Occasion]:
@@ -110,6 +111,12 @@ def crowded() -> Stored:
         group = (ordered(number, "quiet") for number in numbers if first <= number < first + strategy.group_limit)
         stored = finish(attempt(strategy, Memory(), *group), stored)[1]
     return stored
+
+
+def _without(stored: Stored, envelope: Envelope) -> Stored:
+    """A read model beside which the document of this message's number is gone."""
+    gone = numbered_id(ENTITY, SOURCE, order_of(envelope, ""))
+    return stored.apply(DeleteBeside(ENTITY, ((gone, stored.companions()[gone][1]),)))[1]
 
 
 def _raised(before: Before, envelope: Envelope) -> Handled:

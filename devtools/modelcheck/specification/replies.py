@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, Final, TypeVar
 
 from devtools.modelcheck.specification.replies_beside import seen_beside
@@ -86,9 +86,10 @@ def options(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
                     kind = f"{one.kind} + {other.kind}"
                     yield Option(kind, (one.reply, other.reply), other.stored)
         case Begin(count):
-            # Fresh, whatever began before: every transaction that reached the store is in one of these places.
+            # Fresh, and later, whatever began before: every transaction that reached the store is in one of these places.
             used = len(stored.library) + len(stored.entity) + len(stored.beside) + len(stored.blobs)
-            yield Option("begun", Begun(AT, tuple(f"t{used}-{number}" for number in range(count))), stored)
+            at = AT + timedelta(microseconds=used)
+            yield Option("begun", Begun(at, tuple(f"t{used}-{number}" for number in range(count))), stored)
         case LoadEntity() | FindProcessed() | LoadProcessed() | LoadStaged() | HasRecords() | LoadParked():
             yield from _read(effect, stored)
         case LoadBeside() | FindEntries() | FindNumbered() | FindOwing() | HasCompanions():

@@ -190,9 +190,9 @@ APART: Final = {
     ),
     "retention._committed: LoadBeside": Words(
         "Read what tells of the messages that blobs were written for",
-        "where records or entries lie beside the entity",
-        "The attempt was committed if one has its transaction id, in a view as new as the entity's. Read models keep none, so "
-        "their blobs are not judged.",
+        "where records or entries lie beside the entity, or documents of numbers",
+        "The attempt was committed if one has its transaction id, in a view as new as the entity's. The document of a number "
+        "has the time of the attempt in its place.",
     ),
     "retention.clean_blobs/fencing.fence: SaveEntity": Words(
         "Fence: save the entity unchanged, or a tombstone if it is absent",

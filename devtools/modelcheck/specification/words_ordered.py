@@ -22,7 +22,8 @@ ORDERED: Final = {
     "resequencer._known: LoadBeside": Words(
         "Read the documents of the numbers that matter",
         "when an arrival may be known, or something that is held can be released",
-        "At the read model's session token, after it: what the ledger says is held has to be there. If the view shows that a "
+        "At the read model's session token, after it: what the ledger says is held has to be there, since all that follow "
+        "would wait for it for ever; of what was handled, clean-up may have taken the document. If the view shows that a "
         "held message was released already, the read model was seen in an older view, and no commit can succeed.",
     ),
     "resequencer._received: Begin": Words(

@@ -1,7 +1,7 @@
 """No false alarm while the system is at work: reads of several containers are not of one moment.
 
 `make audit-under-load MINUTES=10` is the long form: for so many minutes, and for no fewer than ten audits, messages are in
-flight without a pause, and one clean-up follows the other.
+flight without a pause, and one clean-up follows the other. In the short form each step of an audit begins with a volley.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from itertools import count
 from typing import Any
 
 import pytest
 
-from exactlyonce import Envelope, Outbox
+from exactlyonce import Outbox
 from spark_jobs.cleanup import Cleanup
 from spark_jobs.cleanup import Options as CleanupOptions
 from spark_jobs.configuration import Account, Job
 from spark_jobs.sources import source_of
-from tests.spark.audit.app import App, shot
+from tests.spark.audit.app import IN_FLIGHT, App, shot
 from tests.spark.audit.conftest import Games, Silence, found
 
 MINUTES = float(os.environ.get("EXACTLYONCE_AUDIT_MINUTES", "0"))
@@ -77,19 +78,49 @@ def alongside(work: Work, action: Callable[[threading.Event], None]) -> Iterator
         raise trouble
 
 
-def players(games: Games, database: str, work: Work) -> Callable[[threading.Event], None]:
-    """Shots are fired without a pause, sixteen at a time."""
+class Volleys:
+    """The pace of the short form: with each step that an audit tells, every player may fire once more."""
 
-    def shots(stop: threading.Event) -> Iterator[Envelope]:
-        for number in count():
-            if stop.is_set():
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._turns = asyncio.Semaphore(IN_FLIGHT)
+
+    def begin(self, what: str) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._fire)
+
+    def done(self, result: str) -> None: ...
+
+    async def turn(self, stop: threading.Event) -> None:
+        """Wait for one's turn, or for the end."""
+        self._loop = asyncio.get_running_loop()
+        while not stop.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._turns.acquire(), 0.1)
                 return
-            yield shot(number, GAMES)
-            work.messages += 1  # Whoever comes for the next one has finished one.
+
+    def _fire(self) -> None:
+        for _ in range(IN_FLIGHT):
+            self._turns.release()
+
+
+def players(
+    games: Games, database: str, work: Work, volleys: Volleys | None = None
+) -> Callable[[threading.Event], None]:
+    """Sixteen players fire their shots without a pause, or volley by volley."""
+    numbers = count()
 
     async def play(stop: threading.Event) -> None:
         app = App(games.cosmos, database, Outbox(window=2))
-        await app.play(shots(stop))
+
+        async def player() -> None:
+            while not stop.is_set():
+                await app.play([shot(next(numbers), GAMES)])
+                work.messages += 1
+                if volleys is not None:
+                    await volleys.turn(stop)
+
+        await asyncio.gather(*(player() for _ in range(IN_FLIGHT)))
         await app.close()
 
     return lambda stop: asyncio.run(play(stop))
@@ -115,9 +146,9 @@ def test_audits_in_a_row_find_nothing_in_a_system_at_work(games: Games, capsys: 
     database = games.played(shot(number, GAMES) for number in range(4 * GAMES))
     began = datetime.fromtimestamp(games.cosmos.now() - 60, timezone.utc)
     audit = games.audits(database, live_since=began, **SHORT)
-    work = Work()
-    with alongside(work, players(games, database, work)):
-        judge(audit, work)
+    work, volleys = Work(), Volleys()
+    with alongside(work, players(games, database, work, None if MINUTES else volleys)):
+        judge(partial(audit, telling=volleys), work)
     with capsys.disabled():
         print(f"\nat work: {work}")
     assert work.findings == []

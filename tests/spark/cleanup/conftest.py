@@ -22,6 +22,7 @@ from exactlyonce import Envelope
 from exactlyonce.drivers.retrying import Backoff
 from exactlyonce.effects import Stage
 from exactlyonce.records import StagedOutputs
+from exactlyonce.transports.blobs import AsyncBlobs
 from spark_jobs.cleaning.counting import Summary
 from spark_jobs.cleaning.writing import TABLE
 from spark_jobs.cleanup import Cleanup, Options
@@ -32,18 +33,26 @@ from tests.spark.cleanup import shop
 from tests.spark.cleanup.shop import DAY, HOUR, App, create, everywhere, job, ref, within
 from tests.spark.io.conftest import HASTE
 
+Name = tuple[str, str, str]
+"""Of a document: container, entity and id."""
+
+PARTS = "spark.sql.shuffle.partitions"
+
 _numbers = count(1)
 _WRITES = frozenset({"create", "replace", "upsert", "patch", "delete", "batch"})
 
 
 @dataclass
 class Lines:
-    """What a job told while it ran."""
+    """What a job told while it ran, and into how many parts the session cut data then."""
 
+    spark: SparkSession
     told: list[str] = field(default_factory=list)
+    parts: dict[str, str] = field(default_factory=dict)
 
     def begin(self, what: str) -> None:
         self.told.append(what)
+        self.parts[what] = str(self.spark.conf.get(PARTS))
 
     def done(self, result: str) -> None:
         self.told[-1] += f": {result}"
@@ -57,16 +66,18 @@ class Shops:
     cosmos: RunningEmulator
     folder: Path
     database: str = field(default_factory=lambda: f"cleanup-{next(_numbers)}")
-    lines: Lines = field(default_factory=Lines)
 
-    def process(self, messages: Sequence[tuple[str, Envelope]]) -> list[Any]:
+    def __post_init__(self) -> None:
+        self.lines = Lines(self.spark)
+
+    def process(self, messages: Sequence[tuple[str, Envelope]], blobs: AsyncBlobs | None = None) -> list[Any]:
         """Process messages in an application that starts now; returns what was published."""
 
         async def process(app: App) -> list[Any]:
             await app.process(messages)
             return app.transport.queues["receipts"]
 
-        found: list[Any] = within(self.cosmos, self.database, process)
+        found: list[Any] = within(self.cosmos, self.database, process, blobs)
         return found
 
     def stage(self, type: str, tx: str, name: str = "s") -> None:
@@ -84,7 +95,7 @@ class Shops:
 
     def clean(self, *, source: Source | None = None, limits: dict[str, Any] | None = None, **options: Any) -> Summary:
         """Clean up; a dry run unless it is told to delete."""
-        self.lines = Lines()
+        self.lines = Lines(self.spark)
         source = source or self.source()
         given: Job = job(self.database, **(limits or {}))
         backoff = Backoff(base=0.0, cap=0.0)
@@ -96,11 +107,11 @@ class Shops:
         """What the last clean-up wrote down of documents that were to go."""
         return self.spark.read.parquet(str(self.folder / "out" / TABLE)).collect()
 
-    def names(self, result: str) -> set[tuple[str, str, str]]:
+    def names(self, result: str) -> set[Name]:
         """Documents of the list that have a result."""
         return {(row.container, row.entity, row.id) for row in self.listed if row.result == result}
 
-    def documents(self) -> dict[tuple[str, str, str], dict[str, Any]]:
+    def documents(self) -> dict[Name, dict[str, Any]]:
         """All documents of the library, entities left out, by container, entity and id."""
         return {
             (container, one.get("entity") or one["pk"], one["id"]): one
@@ -122,7 +133,7 @@ class Shops:
         with CosmosClient(self.cosmos.endpoint, self.cosmos.key) as client:
             client.get_database_client(self.database).get_container_client(container).upsert_item(document)
 
-    def remove(self, name: tuple[str, str, str]) -> None:
+    def remove(self, name: Name) -> None:
         """Delete a document by hand."""
         container, entity, id = name
         with CosmosClient(self.cosmos.endpoint, self.cosmos.key) as client:
@@ -176,3 +187,15 @@ def fill(
     shops.stage("bulky", LOST[2])
     shops.cosmos.advance_clock(horizon)
     shops.stage("outbox", "under-way")
+
+
+def to_go(shops: Shops, retention: float) -> set[Name]:
+    """What has to go, told without the job."""
+
+    def goes(name: Name, one: dict[str, Any]) -> bool:
+        if one.get("kind") == "staged":
+            return one["tx"] in LOST
+        needed = '"events"' in name[1] and int(one["version"]) > 3  # Of an interval of three that is not full.
+        return int(one["_ts"]) < shops.cosmos.now() - retention and not needed
+
+    return {name for name, one in shops.documents().items() if goes(name, one)}

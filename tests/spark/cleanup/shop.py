@@ -27,6 +27,7 @@ from exactlyonce.numbering import Order
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.transports.blobs import AsyncBlobs
 from exactlyonce.transports.memory import MemoryTransport
 from spark_jobs.configuration import Job
 
@@ -38,6 +39,7 @@ DAY, HOUR = 86_400, 3_600
 class Paid:
     shop: str
     amount: int = 1
+    pictured: bool = False
 
 
 @message("cleanup.receipt")
@@ -57,13 +59,14 @@ class Counted:
 class Shop:
     total: int = 0
     seen: list[int] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
 
 
 RECEIPTS = Destination("receipts", receives=(Receipt,))
 
 
 def shops(type: str, strategy: Strategy, container: str, paths: str | tuple[str, ...] = "/owner") -> Entity[Shop]:
-    """A type of shops, which answer every payment with a receipt."""
+    """A type of shops, which answer every payment with a receipt, and keep pictures of some."""
     entity = Entity(type, state=Shop, container=container, partition_key=paths, strategy=strategy)
 
     @entity.handles(Paid, key=lambda paid: _key(type, paid.shop, deep=not isinstance(paths, str)))
@@ -71,7 +74,8 @@ def shops(type: str, strategy: Strategy, container: str, paths: str | tuple[str,
         total = state.total + paid.amount
         if isinstance(strategy, Outbox | Colocated | VersionStream):
             context.send("receipts", Receipt(total, context.new_id()))
-        return Shop(total, [*state.seen, paid.amount])
+        pictures = [context.write_once("picture", f"{paid.amount}")] if paid.pictured else []
+        return Shop(total, [*state.seen, paid.amount], [*state.pictures, *pictures])
 
     return entity
 
@@ -105,12 +109,14 @@ TYPES: dict[str, Entity[Shop]] = {
 """One for each protocol, and more. Most share a container, and even their logical partitions."""
 
 
-def paid(type: str, number: int, shop: str, *, place: int | None = None) -> tuple[str, Envelope]:
+def paid(
+    type: str, number: int, shop: str, *, place: int | None = None, pictured: bool = False
+) -> tuple[str, Envelope]:
     """The n-th payment in a shop of a type; readers get it at a place in the sequence of one source."""
     more: dict[str, Any] = {}
     if type == "reader":
         more["extensions"] = Order(f"reader-{shop}", place or number).extensions
-    data = Json.of({"shop": shop, "amount": number})
+    data = Json.of({"shop": shop, "amount": number, "pictured": pictured})
     return type, Envelope("web", f"m-{number}", "cleanup.paid", data, **more)
 
 
@@ -151,9 +157,10 @@ class App:
     Args:
         cosmos: where the database is.
         database: its name.
+        blobs: where blobs are; None if there are none.
     """
 
-    def __init__(self, cosmos: RunningEmulator, database: str) -> None:
+    def __init__(self, cosmos: RunningEmulator, database: str, blobs: AsyncBlobs | None = None) -> None:
         self.transport = MemoryTransport()
         self._connection = CosmosConnection(cosmos.endpoint, database, key=cosmos.key)
         containers = [
@@ -162,9 +169,9 @@ class App:
         ]
         self.store = CosmosStore(self._connection, containers)
         publisher = Publisher({"receipts": Address(self.transport, "receipts")})
-        self._routes = Routes.to((RECEIPTS,), publisher.limits)
+        self._routes = Routes.to((RECEIPTS,), publisher.limits, blobs=None if blobs is None else blobs.address)
         surroundings = Surroundings(ServiceClock(cosmos))
-        self.driver = AsyncDriver(self.store, publisher, surroundings)
+        self.driver = AsyncDriver(self.store, publisher, surroundings, blobs)
         self._combiner = Combiner(self.driver, Retrying(Backoff(), Random(0)), surroundings.clock, 0.01)
 
     async def process(self, messages: Sequence[tuple[str, Envelope]]) -> None:
@@ -189,11 +196,13 @@ class App:
         await self._connection.close()
 
 
-def within(cosmos: RunningEmulator, database: str, action: Callable[[App], Awaitable[Any]]) -> Any:
+def within(
+    cosmos: RunningEmulator, database: str, action: Callable[[App], Awaitable[Any]], blobs: AsyncBlobs | None = None
+) -> Any:
     """Do something in an application that lives no longer."""
 
     async def live() -> Any:
-        app = App(cosmos, database)
+        app = App(cosmos, database, blobs)
         try:
             return await action(app)
         finally:

@@ -8,10 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -19,20 +17,16 @@ from pyspark.sql import DataFrame, SparkSession
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.cosmos_emulator.semantics.account import AccountSettings
 from devtools.cosmos_emulator.semantics.clock import Clock
-from spark_jobs.deleting import Deleting
-from spark_jobs.exits import AccountError
 from spark_jobs.feed_ranges import FeedRanges
 from tests.packaging.sources import ROOT
-from tests.spark.cleanup.conftest import LOST, Shops, fill
+from tests.spark.cleanup.conftest import LOST, Shops, fill, to_go
 from tests.spark.cleanup.shop import TYPES, create, everywhere, job
 from tests.spark.conftest import BRIEF
 from tests.spark.io.conftest import HASTE
 
 LIMITS = {"retention": 3600, "horizon": 500, "delivery_limit": 60, "requeue_limit": 60}
-FEW = 3
 GOING_ON = [type for type in TYPES if type != "bulky"]
 """Shops that the application works on meanwhile: those of the other type delete staged outputs themselves."""
-Name = tuple[str, str, str]
 
 
 @pytest.fixture
@@ -70,26 +64,6 @@ class Troubled(FeedRanges):
             application.join()
 
 
-class Halting(Deleting):
-    """Every task raises after a few documents."""
-
-    def __call__(self, rows: Iterable[Any]) -> Iterator[Any]:
-        yield from super().__call__(islice(rows, FEW))
-        raise AccountError("The account does not answer any more.")
-
-
-def to_go(shops: Shops) -> set[Name]:
-    """What has to go, told without the job."""
-
-    def goes(name: Name, one: dict[str, object]) -> bool:
-        if one.get("kind") == "staged":
-            return one["tx"] in LOST
-        needed = '"events"' in name[1] and int(str(one["version"])) > 3  # Of an interval of three that is not full.
-        return int(str(one["_ts"])) < shops.cosmos.now() - 3600 and not needed
-
-    return {name for name, one in shops.documents().items() if goes(name, one)}
-
-
 def killed(shops: Shops) -> None:
     """Start the command, and kill it once it has deleted what goes of the first of two containers."""
     file = shops.folder / "job.json"
@@ -115,7 +89,7 @@ def killed(shops: Shops) -> None:
 
 @pytest.mark.timeout(300)  # Two of Spark, one of which starts anew.
 def test_killed_and_run_again_in_trouble_it_ends_as_if_nothing_had_happened(shops: Shops) -> None:
-    before, going = shops.documents(), to_go(shops)
+    before, going = shops.documents(), to_go(shops, 3600)
     killed(shops)
     left = going & set(shops.documents())
     assert 10 < len(left) < len(going) - 10
@@ -143,22 +117,3 @@ def test_killed_and_run_again_in_trouble_it_ends_as_if_nothing_had_happened(shop
 
 def is_old(document: dict[str, object]) -> bool:
     return document.get("tx") in LOST or "version" in document
-
-
-@pytest.mark.timeout(300)
-def test_a_clean_up_whose_tasks_raise_half_way_and_that_is_run_again_ends_as_if_nothing_had_happened(
-    shops: Shops, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, going = shops.documents(), to_go(shops)
-    with monkeypatch.context() as patch:
-        patch.setattr("spark_jobs.feed_ranges.Deleting", Halting)
-        with pytest.raises(AccountError, match="does not answer any more"):
-            shops.clean(delete=True, limits=LIMITS)
-    left = going & set(shops.documents())
-    assert FEW <= len(going - left) < len(left)
-    assert set(before) - set(shops.documents()) == going - left
-
-    done = shops.clean(delete=True, limits=LIMITS)
-    assert shops.names("removed") == left
-    assert done.total("removed") == len(left)
-    assert set(shops.documents()) == set(before) - going

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -16,25 +16,37 @@ from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
 from spark_jobs.cleaning.lost_blobs import BlobPlace, LostBlobs
 from spark_jobs.cleaning.stores import Place
 from tests.spark.cleanup.conftest import Shops
-from tests.spark.cleanup.shop import everywhere, job, ref
+from tests.spark.cleanup.shop import job, paid, ref
 from tests.spark.io.conftest import Tally
 
-NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
+PAINTERS = ("outbox", "beside", "stream", "reader")
+"""One type of shops for each protocol."""
+LATER = timedelta(days=2)
+ADDRESS = "memory://blobs"
 
 
 class Gallery:
-    """Blobs in memory, and clean-ups of them."""
+    """Blobs in memory, that shops wrote or somebody else, and clean-ups of them."""
 
     def __init__(self, shops: Shops) -> None:
         self.shops = shops
-        self.memory = MemoryBlobs(lambda: NOW)
+        self.later = timedelta(0)
+        self.memory = MemoryBlobs(self.now)
 
-    def write(
-        self, tx: str, entity: EntityRef, *, age: timedelta = timedelta(days=2), message: str = "web/m-1"
-    ) -> None:
-        """A blob that an attempt wrote so long ago."""
-        author = Author(entity, message, tx, NOW - age)
-        self.memory.write_once(WriteOnce((Blob(f"{entity.id}/{tx}/picture", b"x", "image/png", author),)))
+    def now(self) -> datetime:
+        """The service's time, or so much later."""
+        return datetime.fromtimestamp(self.shops.cosmos.now(), timezone.utc) + self.later
+
+    def paint(self, type: str) -> None:
+        """A payment with a picture, at the second attempt: the first one is lost when it commits."""
+        commits = ("create", "replace", "batch")
+        self.shops.fault(operations=commits, when="before", action="status", status=408, times=1)
+        self.shops.process([paid(type, 1, "s", pictured=True)], AwaitedBlobs(self.memory, ADDRESS))
+
+    def write(self, name: str, entity: EntityRef, *, age: timedelta = LATER) -> None:
+        """A blob that somebody wrote so long ago."""
+        author = Author(entity, "web/m-1", name, self.now() - age)
+        self.memory.write_once(WriteOnce((Blob(name, b"x", "image/png", author),)))
 
     def clean(self, *, writes: bool = True) -> LostBlobs:
         place = Place.of(job(self.shops.database), self.shops.account, Tally(), rate=None, writes=writes)
@@ -44,58 +56,61 @@ class Gallery:
         return lost
 
     @property
-    def left(self) -> list[str]:
-        return [name.split("/")[1] for name in self.memory.written]
+    def left(self) -> set[str]:
+        return set(self.memory.written)
+
+    @property
+    def hung(self) -> set[str]:
+        """The blobs whose addresses stand in committed states."""
+        addresses = [one for _, document in self.shops.everything() for one in document.get("pictures", ())]
+        return {unquote(address.removeprefix(f"{ADDRESS}/")) for address in addresses}
 
 
 @pytest.fixture
 def gallery(empty: Shops) -> Gallery:
-    """Each shop has one payment, and the blob that was written with it; and blobs of attempts that were lost."""
-    empty.process(everywhere([1], types=["outbox", "stream"]))
+    """A shop of each protocol has one payment with a picture, and a lost attempt at it; and there are blobs of others."""
     found = Gallery(empty)
-    for type in ("outbox", "stream"):
-        found.write(committed(empty, type), ref(type))
-        found.write(f"lost-{type}", ref(type))
+    for type in PAINTERS:
+        found.paint(type)
+    found.later = LATER
     found.write("young", ref("outbox"), age=timedelta(minutes=1))
     found.write("too-old-to-tell", ref("outbox"), age=timedelta(days=16))
-    found.write("of-a-reader", ref("reader"))
     found.write("foreign", EntityRef("else", ("x",), "x"))
     return found
 
 
-def committed(shops: Shops, type: str) -> str:
-    """Transaction of the payment in a shop."""
-    documents: list[Any] = [one for _, one in shops.everything() if ref(type).id in (one["id"], one.get("entity"))]
-    entries = [entry for one in documents for entry in one.get("_ledger", {}).get("entries", ())]
-    beside = [one for one in shops.documents().values() if one["entity"] == ref(type).key]
-    return str((entries + beside)[0]["tx"])
+OTHERS = {"young", "too-old-to-tell", "foreign"}
 
 
 def test_only_blobs_of_lost_attempts_go(gallery: Gallery) -> None:
-    kept = [tx for tx in gallery.left if tx not in ("lost-outbox", "lost-stream")]
+    lost = gallery.left - gallery.hung - OTHERS
+    assert (len(lost), len(gallery.hung)) == (len(PAINTERS), len(PAINTERS))
     begun = gallery.shops.cosmos.requests()[-1].n
     dry = gallery.clean(writes=False)
-    assert (gallery.shops.writes_after(begun), len(gallery.left)) == ([], len(kept) + 2)
+    assert (gallery.shops.writes_after(begun), gallery.left) == ([], gallery.hung | lost | OTHERS)
     done = gallery.clean()
-    assert dry.names == done.names == ["outbox-s/lost-outbox/picture", "stream-s/lost-stream/picture"]
-    assert gallery.left == kept
-    assert dry.results == {"goes": 2, "named by its entity": 3, "of no entity of the job file": 1}
-    assert done.results == {"removed": 2, "named by its entity": 3, "of no entity of the job file": 1}
+    assert gallery.left == gallery.hung | OTHERS
+    assert dry.names == done.names == sorted(lost)
+    kept = {"named by its entity": len(PAINTERS), "of no entity of the job file": 1}
+    assert dry.results == {"goes": len(PAINTERS), **kept}
+    assert done.results == {"removed": len(PAINTERS), **kept}
+    assert gallery.clean().names == []
 
 
 def test_what_was_not_deleted_is_counted_by_looking_again(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gallery.memory, "delete_blobs", lambda effect: None)
     assert gallery.clean().results == {
-        "still there": 2,
-        "named by its entity": 3,
+        "still there": len(PAINTERS),
+        "named by its entity": len(PAINTERS),
         "of no entity of the job file": 1,
     }
 
 
 def test_an_entity_that_does_not_answer_keeps_its_blobs(gallery: Gallery) -> None:
+    before = gallery.left
     gallery.shops.fault(operations=("replace",), when="before", action="status", status=408)
-    assert gallery.clean().results == {"not decided": 4, "of no entity of the job file": 1, "named by its entity": 1}
-    assert "lost-outbox" in gallery.left
+    assert gallery.clean().results == {"not decided": 2 * len(PAINTERS), "of no entity of the job file": 1}
+    assert gallery.left == before
 
 
 @pytest.mark.parametrize(
