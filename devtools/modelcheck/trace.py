@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import is_
 from string import ascii_uppercase
 from typing import Any, Final
 
@@ -159,21 +160,24 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
 
 def _placed(move: Move, before: State, processes: list[int]) -> list[int]:
     """Which process stands where after a step."""
-    if move.slot < 0 or move.moved is None:
-        return processes
-    standing: list[tuple[Worker, int]] = [
-        (worker, processes[slot]) for slot, worker in enumerate(before[2]) if slot != move.slot
-    ]
-    standing.append((move.moved, processes[move.slot]))
-    placed: list[int] = []
-    for worker in move.state[2]:
-        # Where names changed with the step, who holds the same deliveries has to do.
-        alike = (
-            one
-            for one in standing
-            if (one[0].held, one[0].situation is None) == (worker.held, worker.situation is None)
-        )
-        found = next((one for one in standing if one[0] is worker), None) or next(alike, standing[0])
-        standing.remove(found)
-        placed.append(found[1])
-    return placed
+    standing = [(worker, processes[slot]) for slot, worker in enumerate(before[2]) if slot != move.slot]
+    if move.moved is not None:
+        standing.append((move.moved, processes[move.slot]))
+    placed: dict[int, int] = {}
+    for fits in (is_, _are_alike, _are_any):
+        for place, worker in enumerate(move.state[2]):
+            found = next((one for one in standing if fits(one[0], worker)), None)
+            if place not in placed and found is not None:
+                standing.remove(found)
+                placed[place] = found[1]
+    return [placed[place] for place in range(len(move.state[2]))]
+
+
+def _are_alike(one: Worker, other: Worker) -> bool:
+    """Whether both hold the same deliveries, and both are at work or idle: where drafts were forgotten, that has to do."""
+    return (one.held, one.situation is None) == (other.held, other.situation is None)
+
+
+def _are_any(*_: Worker) -> bool:
+    """True: where deliveries have other names, too, nothing is left to tell them by."""
+    return True

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from types import ModuleType
+from functools import cache, lru_cache
+from types import CodeType, ModuleType
 from typing import Any, Final
 
 from devtools.modelcheck.beside.scenarios import Menders
@@ -25,6 +26,8 @@ from exactlyonce.strategies import (
     fencing,
     gaps,
     outbox,
+    ownership,
+    places,
     replaying,
     resequencer,
     resequencing,
@@ -46,7 +49,19 @@ BESIDE: Final[Mapping[Protocol, tuple[ModuleType, ...]]] = {
     "stream": (sighting, batching, versions, version_stream),
     "resequencer": (total_order, resequencing, resequencer),
 }
+EVERYTHING: Final = (
+    *(ownership, *OUTBOX, *CHORES, sighting, batching, colocated, versions, version_stream, settling_beside),
+    *(places, total_order, resequencing, resequencer, *MENDERS, truncation),
+)
 """All in an order in which each comes after what it imports from."""
+
+_SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
+    settling.__name__: {"Settled": settling.Settled},
+    retention.__name__: {"Cleaned": retention.Cleaned},
+    resequencer.__name__: {"Rebuild": resequencer.Rebuild},
+    replaying.__name__: {"Replayed": replaying.Replayed},
+}
+"""Classes of results and settings that twins have in common with what ships: whoever reads one asks for its class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +119,6 @@ def broken_menders(name: str, *changes: Change) -> Menders:
     """
     made = _modules(name, _changed(name, MENDERS, changes))
     sent, tended = made[replaying.__name__], made[gaps.__name__]
-    sent.__dict__["Replayed"] = replaying.Replayed  # Whoever reads the result asks for its class.
     return Menders(tended.tend, sent.versions_of, sent.replay, sent.Missing)
 
 
@@ -129,9 +143,40 @@ def chores_of(name: str, sources: Mapping[str, str]) -> Chores:
     """The chores that these sources make; `fencing`, `settling` and `retention` are among them."""
     made = _modules(name, sources)
     settled, cleaned = made[settling.__name__], made[retention.__name__]
-    # Whoever reads a result asks for its class.
-    settled.__dict__["Settled"], cleaned.__dict__["Cleaned"] = settling.Settled, retention.Cleaned
     return Chores(settled.sweep, settled.settle, cleaned.clean_staged, cleaned.clean_processed)
+
+
+def modules_of(name: str, sources: Mapping[str, str], wanted: Collection[str]) -> dict[str, ModuleType]:
+    """The modules that these sources make, and those that import from one of them, as far as the wanted ones need them.
+
+    Args:
+        name: of the twin.
+        sources: that differ from what ships, by the names of their modules.
+        wanted: names of modules. Those that nothing has changed for are left out of the result.
+    """
+    affected, needed = set(sources), set(wanted)
+    for module, imported in _imports().items():
+        if imported & affected:
+            affected.add(module)
+    for module, imported in reversed(_imports().items()):
+        if module in needed:
+            needed |= imported
+    return _modules(name, {one: sources.get(one) or _sources()[one] for one in _imports() if one in affected & needed})
+
+
+@cache
+def _sources() -> dict[str, str]:
+    return sources_of(EVERYTHING)
+
+
+@cache
+def _imports() -> dict[str, frozenset[str]]:
+    """For each module the others that it imports from."""
+    names = _sources().keys()
+    return {
+        module: frozenset(one for one in names if f"from {one} import" in source)
+        for module, source in _sources().items()
+    }
 
 
 def sources_of(modules: Iterable[ModuleType]) -> dict[str, str]:
@@ -154,12 +199,21 @@ def _modules(name: str, sources: Mapping[str, str]) -> dict[str, ModuleType]:
     """Modules made of these sources, one after the other; what they import of each other, they import of their twins."""
     plain = "".join(character if character.isalnum() else "_" for character in name)
     made: dict[str, ModuleType] = {}
-    for original, changed in sources.items():
-        source = changed
-        for imported, twin in made.items():
-            source = source.replace(f"from {imported} import", f"from {twin.__name__} import")
-        module = made[original] = ModuleType(f"broken_{plain}_{original.rpartition('.')[2]}")
-        module.__dict__["effects"] = effects  # Mutants name the replies that they make up.
-        sys.modules[module.__name__] = module  # Dataclasses look their module up, twins import it.
-        exec(compile(source, f"<{module.__name__}>", "exec"), module.__dict__)  # noqa: S102
+    shipped = {original: sys.modules[original] for original in sources}
+    try:
+        for original, source in sources.items():
+            module = made[original] = ModuleType(f"broken_{plain}_{original.rpartition('.')[2]}")
+            module.__dict__["effects"] = effects  # Mutants name the replies that they make up.
+            sys.modules[module.__name__] = module  # Dataclasses look their module up.
+            exec(_compiled(source, original), module.__dict__)  # noqa: S102
+            module.__dict__.update(_SHARED.get(original, {}))
+            sys.modules[original] = module
+    finally:
+        sys.modules.update(shipped)
     return made
+
+
+@lru_cache(4 * len(EVERYTHING))
+def _compiled(source: str, name: str) -> CodeType:
+    """Code of a module. Most of the modules of a twin are as shipped, and compiling them takes long."""
+    return compile(source, f"<{name}>", "exec")

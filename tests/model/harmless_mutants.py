@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.model.harmless_mutants_beside import LISTED
+
 _LISTED: Final = """
 An entry that owes nothing has no outputs to publish; its transaction is only remembered as published once more.
     outbox.publish_owed: 'entry.owed is not None and entry.tx not in view.memory.published' without 'entry.owed is not None'
@@ -33,8 +35,6 @@ Only the type checker asks: what owes something was loaded or saved, and so has 
     drafting.remembering: 'unmarked and document is not None and (etag is not None)' without 'etag is not None'
 Only the type checker asks: every entry has been dated one line above.
     drafting._trimmed: 'entry.seen or now' without 'now'
-Only the type checker asks: what is looked up by the id of a co-located record or of a stream entry is one.
-    retention._committed: condition 'isinstance(one, ColocatedRecord | StreamEntry)' forced True
 Both limits are round numbers below the service's own; one byte or one kilobyte more is as good.
     drafting._fitting: '_size_of(draft.sequences) + _LEDGER_FRAME_BYTES' without '_LEDGER_FRAME_BYTES'
     drafting._fitting: 'before + added > MAX_DOCUMENT_BYTES' turned into 'before + added >= MAX_DOCUMENT_BYTES'
@@ -50,7 +50,7 @@ Looked at again for each message of a group, which only grows; where a smaller s
 def _listed() -> dict[str, str]:
     found: dict[str, str] = {}
     reason = ""
-    for line in _LISTED.strip().splitlines():
+    for line in (*_LISTED.strip().splitlines(), *LISTED.strip().splitlines()):
         if line.startswith(" "):
             found[line.strip()] = reason
         else:

@@ -7,59 +7,23 @@ Cosmos DB makes the trouble of the trace, and nothing happens but in its order.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.modelcheck.catalogue import SMALL
+from devtools.modelcheck.explorer import Explorer
 from devtools.modelcheck.reproduction import __main__ as command
 from devtools.modelcheck.reproduction.careless import CarelessStore
 from devtools.modelcheck.reproduction.stories import Story, retraced
-from devtools.modelcheck.scenarios import Budget, Chores, Scenario
+from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import explore
-from exactlyonce import Outbox
-from exactlyonce.effects import BEHIND, Saved, SaveEntity, Step
-from exactlyonce.strategies import retention, settling
+from exactlyonce.effects import BEHIND
+from tests.model.broken_chores import BROKEN_CHORES, BrokenChore
 from tests.model.broken_strategies import TWINS, Twin
 from tests.model.walking import SCENARIOS, SEEDS, named, played, walked
-
-
-def unfenced(chore: Callable[..., Step[Any]]) -> Callable[..., Step[Any]]:
-    """The chore as it ships, but for the fence, which it is told to have made."""
-
-    def step(*arguments: Any) -> Step[Any]:
-        running = chore(*arguments)
-        reply: Any = None
-        while True:
-            try:
-                effect = running.send(reply)
-            except StopIteration as finished:
-                return finished.value
-            reply = Saved("0", None) if isinstance(effect, SaveEntity) else (yield effect)
-
-    return step
-
-
-UNFENCED = (
-    Scenario(
-        "a settler without a fence",
-        (1,),
-        Outbox(window=1),
-        budget=Budget(crashes=1, unknown=1, poisoned=1),
-        chores=Chores(settle=unfenced(settling.settle)),
-    ),
-    Scenario(
-        "a clean-up without a fence",
-        (1,),
-        Outbox.transaction_id(),
-        budget=Budget(crashes=1, cleanings=1),
-        chores=Chores(clean_staged=unfenced(retention.clean_staged)),
-    ),
-)
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
@@ -72,13 +36,14 @@ async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulato
     assert [step.told for step in reproduction.steps] == list(report.story)
 
 
-@pytest.mark.parametrize("scenario", UNFENCED, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("twin", BROKEN_CHORES, ids=lambda twin: twin.name)
 async def test_what_a_chore_breaks_in_the_model_it_breaks_in_reality(
-    emulator: RunningEmulator, scenario: Scenario
+    emulator: RunningEmulator, twin: BrokenChore
 ) -> None:
+    scenario = twin.scenario_with_twin()
     report = explore(scenario)
+    reproduction = await played(emulator, scenario, report.trace, CarelessStore)
     assert report.violation is not None
-    reproduction = await played(emulator, scenario, report.trace)
     assert reproduction.fallen == {report.violation.partition(":")[0]}
 
 
@@ -113,10 +78,10 @@ def test_a_story_is_kept_and_found_again(tmp_path: Path) -> None:
     twin = named("staged deleted on unknown outcome")
     report = explore(twin.scenario_with_twin())
     Story(twin.name, report.violation, report.story).write(tmp_path / "story.json")
-    found = retraced(twin.scenario_with_twin(), Story.read(tmp_path / "story.json"))
+    found = retraced(Explorer(twin.scenario_with_twin()), Story.read(tmp_path / "story.json"))
     assert tuple(map(str, found)) == report.story
     with pytest.raises(LookupError):
-        retraced(twin.scenario, Story.read(tmp_path / "story.json"))
+        retraced(Explorer(twin.scenario), Story.read(tmp_path / "story.json"))
 
 
 @pytest.mark.parametrize("arguments", [["--twin", "hits not published"], ["--walk", "stale reads", "--seed", "1"]])

@@ -18,7 +18,7 @@ from devtools.modelcheck.reductions import State, sorted_workers
 from devtools.modelcheck.scenarios import PLACES
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker
-from devtools.modelcheck.writes import ANY, messages_in
+from devtools.modelcheck.writes import ANY, Answer, messages_in
 from exactlyonce.beside import SaveTogether
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.handling.attempts import Again, Finished
@@ -140,6 +140,9 @@ class BesideExplorer(Explorer):
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
         """The outcomes of what a worker asks. Where attempts are not told apart, their ids are known at once."""
+        if worker.asks is None:  # A broken twin that asks for nothing is at its end when it begins.
+            yield Outcome(Answer(None, store, said="asks for nothing"), *self._settled(worker, store, None))
+            return
         for outcome in super()._answered(worker, store):
             if outcome.worker.begins and not self._scenario.apart:
                 named = self.workers.named(outcome.worker, frozenset())

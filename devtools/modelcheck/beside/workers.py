@@ -115,6 +115,10 @@ class BesideWorkers(Workers):
         free = (f"t{number}" for number in range(len(used) + asked.count) if f"t{number}" not in used)
         return self.told(worker, Begun(at, tuple(next(free) for _ in range(asked.count))))
 
+    def step(self, start: Start) -> Step[Any]:
+        """The run that starts so."""
+        return self._run(start)
+
     def _run(self, start: Start) -> Step[Any]:
         scenario = self._world
         envelopes = tuple(envelope_of(number, scenario.messages[number]) for number in start.messages)

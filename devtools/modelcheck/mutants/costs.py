@@ -7,13 +7,21 @@ from functools import partial
 from typing import Final
 
 from devtools.modelcheck.quiet import ENTITY, SILENT, QuietWorld, handled_in_turn, repeated, work_of
-from devtools.modelcheck.scenarios import Chores
+from devtools.modelcheck.scenarios import Chores, Scenario
 from exactlyonce import Outbox
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Memory
 
 _SERIES: Final = ((0, 1, 2, 0, 1, 3), (0, 0, 1, 1), (SILENT, SILENT + 1, SILENT))
 _ABSENT: Final = Json.of({"id": ENTITY.id})
+
+
+def costs_of_world(world: Scenario, shipped: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
+    """What the strategy and the chores of a world cost; the chores beside the strategy that ships."""
+    return (
+        *costs(world.strategy, marking, lagging),
+        *costs_of_chores(shipped, world.chores, marking, lagging),
+    )
 
 
 def costs(strategy: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:

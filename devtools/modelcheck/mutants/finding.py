@@ -5,26 +5,40 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from itertools import count, product
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from signal import ITIMER_VIRTUAL, SIGVTALRM, setitimer, signal
 from types import FrameType
 from typing import Any, Final
 
-from devtools.modelcheck.mutants.costs import costs, costs_of_chores
+from devtools.modelcheck.beside import quiet
+from devtools.modelcheck.beside.scenarios import BesideScenario
+from devtools.modelcheck.mutants.costs import costs_of_world
 from devtools.modelcheck.mutants.scenarios import STATES, WORLDS
+from devtools.modelcheck.mutants.scenarios_beside import STATES_BESIDE, WORLDS_BESIDE
 from devtools.modelcheck.mutants.source import Mutant, mutants_of
-from devtools.modelcheck.scenarios import Chores, Scenario
+from devtools.modelcheck.mutants.twin import Twin
+from devtools.modelcheck.scenarios import Budget, Scenario
 from devtools.modelcheck.search import explore
-from devtools.modelcheck.twins import CHORES, OUTBOX, chores_of, outbox_of, sources_of
+from devtools.modelcheck.twins import CHORES, EVERYTHING, OUTBOX
 from exactlyonce import Outbox
 
 GROWTH: Final = 8
 """A mutant with so many times the states of the shipped strategy never comes to an end."""
+PATIENCE: Final = 20
+"""Most seconds of processor time for one search. A mutant that takes longer goes round and round."""
 COSTS: Final = "costs more"
+NO_END: Final = "no end"
 QUIET: Final = "nothing goes wrong"
-MODULES: Final = (*OUTBOX, *CHORES)
-_numbers = count()
+ALL_WORLDS: Final[tuple[Scenario, ...]] = (*WORLDS, *WORLDS_BESIDE)
+ALL_STATES: Final = {**STATES, **STATES_BESIDE}
+_SHIPPED: Final = Twin({})
+
+
+class _OutOfPatienceError(BaseException):
+    """Not an `Exception`, which would be taken for the outcome of an attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,57 +59,32 @@ class Verdict:
 SURVIVED: Final = Verdict("", "")
 
 
-class _Twin:
-    """What a mutant is run as."""
-
-    def __init__(self, mutant: Mutant) -> None:
-        self._name = f"mutant_{next(_numbers)}"
-        self._changed = {mutant.module: mutant.source}
-
-    @cached_property
-    def outbox(self) -> type[Outbox]:
-        sources = sources_of(OUTBOX)
-        return outbox_of(self._name, sources | self._changed) if self._changed.keys() <= sources.keys() else Outbox
-
-    @cached_property
-    def chores(self) -> Chores:
-        return chores_of(f"{self._name} beside", sources_of(MODULES) | self._changed)
-
-    def set_up(self, shipped: Outbox) -> Outbox:
-        return self.outbox(shipped.window, shipped.inline_limit, shipped.retention)
-
-    def within(self, world: Scenario) -> Scenario:
-        """The world with the twin in it."""
-        chores = self.chores if has_chores(world) else world.chores  # Making a twin takes as long as a small search.
-        return replace(world, strategy=self.set_up(world.strategy), chores=chores)
-
-
-def has_chores(world: Scenario) -> bool:
-    """Whether anything runs beside processing."""
-    budget = world.budget
-    return bool(budget.sweeps or budget.poisoned or budget.cleanings or budget.forgotten)
-
-
 def all_mutants() -> tuple[Mutant, ...]:
     """Every mutant of every module whose generators the worlds run."""
-    return tuple(mutant for module in MODULES for mutant in mutants_of(module))
+    return tuple(mutant for module in EVERYTHING for mutant in mutants_of(module))
 
 
 def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:
     """Look for a mutant in these worlds, or in all that reach it; one after the other, and then at its costs."""
     if worlds is None:
-        worlds = [world for world in WORLDS if (mutant.module, mutant.line) in reached()[world.name]]
-    twin = _Twin(mutant)
-    for world in worlds:
-        verdict = _explored(twin, world)
-        if verdict is not None:
-            return verdict
-    return _dearer(twin)
+        worlds = [world for world in ALL_WORLDS if (mutant.module, mutant.line) in reached()[world.name]]
+    twin = Twin({mutant.module: mutant.source})
+    for look in (_explored, _dearer):
+        for world in worlds:
+            verdict = look(twin, world)
+            if verdict is not None:
+                return verdict
+    concerned = mutant.module in {module.__name__ for module in (*OUTBOX, *CHORES)}
+    return (_dearer_outbox(twin) if concerned else None) or SURVIVED
 
 
-def _explored(twin: _Twin, world: Scenario) -> Verdict | None:
+def _explored(twin: Twin, world: Scenario) -> Verdict | None:
+    usual = ALL_STATES[world.name]
     try:
-        report = explore(twin.within(world), limit=GROWTH * STATES[world.name], liveness=True)
+        with _patience():
+            report = explore(twin.within(world), limit=GROWTH * usual, liveness=True)
+    except _OutOfPatienceError:
+        return Verdict(world.name, f"{NO_END}: more than {PATIENCE} seconds", GROWTH * usual)
     except Exception as error:  # The attempt came to something that is no result, or asked for nonsense.
         return Verdict(world.name, f"refused: {type(error).__name__}: {error}")
     if report.violation is not None:
@@ -103,14 +92,29 @@ def _explored(twin: _Twin, world: Scenario) -> Verdict | None:
     if report.stuck:
         return Verdict(world.name, f"termination: {report.stuck} states are stuck", report.states)
     if not report.complete:
-        return Verdict(world.name, f"no end: more than {GROWTH} times as many states as usual", report.states)
+        return Verdict(world.name, f"{NO_END}: more than {GROWTH} times as many states as usual", report.states)
     return None
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise _OutOfPatienceError
+
+    before = signal(SIGVTALRM, give_up)
+    setitimer(ITIMER_VIRTUAL, PATIENCE)
+    try:
+        yield
+    finally:
+        setitimer(ITIMER_VIRTUAL, 0)
+        signal(SIGVTALRM, before)
 
 
 @cache
 def reached() -> dict[str, frozenset[tuple[str, int]]]:
     """The lines, each with its module, that each world runs at all: a mutant of another line cannot show there."""
-    files = {inspect.getsourcefile(module): module.__name__ for module in MODULES}
+    files = {inspect.getsourcefile(module): module.__name__ for module in EVERYTHING}
+    files |= {f"<{module.__name__}>": module.__name__ for module in EVERYTHING}  # Those that were made for a world.
     lines: set[tuple[str, int]] = set()
 
     def trace(frame: FrameType, _event: str, _argument: Any) -> Any:
@@ -123,37 +127,67 @@ def reached() -> dict[str, frozenset[tuple[str, int]]]:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        for world in WORLDS:
+        for world in ALL_WORLDS:
             lines.clear()
-            explore(world)
+            explore(_SHIPPED.within(world))
             found[world.name] = frozenset(lines)
     finally:
         sys.settrace(before)
     return found
 
 
-def _dearer(twin: _Twin) -> Verdict:
-    """Whether it asks for more than what is shipped where nothing goes wrong, or hardly anything."""
-    for shipped, marking, lagging in product(
-        dict.fromkeys(world.strategy for world in WORLDS), (False, True), (False, True)
-    ):
+def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
+    """Whether it asks for more than what is shipped beside an entity, where nothing goes wrong, or hardly anything."""
+    if not isinstance(world, BesideScenario):
+        return None
+    for lagging in (False, True):
         try:
-            dearer = any(now > before for now, before in _compared(twin, shipped, marking, lagging))
+            with _patience():
+                now = quiet.costs(_beside(twin, world), lagging=lagging)
+        except _OutOfPatienceError:
+            return Verdict(world.name, f"{QUIET}: no end")
         except Exception as error:
-            return Verdict(QUIET, f"raised {type(error).__name__}: {error}")
-        if dearer:
-            return Verdict(QUIET, COSTS)
-    return SURVIVED
-
-
-def _compared(twin: _Twin, shipped: Outbox, marking: bool, lagging: bool) -> Iterator[tuple[int, int]]:
-    """What each thing costs with the twin, and without."""
-    usual, usual_chores = _usual(shipped, marking, lagging)
-    if twin.outbox is not Outbox:
-        yield from zip(costs(twin.set_up(shipped), marking, lagging), usual, strict=True)
-    yield from zip(costs_of_chores(shipped, twin.chores, marking, lagging), usual_chores, strict=True)
+            return Verdict(world.name, f"{QUIET}: raised {type(error).__name__}: {error}")
+        more = [
+            name for name, one, usual in zip(quiet.NAMES, now, _usual(world.name, lagging), strict=True) if one > usual
+        ]
+        if more:
+            return Verdict(world.name, f"{COSTS}: {', '.join(more)}")
+    return None
 
 
 @cache
-def _usual(shipped: Outbox, marking: bool, lagging: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return costs(shipped, marking, lagging), costs_of_chores(shipped, Chores(), marking, lagging)
+def _usual(name: str, lagging: bool) -> tuple[int, ...]:
+    world = next(one for one in WORLDS_BESIDE if one.name == name)
+    return quiet.costs(_beside(_SHIPPED, world), lagging=lagging)
+
+
+def _beside(twin: Twin, world: BesideScenario) -> BesideScenario:
+    changed = twin.within(world)
+    assert isinstance(changed, BesideScenario)  # noqa: S101
+    return changed
+
+
+def _dearer_outbox(twin: Twin) -> Verdict | None:
+    """The same for the outbox and its chores."""
+    for world, marking, lagging in product(_quiet_outboxes(), (False, True), (False, True)):
+        try:
+            now = costs_of_world(twin.within(world), world.strategy, marking, lagging)
+        except Exception as error:
+            return Verdict(QUIET, f"raised {type(error).__name__}: {error}")
+        usual = _usual_outbox(world.strategy, marking, lagging)
+        if any(one > before for one, before in zip(now, usual, strict=True)):
+            return Verdict(QUIET, COSTS)
+    return None
+
+
+def _quiet_outboxes() -> Iterator[Scenario]:
+    """Every preset, with all chores."""
+    chores = Budget(sweeps=1, poisoned=1, cleanings=1)
+    for strategy in dict.fromkeys(world.strategy for world in WORLDS):
+        yield Scenario(QUIET, (), strategy, budget=chores)
+
+
+@cache
+def _usual_outbox(shipped: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
+    return costs_of_world(Scenario(QUIET, (), shipped), shipped, marking, lagging)

@@ -10,57 +10,7 @@ from itertools import chain
 from types import ModuleType
 from typing import Any, Final
 
-REPLIES: Final[dict[str, str | None]] = {
-    "LoadEntity": "effects.Loaded(None, None, 0, None)",
-    "load": "effects.Loaded(None, None, 0, None)",
-    "FindProcessed": "effects.Found(frozenset(), None)",
-    "Together": "((yield from {0}), effects.Found(frozenset(), None))",
-    "HasRecords": "False",
-    "HasCompanions": "False",
-    "SaveEntity": 'effects.Saved("1", None)',
-    "Publish": "effects.PUBLISHED",
-    "WriteProcessed": 'effects.Written("0:-1#0")',
-    "Stage": 'effects.Written("0:-1#0")',
-    "LoadStaged": "effects.FoundStaged(())",
-    "DeleteStaged": "None",
-    "DeleteProcessed": "None",
-    "LoadProcessed": "effects.FoundRecords(())",
-    "LoadBeside": "__import__('exactlyonce.beside', fromlist=['beside']).FoundBeside(())",
-    "WriteOnce": "KEPT",
-    "DeleteBlobs": "None",
-    "Park": 'effects.Written("0:-1#0")',
-    "park": 'Settled("parked", view.memory)',
-    "LoadParked": "effects.FoundParked(None, None, 0.0)",
-    "DeleteParked": "None",
-    "_known": "None",
-    "_committed": "frozenset()",
-    "write_blobs": "None",
-    "fence": "view.memory",
-    "look": None,
-    "publish_owed": "view.memory",
-    "_write_apart": "view.ledger.token",
-    "never_had_a_ledger": "True",
-    "self._look": None,
-    "self._commit": None,
-    "Begin": None,
-}
-"""What a removed effect is taken to have answered: as if nothing could go wrong. None: nothing is left without it."""
-
-ARGUMENTS: Final = {
-    ("LoadEntity", 1): "None",
-    ("FindProcessed", 2): "None",
-    ("LoadStaged", 2): "None",
-    ("LoadProcessed", 2): "None",
-    ("LoadBeside", 2): "None",
-    ("SaveEntity", 2): "'*'",
-    ("LoadParked", 2): "None",
-    ("DeleteParked", 2): "'*'",
-    ("Begin", 0): "1",
-}
-"""Arguments of effects that carry a guard, and what is there without."""
-
-UNDONE: Final = {"with_published": "{0}", "unmarked": "{0}.memory", "remembering": "{1}"}
-"""Helpers, and what there is without them: the object (0) or the first argument (1)."""
+from devtools.modelcheck.mutants.replies import ARGUMENTS, UNDONE, reply_to
 
 COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Eq: ast.NotEq,
@@ -105,11 +55,13 @@ def _in_statement(statement: ast.stmt, bound: set[str], module: ModuleType) -> I
     for field, value in ast.iter_fields(statement):
         if isinstance(value, ast.expr) and field != "annotation":
             yield from _in_expression(value, module)
+    if isinstance(statement, ast.For):
+        bound.update(_names(statement))
     blocks: list[list[ast.stmt]] = [getattr(statement, "body", []), getattr(statement, "orelse", [])]
-    blocks += [handler.body for handler in getattr(statement, "handlers", [])]
+    blocks += [part.body for name in ("handlers", "cases") for part in getattr(statement, name, [])]
     for block in blocks:
         if len(block) > 1:  # If the only one goes, that is the condition forced False.
-            yield from (_without(one) for one in block if isinstance(one, ast.Return))
+            yield from (_without(one) for one in block if isinstance(one, ast.Return | ast.Continue | ast.Break))
         for one in block:
             yield from _in_statement(one, bound, module)
     bound.update(_names(statement))
@@ -117,8 +69,10 @@ def _in_statement(statement: ast.stmt, bound: set[str], module: ModuleType) -> I
 
 def _of_statement(statement: ast.stmt, bound: set[str]) -> Iterator[Swap]:
     match statement:
-        case ast.AugAssign():
+        case ast.AugAssign() | ast.Expr(value=ast.Call()):
             yield _without(statement)
+        case ast.While(test=test):  # One that never ends is no use to anybody.
+            yield Swap(f"'while {said(test)}' never entered", test, "False")
         case ast.Assign(value=value) if _names(statement) <= bound and not isinstance(value, ast.YieldFrom):
             yield _without(statement)
         case _:
@@ -140,7 +94,7 @@ def _in_expression(node: ast.expr, module: ModuleType) -> Iterator[Swap]:
         case ast.JoinedStr():  # Messages are for people.
             return
         case ast.YieldFrom():
-            yield from _of_effect(node)
+            yield from _of_effect(node, module)
         case ast.Call():
             yield from _of_call(node, module)
         case ast.Tuple(elts=elements) if any(isinstance(one, ast.Starred) for one in elements):
@@ -197,16 +151,11 @@ def _ordered(operator: ast.cmpop) -> bool:
     return isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
 
 
-def _of_effect(node: ast.YieldFrom) -> Iterator[Swap]:
-    call = node.value
-    name = ast.unparse(call.func) if isinstance(call, ast.Call) else ast.unparse(call)
-    if name not in REPLIES:
-        raise LookupError(f"What does the reply to {name!r} look like when nothing goes wrong? REPLIES has to say it.")
-    reply = REPLIES[name]
+def _of_effect(node: ast.YieldFrom, module: ModuleType) -> Iterator[Swap]:
+    reply = reply_to(node.value, module)
     if reply is not None:
-        first = ast.unparse(call.args[0]) if isinstance(call, ast.Call) else ""
         # Without its only effect a function is still to be a generator.
-        yield Swap(f"no '{said(node)}'", node, f"((yield from ()) or {reply.format(first)})")
+        yield Swap(f"no '{said(node)}'", node, f"((yield from ()) or {reply})")
 
 
 def _of_comparison(node: ast.Compare) -> Iterator[Swap]:

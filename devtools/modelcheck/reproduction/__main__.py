@@ -6,25 +6,32 @@ import asyncio
 import logging
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
-from devtools.modelcheck.catalogue import LARGE, SMALL
+from devtools.modelcheck import catalogue
+from devtools.modelcheck.beside import catalogue as beside_catalogue
 from devtools.modelcheck.reproduction.careless import CarelessStore
 from devtools.modelcheck.reproduction.conductor import Divergence, Reproduction, reproduce
 from devtools.modelcheck.reproduction.correspondence import TornViewError
 from devtools.modelcheck.reproduction.reality import emulator_of_the_model, opened
 from devtools.modelcheck.reproduction.stories import Story, retraced
-from devtools.modelcheck.reproduction.walks import walk
+from devtools.modelcheck.reproduction.walks import exact_explorer, walk
 from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.search import explore
+from devtools.modelcheck.search import explore, explorer_of
 from devtools.modelcheck.trace import Event
 
 Found = TypeVar("Found")
+
+WALKED: Final[tuple[Scenario, ...]] = (
+    *(*catalogue.SMALL, *catalogue.LARGE),
+    *(*beside_catalogue.SMALL, *beside_catalogue.LARGE),
+)
+"""Scenarios that a random walk may be asked of."""
 
 
 def main() -> int:
@@ -49,7 +56,11 @@ def main() -> int:
 def _options() -> Namespace:
     parser = ArgumentParser(prog="python -m devtools.modelcheck.reproduction", description=main.__doc__)
     chosen = parser.add_mutually_exclusive_group(required=True)
-    chosen.add_argument("--twin", metavar="NAME", help="a shortest counterexample to a broken twin")
+    chosen.add_argument(
+        "--twin",
+        metavar="NAME",
+        help="a shortest counterexample to a broken twin; of one with records beside the entity 'PROTOCOL, NAME'",
+    )
     chosen.add_argument(
         "--walk", metavar="SCENARIO", help="a random walk of the shipped strategy; part of the name will do"
     )
@@ -65,16 +76,25 @@ def _chosen(options: Namespace) -> tuple[Scenario, tuple[Event, ...], str | None
     """Scenario, trace, and the property that falls at its end."""
     story = None if options.story is None else Story.read(options.story)
     if options.walk is not None:
-        scenario = _first((one for one in (*SMALL, *LARGE) if options.walk in one.name), options.walk)
-        return scenario, retraced(scenario, story) if story else walk(scenario, options.seed), None
-    from tests.model.broken_strategies import TWINS  # noqa: PLC0415  # The zoo lives with the tests, and is not needed for walks.
-
-    twin = _first((one for one in TWINS if one.name == options.twin), options.twin)
-    scenario = twin.scenario_with_twin()
+        scenario = _first((one for one in WALKED if options.walk in one.name), options.walk)
+        found = retraced(exact_explorer(scenario), story) if story else walk(scenario, options.seed)
+        return scenario, found, None
+    scenario = _first((make() for name, make in _twins() if name == options.twin), options.twin)
     if story is not None:
-        return scenario, retraced(scenario, story), story.violation
+        return scenario, retraced(explorer_of(scenario), story), story.violation
     report = explore(scenario)
     return scenario, report.trace, report.violation
+
+
+def _twins() -> Iterator[tuple[str, Callable[[], Scenario]]]:
+    """The zoo, which lives with the tests and is not needed for walks: names, and what makes the scenarios."""
+    from tests.model.broken_chores import BROKEN_CHORES  # noqa: PLC0415
+    from tests.model.broken_strategies import TWINS  # noqa: PLC0415
+    from tests.model.test_broken_beside import ZOO, told  # noqa: PLC0415
+
+    yield from ((twin.name, twin.scenario_with_twin) for twin in TWINS)
+    yield from ((chore.name, chore.scenario_with_twin) for chore in BROKEN_CHORES)
+    yield from ((told(beside), beside.scenario_with_twin) for beside in ZOO)
 
 
 def _first(fitting: Iterator[Found], name: str) -> Found:

@@ -1,11 +1,16 @@
-"""An adapter for twins that save without a condition, which the shipped one cannot be asked to do."""
+"""An adapter for twins that write without a condition, which the shipped one cannot be asked to do."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from devtools.modelcheck.reproduction.placing import PLACE
 from devtools.modelcheck.writes import ANY
+from exactlyonce.beside import SaveTogether
+from exactlyonce.companions import companion_document
 from exactlyonce.effects import UNKNOWN, Conflict, Saved, SaveEntity
 from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_partition import Applied
+from exactlyonce.stores.cosmos_partition import Applied, BatchWrite, creating, replacing
 from exactlyonce.stores.cosmos_replies import Operation
 from exactlyonce.stores.port import Busy, Unknown
 
@@ -20,3 +25,21 @@ class CarelessStore(CosmosStore):
         if not isinstance(reply, Applied) or reply.etag is None:
             return UNKNOWN
         return Saved(reply.etag, reply.token)
+
+    async def save_together(self, effect: SaveTogether) -> Saved | Conflict | Unknown | Busy:
+        if ANY not in (effect.etag, *(etag for _, etag in effect.replace)):
+            return await super().save_together(effect)
+        place = {PLACE: effect.entity.partition[0]}
+        beside = (*((one, None) for one in effect.create), *effect.replace)
+        writes = [_writing(effect.document.value, effect.etag)]
+        writes += (_writing(companion_document(effect.entity, one) | place, etag) for one, etag in beside)
+        reply = await self._entity(effect.entity).write_together(writes, Operation.COMMIT)
+        if not isinstance(reply, Applied):
+            return reply
+        return UNKNOWN if reply.etag is None else Saved(reply.etag, reply.token)
+
+
+def _writing(document: dict[str, Any], etag: str | None) -> BatchWrite:
+    if etag == ANY:
+        return "upsert", (document,)
+    return creating(document) if etag is None else replacing(document, etag)

@@ -5,23 +5,32 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain, starmap
+from typing import Any, Final
 
-from devtools.modelcheck.reproduction.correspondence import Correspondence, entity_log, library_log
-from devtools.modelcheck.reproduction.holdings import holding_differences, library_documents
-from devtools.modelcheck.reproduction.judging import fallen
-from devtools.modelcheck.reproduction.processes import MakeStore, Process, Task
-from devtools.modelcheck.reproduction.reality import ENTITIES, Reality
+from devtools.modelcheck.beside.scenarios import BesideScenario
+from devtools.modelcheck.beside.workers import IN_VAIN
+from devtools.modelcheck.reproduction.apart import RecordsApart
+from devtools.modelcheck.reproduction.beside import RecordsBeside
+from devtools.modelcheck.reproduction.correspondence import entity_log, library_log, log_of
+from devtools.modelcheck.reproduction.families import Family
+from devtools.modelcheck.reproduction.processes import MakeStore, Process
+from devtools.modelcheck.reproduction.reality import ENTITIES, Documents, Reality
 from devtools.modelcheck.reproduction.trouble import Trouble
 from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.store import Store, Stores, entity_number
+from devtools.modelcheck.search import explorer_of
+from devtools.modelcheck.store import Store, entity_number, entity_ref
 from devtools.modelcheck.trace import NOBODY, Event
-from devtools.modelcheck.writes import Write
-from exactlyonce.effects import Conflict, SaveEntity
+from devtools.modelcheck.writes import ANY, Write
+from exactlyonce.beside import SaveTogether
+from exactlyonce.effects import Conflict, Loaded, SaveEntity
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
+
+SAVES: Final = (SaveEntity, SaveTogether)
+"""Writes that are conditional on an entity's version."""
 
 
 class Divergence(Exception):
@@ -75,31 +84,42 @@ async def reproduce(
         raise ValueError(f"The endless stream {scenario.name!r} has no trace with lasting names to be played.")
     conductor = _Conductor(scenario, reality, make_store)
     try:
+        await conductor.prepare()
         for number, event in enumerate(trace, 1):
             await conductor.step(number, event)
         await conductor.close_the_books()
     finally:
         await conductor.stop()
-    acknowledged = {one for process in conductor.processes for one in process.finished}
-    raised = {f"raised {type(error).__name__}" for process in conductor.processes for error in process.raised}
-    return Reproduction(tuple(conductor.steps), fallen(reality, scenario, acknowledged) | raised)
+    return Reproduction(tuple(conductor.steps), conductor.fallen())
+
+
+def family_of(scenario: Scenario) -> Family:
+    """Who knows how to play a scenario."""
+    return RecordsBeside(scenario) if isinstance(scenario, BesideScenario) else RecordsApart(scenario)
 
 
 class _Conductor:
     """Plays one trace."""
 
     def __init__(self, scenario: Scenario, reality: Reality, make_store: MakeStore) -> None:
-        self._scenario = scenario
         self._reality = reality
-        self._names = Correspondence()
-        self._trouble = Trouble(reality, self._names)
-        self._store = Stores().empty(scenario.entities)
+        self._family = family_of(scenario)
+        self._names = self._family.names
+        self._trouble = Trouble(reality, self._family)
+        self._store = explorer_of(scenario).start()[0]
         self._delayed: list[tuple[Write, int]] = []
         self._about: dict[int, int] = defaultdict(int)
         self._number = 0
         self._event: Event | None = None
-        self.processes = [Process(scenario, reality, make_store) for _ in range(scenario.workers)]
+        self.processes = [Process(self._family, reality, make_store) for _ in range(scenario.workers)]
         self.steps: list[Step] = []
+
+    async def prepare(self) -> None:
+        """Make what there is in the beginning."""
+        for number, entity in enumerate(self._store.entities):
+            if entity.truth.document is not None:
+                await self._reality.create(entity_ref(number), entity.truth.document)
+        self._follow(self._store)
 
     async def step(self, number: int, event: Event) -> None:
         """Do what a step says, and compare."""
@@ -132,19 +152,25 @@ class _Conductor:
             await process.crash()
         self._reality.calm()
 
+    def fallen(self) -> frozenset[str]:
+        """The properties that do not hold in reality, and what was raised there."""
+        deeds = [process.deeds for process in self.processes]
+        raised = {f"raised {type(error).__name__}" for one in deeds for error in one.raised}
+        return self._family.fallen(self._reality, deeds) | raised
+
     async def _answer(self, event: Event) -> None:
         """Open the gate of a process for one request."""
         process = self.processes[event.process]
         if event.task is not None:
             self._require(("it is at work still",) if process.busy else ())
-            task = self._task(event)
+            task = self._family.task(event, self._store, self._reality.documents)
             self._about[event.process] = task.entity
             await process.begin(task)
         entity = self._about[event.process]
         turn = process.turn
         if turn is None:
             raise self._divergence(("it asks for nothing",))
-        self._require(self._names.differences(turn.effect, event.effect, entity))
+        self._require(self._effect_differences(turn.effect, event.effect, entity))
         effect, caught = self._trouble.arrange(event, turn.effect, entity, self._store)
         try:
             reply = await process.perform(effect)
@@ -156,27 +182,18 @@ class _Conductor:
             self._delayed.append((_write(event.effect), caught))
         self._follow(event.store)
         self._require(self._reply_differences(reply, event, entity))
+        if isinstance(event.reply, Loaded) and process.task is not None:
+            process.clock.time = self._family.time(process.task, event.reply)
         await process.hear()
         if event.crashed:
             await process.crash()
-
-    def _task(self, event: Event) -> Task:
-        """What a process begins with a step."""
-        assert event.task is not None  # noqa: S101
-        entity = entity_number(event.effect.entity)  # type: ignore[union-attr]  # Every task begins with a request for its entity.
-        messages = tuple(int(key.rpartition("/m")[2]) for key in event.messages)
-        library = self._store.libraries[entity].now
-        staged = sorted(id.removeprefix("staged:") for id in library if id.startswith("staged:"))
-        candidates = tuple(self._names.transaction(tx) for tx in staged) if event.task == "clean" else ()
-        found = library_documents(self._reality.documents, entity, "processed")
-        records = tuple((key, found[key]["_etag"]) for key in event.messages) if event.task == "forget" else ()
-        return Task(event.task, entity, messages, candidates, records)
+        process.acknowledge()
 
     def _land(self, event: Event) -> None:
         """A delayed write arrives."""
         written = _write(event.effect)
         landed = next((one for one in self._delayed if one[0] == written), None)
-        if isinstance(written, SaveEntity) and event.store is not self._store:
+        if isinstance(written, SAVES) and event.store is not self._store:
             # The event may name another save, whose condition fails from now on.
             truth = event.store.entities[entity_number(written.entity)].truth.document
             landed = next((one for one in self._delayed if _would_save(one[0], written.entity, truth)), landed)
@@ -188,25 +205,27 @@ class _Conductor:
     def _follow(self, after: Store) -> None:
         """Take note of what was written, and compare what is held."""
         self._reality.catch_up()
-        for entity, (old, new) in enumerate(zip(self._store.entities, after.entities, strict=True)):
-            self._names.advance(entity_log(entity), new.newest, self._reality.lsn[ENTITIES.container])
-            if new.newest != old.newest and new.truth.etag is not None:
-                held = self._reality.documents[ENTITIES.container].values()
-                real = [one["_etag"] for one in held if one["id"] == f"e{entity}"]
-                self._names.name_version(entity, new.truth.etag, real[0] if real else "none")
+        for entity, found in enumerate(after.entities):
+            self._names.advance(entity_log(entity), found.newest, self._reality.lsn[ENTITIES.container])
         for entity, library in enumerate(after.libraries):
             self._names.advance(library_log(entity), library.end, self._reality.lsn[LIBRARY_CONTAINER])
+        real = self._reality.etags
+        versions = ((id, etag, real[id]) for id, etag in self._family.etags(after) if id in real)
+        self._require(tuple(chain.from_iterable(starmap(self._names.version_differences, versions))))
         self._require(self._holding_differences(self._reality.documents, after))
+
+    def _effect_differences(self, asked: Any, effect: Any, entity: int) -> tuple[str, ...]:
+        if effect is IN_VAIN:  # Of a save that has to fail the model has forgotten what it would say.
+            return () if isinstance(asked, SaveTogether) else (f"{type(asked).__name__} in place of a save in vain",)
+        return self._names.differences(asked, effect, entity)
 
     def _reply_differences(self, reply: Any, event: Event, entity: int) -> tuple[str, ...]:
         if isinstance(event.reply, Conflict):
-            log = entity_log(entity) if isinstance(event.effect, SaveEntity) else library_log(entity)
-            return self._names.conflict_differences(reply, event.reply, log)
+            return self._names.conflict_differences(reply, event.reply, log_of(event.effect, entity))
         return self._names.differences(reply, event.reply, entity)
 
-    def _holding_differences(self, documents: Any, store: Store) -> tuple[str, ...]:
-        sweeps = not self._scenario.budget.cleanings
-        return tuple(holding_differences(self._reality, documents, store, self._names, sweeps=sweeps))
+    def _holding_differences(self, documents: Documents, store: Store) -> tuple[str, ...]:
+        return tuple(self._family.differences(self._reality, documents, store))
 
     def _require(self, differences: tuple[str, ...]) -> None:
         if differences:
@@ -225,9 +244,11 @@ def _write(effect: Any) -> Write:
 
 
 def _would_save(write: Write, entity: EntityRef, document: Json | None) -> bool:
-    return isinstance(write, SaveEntity) and write.entity == entity and write.document == document
+    return isinstance(write, SAVES) and write.entity == entity and write.document == document
 
 
 def _is_dead(write: Write, store: Store) -> bool:
     """Whether the condition of a save no longer holds, so that the model has forgotten it."""
-    return isinstance(write, SaveEntity) and write.etag != store.entities[entity_number(write.entity)].truth.etag
+    if not isinstance(write, SAVES):
+        return False
+    return write.etag not in (ANY, store.entities[entity_number(write.entity)].truth.etag)

@@ -9,14 +9,35 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from devtools.modelcheck.reproduction.reality import ENTITIES
 from devtools.modelcheck.store import entity_ref, position_of
+from exactlyonce.beside import (
+    DeleteBeside,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    HasCompanions,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
+from exactlyonce.companions import Companion, id_of
 from exactlyonce.effects import DeleteProcessed, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.frozen_json import Json
 from exactlyonce.records import Ledger, read_entity
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
+
+_IN_CONTAINERS_OF_ENTITIES: Final = (
+    *(LoadEntity, Loaded, SaveEntity, Saved, SaveTogether, LoadBeside),
+    *(FindEntries, FindNumbered, FindOwing, HasCompanions, ReplaceBeside, DeleteBeside),
+)
+"""Effects, and replies with a token, that are about an entity and what lies beside it."""
+
+
+Pairs = tuple[tuple[Companion | str, str | None], ...]
+"""Companions, or their ids, each with its ETag."""
 
 
 class Log(NamedTuple):
@@ -32,13 +53,18 @@ class Log(NamedTuple):
 
 
 def entity_log(entity: int) -> Log:
-    """The log of an entity's document."""
+    """The log of an entity's document, and of what lies beside it."""
     return Log(ENTITIES.container, entity)
 
 
 def library_log(entity: int) -> Log:
     """The log of an entity's partition of the library."""
     return Log(LIBRARY_CONTAINER, entity)
+
+
+def log_of(effect: Any, entity: int) -> Log:
+    """The log that an effect, or a reply with a token, is about."""
+    return entity_log(entity) if isinstance(effect, _IN_CONTAINERS_OF_ENTITIES) else library_log(entity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +75,23 @@ class _Tx:
 
 
 class Correspondence:
-    """What stands for what, as far as it has been seen."""
+    """What stands for what, as far as it has been seen.
 
-    def __init__(self) -> None:
+    Args:
+        outputs_tell: whether outputs tell of transactions, so that their digests have other names as well.
+        recurring: whether the model gives the same transaction ids to attempts that differ by nothing else.
+    """
+
+    def __init__(self, *, outputs_tell: bool = False, recurring: bool = False) -> None:
+        self._outputs_tell = outputs_tell
+        self._recurring = recurring
         self._model_tx: dict[str, str] = {}
         self._real_tx: dict[str, str] = {}
-        self._etags: dict[tuple[int, str], str] = {}
+        self._digests: dict[str, str] = {}
+        self._etags: dict[tuple[str, str], str] = {}
         self._reached: dict[Log, list[int]] = {}
+        self._left: dict[Log, list[int]] = {}
+        self._seen: dict[Log, int] = {}
 
     def transaction(self, model: str) -> str:
         """The real id of a transaction of the model."""
@@ -63,12 +99,16 @@ class Correspondence:
 
     def advance(self, log: Log, position: int, lsn: int) -> None:
         """The model's log has come to a position, with a commit of reality."""
-        reached = self._reached.setdefault(log, [])
+        reached, left = self._reached.setdefault(log, []), self._left.setdefault(log, [])
+        left += [self._seen.get(log, 0)] * (position - len(left))
         reached += [lsn] * (position - len(reached))
+        self._seen[log] = lsn
 
-    def name_version(self, entity: int, model: str, real: str) -> None:
-        """A new version of an entity has these ETags."""
-        self._etags[entity, model] = real
+    def version_differences(self, id: str, model: str, real: str) -> Iterator[str]:
+        """A version of a document has these ETags. What was written over without a change has several in reality."""
+        known = self._etags.setdefault((id, real), model)
+        if known != model:
+            yield f"{id}: is as in version {known} still, in place of version {model}"
 
     def position(self, log: Log, lsn: int) -> int:
         """The position in the model's log after so many commits."""
@@ -87,7 +127,7 @@ class Correspondence:
             return None
         if position and reached[position - 1] == reached[position]:
             raise TornViewError(f"position {position} of {log} lies within a batch")
-        return reached[position] - 1
+        return self._left[log][position]
 
     def differences(self, real: Any, model: Any, entity: int) -> tuple[str, ...]:
         """Where an effect or a reply of reality is another than the model's."""
@@ -100,7 +140,9 @@ class Correspondence:
     def _between(self, real: Any, model: Any, entity: int, at: str) -> Iterator[str]:
         if isinstance(model, _Tx):
             yield from self._transactions(real.id, model.id, at)
-        elif is_dataclass(model) and not isinstance(model, type | Json):
+        elif isinstance(model, Json) and isinstance(real, Json):
+            yield from self._contents(real, model, at)
+        elif is_dataclass(model) and not isinstance(model, type):
             if type(real) is not type(model):
                 yield f"{at}: {_short(real)} in place of {_short(model)}"
                 return
@@ -122,21 +164,50 @@ class Correspondence:
             case "transactions":
                 yield from self._between(_named(mine), _named(other), entity, at)
             case "token":
-                of_entity = isinstance(model, LoadEntity | Loaded | Saved)
-                yield from self._tokens(mine, other, entity_log(entity) if of_entity else library_log(entity), at)
+                yield from self._tokens(mine, other, log_of(model, entity), at)
             case "etag":
-                if mine != self._etags.get((entity, other), other):
-                    yield f"{at}: {mine} is not the ETag of version {other}"
+                yield from self._versions(entity_ref(entity).id, mine, other, at)
+            case "digest" if self._outputs_tell:
+                yield from self._digests_of(mine, other, at)
+            case "companions" | "replace" if len(mine) == len(other):
+                yield from self._companions(mine, other, entity, at)
             case "records" if isinstance(model, DeleteProcessed):  # The model leaves their ETags out.
                 yield from self._between(tuple(key for key, _ in mine), tuple(key for key, _ in other), entity, at)
-            case "document" if isinstance(model, SaveEntity | Loaded):
+            case "document" if isinstance(model, SaveEntity | SaveTogether | Loaded):
                 yield from self._documents(mine, other, entity, at)
             case _:
                 yield from self._between(mine, other, entity, at)
 
+    def _versions(self, id: str, real: str | None, model: str | None, at: str) -> Iterator[str]:
+        known = None if real is None else self._etags.get((id, real), real)
+        if known != model:
+            yield f"{at}: {real} is not the ETag of version {model}"
+
+    def _digests_of(self, real: str, model: str, at: str) -> Iterator[str]:
+        if self._digests.setdefault(real, model) != model:
+            yield f"{at}: {real} is not the digest {model}"
+
+    def _companions(self, real: Pairs, model: Pairs, entity: int, at: str) -> Iterator[str]:
+        """Companions, or the ids of some, each with its ETag."""
+        ref = entity_ref(entity)
+        for number, ((mine, had), (other, has)) in enumerate(zip(real, model, strict=True)):
+            yield from self._between(mine, other, entity, f"{at}[{number}]")
+            yield from self._versions(
+                other if isinstance(other, str) else id_of(ref, other), had, has, f"{at}[{number}]"
+            )
+
+    def _contents(self, real: Json, model: Json, at: str) -> Iterator[str]:
+        """JSON to the letter, but for the transaction that an output may tell."""
+        mine, other = real.value, model.value
+        if self._outputs_tell and all(isinstance(one, dict) and "tx" in one for one in (mine, other)):
+            yield from self._transactions(mine["tx"], other["tx"], f"{at}.tx")
+            real = Json.of({**mine, "tx": other["tx"]})
+        if real != model:
+            yield f"{at}: {_short(real)} in place of {_short(model)}"
+
     def conflict_differences(self, real: Any, model: Any, log: Log) -> tuple[str, ...]:
         """Where the reply to a write that met a conflict is another: its token belongs to the log that was written."""
-        if type(real) is not type(model):
+        if not isinstance(real, type(model)):  # The adapter knows several kinds of conflict.
             return (f"{_short(real)} in place of {_short(model)}",)
         return tuple(self._tokens(real.token, model.token, log, "Conflict.token"))
 
@@ -146,7 +217,7 @@ class Correspondence:
         if known != model:
             yield f"{at}: transaction {known} in place of {model}"
         elif self._real_tx.setdefault(model, real) != real:
-            if _number(real) < _number(self._real_tx[model]):
+            if not self._recurring and _number(real) < _number(self._real_tx[model]):
                 yield f"{at}: an earlier transaction in place of {model}"
             self._real_tx[model] = real
 

@@ -7,22 +7,20 @@ from typing import Any
 
 from devtools.modelcheck.handler import told_by
 from devtools.modelcheck.reproduction.correspondence import Correspondence
-from devtools.modelcheck.reproduction.reality import ENTITIES, Place, Reality, partition_text
+from devtools.modelcheck.reproduction.placing import taken_from
+from devtools.modelcheck.reproduction.reality import ENTITIES, Documents, Reality, partition_text
 from devtools.modelcheck.store import Store, entity_ref
 from exactlyonce.frozen_json import Json
 from exactlyonce.records import Ledger, read_entity, read_parked, read_staged
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos_layout import from_library, without_system
-
-Documents = dict[str, dict[Place, dict[str, Any]]]
-"""By container, partition key and id."""
+from exactlyonce.stores.cosmos_layout import from_library
 
 
 def entity_document(documents: Documents, entity: int) -> Json | None:
     """The document of an entity, without what the service adds; None if it is absent."""
     id = entity_ref(entity).id
     found = documents[ENTITIES.container].get((partition_text(id), id))
-    return None if found is None else Json.of(without_system(found))
+    return None if found is None else taken_from(found)
 
 
 def library_documents(documents: Documents, entity: int, kind: str) -> dict[str, dict[str, Any]]:
@@ -44,7 +42,6 @@ def holding_differences(
         names: what stands for what.
         sweeps: whether the model leaves out staged outputs that nothing refers to.
     """
-    parked: set[str] = set()
     for entity in range(len(store.entities)):
         truth = store.entities[entity].truth.document
         yield from names.document_differences(entity_document(documents, entity), truth, entity)
@@ -54,6 +51,13 @@ def holding_differences(
         if recorded != expected:
             yield f"entity {entity}: records of {sorted(recorded)} in place of {sorted(expected)}"
         yield from _staged_differences(documents, entity, library, names, sweeps=sweeps)
+    yield from outside_differences(reality, documents, store)
+
+
+def outside_differences(reality: Reality, documents: Documents, store: Store) -> Iterator[str]:
+    """Where other messages lie parked, or other outputs arrived, than in the model."""
+    parked: set[str] = set()
+    for entity in range(len(store.entities)):
         for message, found in library_documents(documents, entity, "parked").items():
             read_parked(from_library(found))
             parked.add(message)

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from devtools.modelcheck.handler import grown, key_of_number
+from devtools.modelcheck.reproduction.placing import taken_from
 from devtools.modelcheck.reproduction.reality import ENTITIES, Reality
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.store import entity_ref
-from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.invariants import Commit, Facts, violations
 from exactlyonce.invariants import nothing_lost as lost
 from exactlyonce.records import Ledger, read_entity, read_processed
-from exactlyonce.stores.cosmos_layout import from_library, without_system
+from exactlyonce.stores.cosmos_layout import from_library
 
 
 def fallen(reality: Reality, scenario: Scenario, acknowledged: Iterable[tuple[int, int]]) -> frozenset[str]:
@@ -71,5 +71,5 @@ def _versions(reality: Reality, entity: EntityRef) -> Iterator[tuple[str, Ledger
     """History and ledger of every accepted version of an entity's document."""
     for write in reality.writes:
         if write.container == ENTITIES.container and write.id == entity.id and write.document is not None:
-            document = Json.of(without_system(write.document))
+            document = taken_from(write.document)
             yield document.value.get("history", ""), read_entity(entity, document).ledger or Ledger()

@@ -5,84 +5,51 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from random import Random
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from devtools.modelcheck.handler import envelope_of, handle, key_of_number
-from devtools.modelcheck.reproduction.reality import ENTITIES, OUTSIDE, Reality, forget_sessions
-from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.store import entity_ref
+from devtools.modelcheck.beside.mending import ANSWER
+from devtools.modelcheck.beside.workers import COMES_BACK, STUMBLE
+from devtools.modelcheck.reproduction.families import Deeds, Family, Task
+from devtools.modelcheck.reproduction.placing import Perform, placing
+from devtools.modelcheck.reproduction.reality import BOARD, ENTITIES, OUTSIDE, SOURCES, Reality, forget_sessions
+from devtools.modelcheck.store import ledger_of
 from devtools.modelcheck.workers import AT
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.operations import store_operations
 from exactlyonce.drivers.publishing import Address, Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings, SystemClock
-from exactlyonce.effects import Effect, Publish, Step
-from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory, Work
+from exactlyonce.effects import Effect, Loaded, Publish
+from exactlyonce.handling.attempts import Finished, Memory
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.strategies.settling import Settled
 from exactlyonce.transports.port import SendReply
 
 MakeStore = Callable[..., CosmosStore]
+ATTEMPTS: Final = ("attempt", "mark", STUMBLE)
+"""Tasks that begin with what their process remembers."""
 IMPATIENT = Retrying(Backoff(tries=1), Random(0))
 """In the model a strategy hears of every refusal: its retries are used up."""
 
 
 class ModelClock(SystemClock):
-    """The present of the model, which never moves."""
-
-    def now(self) -> datetime:
-        return AT
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a process is to do.
+    """The present as the model has it.
 
     Attributes:
-        name: as in an event.
-        entity: number of the entity.
-        messages: numbers of the messages.
-        candidates: transactions whose staged outputs are to be cleaned up.
-        records: key and ETag of records to be forgotten.
+        time: what it shows.
     """
 
-    name: str
-    entity: int
-    messages: tuple[int, ...] = ()
-    candidates: tuple[str, ...] = ()
-    records: tuple[tuple[str, str], ...] = ()
+    def __init__(self) -> None:
+        self.time = AT
 
-    def step(self, scenario: Scenario, memory: Memory) -> Step[Any]:
-        """The production generator that does it."""
-        entity = entity_ref(self.entity)
-        absent = Json.of({"id": entity.id})
-        match self.name:
-            case "attempt":
-                deletes = key_of_number(len(scenario.copies) - 1) if scenario.deletes else None
-                handler = partial(handle, deletes=deletes, entity=entity.id)
-                work = Work(entity, tuple(envelope_of(number) for number in self.messages), handler, absent)
-                return scenario.strategy.attempt(work, memory)
-            case "mark":
-                return scenario.strategy.mark(entity, memory)
-            case "sweep":
-                return scenario.chores.sweep(entity, memory)
-            case "settle":
-                return scenario.chores.settle(entity, envelope_of(self.messages[0]), "given up", absent, memory)
-            case "clean":
-                return scenario.chores.clean_staged(entity, self.candidates, absent, memory)
-            case "forget":
-                return scenario.chores.clean_processed(entity, self.records)
-            case _:
-                raise ValueError(f"There is no task {self.name!r}.")
+    def now(self) -> datetime:
+        return self.time
 
 
 class Turn:
@@ -129,7 +96,7 @@ class _GatedPublisher(Publisher):
     """The publisher, behind the gate."""
 
     def __init__(self, reality: Reality, gate: Callable[..., Awaitable[Any]]) -> None:
-        super().__init__({OUTSIDE: Address(reality.transport, OUTSIDE)})
+        super().__init__({name: Address(reality.transport, name) for name in (OUTSIDE, SOURCES, BOARD)})
         self._gate = gate
 
     async def publish(self, effect: Publish) -> SendReply:
@@ -141,17 +108,18 @@ class Process:
     """One process of a trace.
 
     Args:
-        scenario: whose strategy it runs.
+        family: of the scenario whose strategy it runs.
         reality: where.
         make_store: makes the adapter; a broken twin may need a broken one.
 
     Attributes:
-        finished: what it acknowledged, as entity number and message number.
-        raised: what its tasks raised.
+        task: what it does, or has done last.
+        deeds: what it came to.
+        clock: its own.
     """
 
-    def __init__(self, scenario: Scenario, reality: Reality, make_store: MakeStore) -> None:
-        self._scenario = scenario
+    def __init__(self, family: Family, reality: Reality, make_store: MakeStore) -> None:
+        self._family = family
         self._reality = reality
         self._make_store = make_store
         self._connection = reality.connection()
@@ -159,8 +127,11 @@ class Process:
         self._turns: deque[Turn] = deque()
         self._changed = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
-        self.finished: list[tuple[int, int]] = []
-        self.raised: list[ExactlyOnceError] = []
+        self._done: list[tuple[int, int]] = []
+        self._version = 0
+        self.task: Task | None = None
+        self.deeds = Deeds()
+        self.clock = ModelClock()
 
     @property
     def busy(self) -> bool:
@@ -169,6 +140,8 @@ class Process:
 
     async def begin(self, task: Task) -> None:
         """Begin a task, as far as its first request."""
+        self.task = task
+        self.deeds.begun.append(task.name)
         self._running = asyncio.create_task(self._run(task))
         self._running.add_done_callback(lambda _: self._changed.set())
         await self.settled()
@@ -182,8 +155,8 @@ class Process:
             running, self._running = self._running, None
             try:
                 await running
-            except ExactlyOnceError as error:
-                self.raised.append(error)
+            except Exception as error:  # It is the attempt's outcome, as in the model.
+                self.deeds.raised.append(error)
 
     @property
     def turn(self) -> Turn | None:
@@ -200,6 +173,11 @@ class Process:
         self._turns.popleft().hear()
         await self.settled()
 
+    def acknowledge(self) -> None:
+        """Acknowledge what it is done with."""
+        self.deeds.acknowledged += self._done
+        self._done.clear()
+
     async def give_back(self) -> None:
         """It has tried often enough, and keeps what it remembers."""
         running, self._running = self._running, None
@@ -212,47 +190,72 @@ class Process:
         """Nothing volatile survives."""
         await self.give_back()
         self._memories.clear()
+        self._done.clear()
         await self._connection.close()  # It is opened again on its next use.
 
     async def _run(self, task: Task) -> None:
-        """Run a task again and again until it comes to an end."""
+        """Run a task, and what follows it, until it comes to an end."""
         remembered = self._memories.pop(task.entity, Memory())
         # Chores belong to processes of their own, which remember nothing of it.
-        result: Any = Again(remembered if task.name in ("attempt", "mark") else Memory(), "")
-        while isinstance(result, Again):
-            self._memories[task.entity] = self._kept(result.memory)
-            result = await self._run_once(task, self._kept(result.memory))
-        self._memories[task.entity] = self._kept(getattr(result, "memory", Memory()))
+        memory = remembered if task.name in ATTEMPTS else Memory()
+        following: Task | None = task
+        while following is not None:
+            task = following
+            self._memories[task.entity] = memory
+            result = await self._run_once(task, memory)
+            memory = self._kept(getattr(result, "memory", Memory()))
+            following = self._family.following(task, result)
+            self._note(task, result, following)
+        self._memories[task.entity] = memory
+
+    def _note(self, task: Task, result: Any, following: Task | None) -> None:
+        """What a run came to."""
         if isinstance(result, Finished | Settled):
-            self.finished += ((task.entity, number) for number in task.messages)
+            again = () if following is None else following.messages
+            self._done += ((task.entity, number) for number in task.messages if number not in again)
+        if isinstance(result, Finished):
+            self.deeds.failed += (one for one in result.failed if not isinstance(one[1], COMES_BACK))
+        if following is None and task.name in ("replay", ANSWER):
+            self.deeds.sent_again.append(self._version)
 
     async def _run_once(self, task: Task, memory: Memory) -> Any:
-        """One run, by a client that remembers no session.
-
-        The SDK adds tokens of its own to reads that carry none. The model leaves them out, so that it covers a process that has
-        just been started; and every run has to be as free.
-        """
-        await forget_sessions(self._connection)
+        """One run."""
         store = self._make_store(self._connection, [ENTITIES])
-        surroundings = Surroundings(ModelClock(), Random(0), self._reality.new_transaction)
+        surroundings = Surroundings(self.clock, Random(0), self._reality.new_transaction)
         driver = AsyncDriver(self._gated(store), _GatedPublisher(self._reality, self._at_gate), surroundings)
-        return await driver.run(IMPATIENT.insist(task.step(self._scenario, memory)))
+        return await driver.run(IMPATIENT.insist(self._family.step(task, memory)))
 
     def _gated(self, store: CosmosStore) -> AsyncStore:
         methods = (method.__name__ for method in store_operations(store).values())
-        gated = {name: partial(self._at_gate, getattr(store, name)) for name in methods}
+        gated = {name: partial(self._at_gate, self._forgetting(placing(getattr(store, name)))) for name in methods}
         return cast("AsyncStore", SimpleNamespace(**gated))
+
+    def _forgetting(self, perform: Perform) -> Perform:
+        """A request by a client that remembers no session.
+
+        The SDK adds tokens of its own to reads that carry none. The model leaves them out, so that it covers a process that has
+        just been started, one that has several clients, and reads side by side, which are sent before either is answered.
+        """
+
+        async def performed(effect: Any) -> Any:
+            await forget_sessions(self._connection)
+            return await perform(effect)
+
+        return performed
 
     async def _at_gate(self, perform: Callable[[Any], Awaitable[Any]], effect: Effect[Any]) -> Any:
         turn = Turn(effect)
         self._turns.append(turn)
         self._changed.set()
-        return await turn.taken(perform)
+        reply = await turn.taken(perform)
+        if isinstance(reply, Loaded):
+            self._version = ledger_of(reply.document).version
+        return reply
 
     def _kept(self, memory: Memory) -> Memory:
-        """What of a memory this scenario looks at, as in the model."""
-        if not self._scenario.marking:
+        """What of a memory the scenario looks at, as in the model."""
+        if not self._family.scenario.marking:
             memory = replace(memory, saved=None)
-        if not self._scenario.tokens:
+        if not self._family.scenario.tokens:
             memory = replace(memory, entity_token=None, library_token=None)
         return memory

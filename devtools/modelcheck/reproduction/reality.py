@@ -18,16 +18,23 @@ from devtools.cosmos_emulator.semantics.history import AcceptedWrite
 from devtools.cosmos_emulator.semantics.replicas import Lag
 from devtools.cosmos_emulator.semantics.request_log import LoggedRequest
 from devtools.modelcheck.answers import NOW
+from devtools.modelcheck.reproduction.placing import PLACE, placed
 from devtools.modelcheck.store import entity_ref
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
 from exactlyonce.transports.memory import MemoryTransport
 
-ENTITIES: Final = EntityContainer(entity_ref(0).type, "entities", ("/id",))
+ENTITIES: Final = EntityContainer(entity_ref(0).type, "entities", (f"/{PLACE}",), companions=True)
 OUTSIDE: Final = "out"
-"""The one destination of the model's outputs, and the name of its queue."""
+"""The destination of the model's outputs, and the name of its queue."""
+SOURCES: Final = "sender"
+"""The destination of requests to send again, and the name of its queue."""
+BOARD: Final = "board"
+"""The destination that sources have for what they send to a read model. What arrives there is taken as traces say."""
 
 _EVERYTHING_KEPT: Final = Lag(writes=1_000_000, share=0.0)
 """Reads meet the primary, and every version stays within reach of a replica."""
@@ -36,6 +43,8 @@ _numbers = count(1)
 
 Place = tuple[str, str]
 """Of a document: the text of its partition key, and its id."""
+Documents = dict[str, dict[Place, dict[str, Any]]]
+"""By container, partition key and id."""
 
 
 @dataclass
@@ -61,7 +70,7 @@ class Reality:
 
     emulator: RunningEmulator
     database: str
-    documents: dict[str, dict[Place, dict[str, Any]]] = field(default_factory=dict)
+    documents: Documents = field(default_factory=dict)
     lsn: dict[str, int] = field(default_factory=dict)
     writes: list[AcceptedWrite] = field(default_factory=list)
     fate: Fate = field(default_factory=Fate)
@@ -81,6 +90,16 @@ class Reality:
     def published(self) -> tuple[Output, ...]:
         """Every output that arrived, copies included."""
         return tuple(self.transport.queues[OUTSIDE])
+
+    @property
+    def requested(self) -> tuple[Output, ...]:
+        """Every request to send again that arrived, copies included."""
+        return tuple(self.transport.queues[SOURCES])
+
+    @property
+    def etags(self) -> dict[str, str]:
+        """ETag of each document in the container of entities, by id. No two partitions have the same ids there."""
+        return {id: document["_etag"] for (_, id), document in self.documents[ENTITIES.container].items()}
 
     def new_transaction(self) -> str:
         """An id that nobody else has."""
@@ -130,12 +149,21 @@ class Reality:
         self._logged = max((one.n for one in found), default=self._logged)
         return tuple(_told(one) for one in found)
 
-    async def read_documents(self) -> dict[str, dict[Place, dict[str, Any]]]:
+    async def create(self, entity: EntityRef, document: Json) -> None:
+        """An entity that was there before anything happened."""
+        connection = self.connection()
+        try:
+            container = await connection.container(ENTITIES.container)
+            await container.create_item(placed(entity, document).value)
+        finally:
+            await connection.close()
+
+    async def read_documents(self) -> Documents:
         """All documents, read by the SDK instead of from the log."""
         connection = self.connection()
         try:
-            held: dict[str, dict[Place, dict[str, Any]]] = {}
-            for name, path in ((ENTITIES.container, "id"), (LIBRARY_CONTAINER, LIBRARY_PATH[1:])):
+            held: Documents = {}
+            for name, path in ((ENTITIES.container, PLACE), (LIBRARY_CONTAINER, LIBRARY_PATH[1:])):
                 container = await connection.container(name)
                 documents = [document async for document in container.read_all_items()]
                 held[name] = {(partition_text(one[path]), one["id"]): one for one in documents}

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from devtools.modelcheck.explorer import Explorer, Move
 from devtools.modelcheck.reductions import State
-from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.trace import Event, replayed
 
 
@@ -43,16 +42,15 @@ class Story:
         path.write_text(json.dumps(kept, indent=2) + "\n")
 
 
-def retraced(scenario: Scenario, story: Story) -> tuple[Event, ...]:
+def retraced(explorer: Explorer, story: Story) -> tuple[Event, ...]:
     """The steps of a story.
 
     Raises:
-        LookupError: no way through the scenario is told like that.
+        LookupError: no way through the explorer's scenario is told like that.
     """
-    explorer = Explorer(scenario)
     states = _way(explorer, [explorer.start()], story.lines, story.violation)
     if states is None:
-        raise LookupError(f"No way through {scenario.name!r} is told like the story of {story.of!r}.")
+        raise LookupError(f"No way through {explorer.scenario.name!r} is told like the story of {story.of!r}.")
     return replayed(explorer, states, story.violation)
 
 

@@ -9,24 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from devtools.modelcheck.reproduction.correspondence import Correspondence, Log, entity_log, library_log, lsn_of
+from devtools.modelcheck.reproduction.correspondence import Log, log_of, lsn_of
+from devtools.modelcheck.reproduction.families import Family
 from devtools.modelcheck.reproduction.reality import Fate, Reality
-from devtools.modelcheck.store import Store, position_of
-from devtools.modelcheck.trace import Event
-from exactlyonce.effects import (
-    BEHIND,
-    UNKNOWN,
-    DeleteProcessed,
-    DeleteStaged,
-    Effect,
-    FindProcessed,
-    Found,
-    FoundStaged,
-    Loaded,
-    LoadEntity,
-    LoadStaged,
-    Publish,
-)
+from devtools.modelcheck.store import Store
+from devtools.modelcheck.trace import BEST_EFFORT, Event
+from exactlyonce.beside import FindEntries, FindNumbered, FindOwing, HasCompanions, LoadBeside
+from exactlyonce.effects import BEHIND, UNKNOWN, Effect, FindProcessed, LoadEntity, LoadStaged, Publish
 from exactlyonce.stores.cosmos_layout import MAX_BATCH_OPERATIONS
 
 Manner = dict[str, Any]
@@ -55,8 +44,10 @@ SENT_AGAIN: Final[tuple[Manner, ...]] = (
 )
 """What makes the SDK send a write again by itself."""
 
-_READS: Final = (LoadEntity, FindProcessed, LoadStaged)
-_DELETES: Final = (DeleteStaged, DeleteProcessed)
+_READS: Final = (
+    *(LoadEntity, FindProcessed, LoadStaged),
+    *(LoadBeside, FindEntries, FindNumbered, FindOwing, HasCompanions),
+)
 
 
 class Trouble:
@@ -64,12 +55,12 @@ class Trouble:
 
     Args:
         reality: where the request goes.
-        names: what stands for what.
+        family: of the scenario.
     """
 
-    def __init__(self, reality: Reality, names: Correspondence) -> None:
+    def __init__(self, reality: Reality, family: Family) -> None:
         self._reality = reality
-        self._names = names
+        self._family = family
         self._step = 0
 
     def arrange(self, event: Event, asked: Effect[Any], entity: int, before: Store) -> tuple[Effect[Any], int | None]:
@@ -97,7 +88,7 @@ class Trouble:
         caught = None
         if event.delayed:
             caught = self._reality.arm(when="later", times=1, **self._manner(NO_REPLY))
-        elif event.applied and not isinstance(event.effect, _DELETES):  # A lost deletion is as good as none.
+        elif event.applied and not isinstance(event.effect, BEST_EFFORT):  # One that is lost is as good as none.
             self._reality.arm(when="after", times=1, **self._manner(NO_REPLY))
         self._reality.arm(when="before", **self._manner(REFUSAL))
         return caught
@@ -108,14 +99,14 @@ class Trouble:
 
     def _read(self, event: Event, asked: Any, entity: int, before: Store) -> Effect[Any]:
         """Let a replica answer that has seen what the model's has."""
-        log = entity_log(entity) if isinstance(asked, LoadEntity) else library_log(entity)
+        log = log_of(asked, entity)
         if event.reply is UNKNOWN:
             self._reality.arm(when="before", **self._manner(NO_REPLY))  # A refusal would be told as one.
             return cast("Effect[Any]", asked)
         if event.reply is BEHIND:
             return self._behind(asked, log)
-        position = _position(event, entity, before)
-        lsn = None if position is None else self._names.lsn_before(log, position)
+        position = self._family.position(event, entity, before)
+        lsn = None if position is None else self._family.names.lsn_before(log, position)
         if lsn is not None:
             self._reality.view(log.container, lsn)
         return cast("Effect[Any]", asked)
@@ -131,21 +122,3 @@ class Trouble:
             return ahead
         self._reality.view(log.container, needed - 1)
         return cast("Effect[Any]", asked)
-
-
-def _position(event: Event, entity: int, before: Store) -> int | None:
-    """The position in the model's log that a read saw; None for the newest."""
-    match event.reply:
-        case Loaded() | Found():
-            return position_of(event.reply.token)
-        case FoundStaged():
-            assert isinstance(event.effect, LoadStaged)  # noqa: S101
-            library, wanted = before.libraries[entity], event.effect.transactions
-            found = {document.tx for document in event.reply.documents}
-            for position in range(library.end, position_of(event.effect.token) - 1, -1):
-                view = library.view(position)
-                if {tx for tx in wanted if f"staged:{tx}" in view} == found:
-                    return position
-            raise LookupError(f"no view of the model's log has what {event} found")
-        case _:
-            return None

@@ -1,0 +1,41 @@
+"""Do the unit tests that stand in for the checker really fail with their mutants?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from os import environ
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Final
+
+from devtools.modelcheck.mutants.plugin import MODULE, SOURCE
+from devtools.modelcheck.mutants.source import Mutant
+
+_ROOT: Final = Path(__file__).parents[3]
+_FAILED: Final = 1
+"""Exit code of pytest if tests were run, and some failed."""
+
+
+def fails(test: str, mutant: Mutant) -> bool:
+    """Whether a unit test fails with a mutant, in a process of its own.
+
+    Args:
+        test: its file in `tests/unit` and its name, `test_some.py::test_that`, whatever class it is in.
+        mutant: to run it with.
+    """
+    file, _, name = test.partition("::")
+    with NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as source:
+        source.write(mutant.source)
+        source.flush()
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
+                *("-p", "devtools.modelcheck.mutants.plugin", "-k", name, f"tests/unit/{file}"),
+            ],
+            cwd=_ROOT,
+            env={**environ, MODULE: mutant.module, SOURCE: source.name},
+            capture_output=True,
+            check=False,
+        )
+    return done.returncode == _FAILED

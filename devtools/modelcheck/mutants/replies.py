@@ -1,0 +1,105 @@
+"""What takes the place of an effect that is removed, and of the guards that effects and helpers carry."""
+
+from __future__ import annotations
+
+import ast
+from types import ModuleType
+from typing import Final
+
+_BESIDE: Final = "__import__('exactlyonce.beside', fromlist=['beside'])"  # Some functions have a variable of that name.
+_NOTHING_BESIDE: Final = f"{_BESIDE}.FoundBeside(())"
+
+_REPLIES: Final[dict[str, str | None]] = {
+    "LoadEntity": "effects.Loaded(None, None, 0, None)",
+    "load": "effects.Loaded(None, None, 0, None)",
+    "FindProcessed": "effects.Found(frozenset(), None)",
+    "HasRecords": "False",
+    "HasCompanions": "False",
+    "SaveEntity": 'effects.Saved("1", None)',
+    "SaveTogether": 'effects.Saved("1", None)',
+    "Publish": "effects.PUBLISHED",
+    "WriteProcessed": 'effects.Written("0:-1#0")',
+    "Stage": 'effects.Written("0:-1#0")',
+    "LoadStaged": "effects.FoundStaged(())",
+    "DeleteStaged": "None",
+    "DeleteProcessed": "None",
+    "LoadProcessed": "effects.FoundRecords(())",
+    "LoadBeside": _NOTHING_BESIDE,
+    "FindEntries": _NOTHING_BESIDE,
+    "FindOwing": _NOTHING_BESIDE,
+    "FindNumbered": f"{_BESIDE}.FoundNumbered(())",
+    "ReplaceBeside": "None",
+    "DeleteBeside": "None",
+    "WriteOnce": "KEPT",
+    "DeleteBlobs": "None",
+    "Park": 'effects.Written("0:-1#0")',
+    "park": 'Settled("parked", view.memory)',
+    "LoadParked": "effects.FoundParked(None, None, 0.0)",
+    "DeleteParked": "None",
+    "_known": "None",
+    "resequencer._known": "{}",
+    "_committed": "frozenset()",
+    "write_blobs": "None",
+    "fence": "view.memory",
+    "look": None,
+    "look_beside": None,
+    "publish_owed": "view.memory",
+    "publish_records": "None",
+    "handled_again": "()",
+    "_write_apart": "view.ledger.token",
+    "never_had_a_ledger": "True",
+    "_finished": "None",
+    "_taken": 'Settled("processed", view.memory)',
+    "_skip": "None",
+    "_ask_again": "None",
+    "strategy.attempt": "Finished(view.memory)",
+    "Outbox().mark": "Finished(Memory())",
+    "self.load_state": None,
+    "self._look": None,
+    "self._commit": None,
+    "_commit": None,
+    "_received": None,
+    "Begin": None,
+    "()": None,
+}
+"""What a removed effect is taken to have answered: as if nothing could go wrong. None: nothing is left without it.
+
+A name that means something else in one module is qualified there.
+"""
+
+ARGUMENTS: Final = {
+    ("LoadEntity", 1): "None",
+    ("FindProcessed", 2): "None",
+    ("LoadStaged", 2): "None",
+    ("LoadProcessed", 2): "None",
+    ("LoadBeside", 2): "None",
+    ("FindEntries", 2): "None",
+    ("FindNumbered", 3): "None",
+    ("SaveEntity", 2): "'*'",
+    ("SaveTogether", 2): "'*'",
+    ("SaveTogether", 3): "()",
+    ("SaveTogether", 4): "()",
+    ("LoadParked", 2): "None",
+    ("DeleteParked", 2): "'*'",
+    ("Begin", 0): "1",
+}
+"""Arguments of effects that carry a guard, and what is there without."""
+
+UNDONE: Final = {"with_published": "{0}", "unmarked": "{0}.memory", "remembering": "{1}"}
+"""Helpers, and what there is without them: the object (0) or the first argument (1)."""
+
+
+def reply_to(call: ast.expr, module: ModuleType) -> str | None:
+    """Source of what an effect, or a function that asks for some, answers when it is removed; None if nothing is left.
+
+    Raises:
+        LookupError: nobody has said so yet.
+    """
+    name = ast.unparse(call.func) if isinstance(call, ast.Call) else ast.unparse(call)
+    if name == "Together" and isinstance(call, ast.Call):  # The first of the two is asked all the same.
+        first, second = call.args
+        return f"((yield from {ast.unparse(first)}), {reply_to(second, module)})"
+    for known in (f"{module.__name__.rpartition('.')[2]}.{name}", name):
+        if known in _REPLIES:
+            return _REPLIES[known]
+    raise LookupError(f"What does the reply to {name!r} look like when nothing goes wrong? `_REPLIES` has to say it.")

@@ -1,0 +1,42 @@
+"""The partition key in entity documents: containers that hold companions want one, and the business of the model has none."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from exactlyonce.beside import SaveTogether
+from exactlyonce.effects import Loaded, SaveEntity
+from exactlyonce.frozen_json import Json
+from exactlyonce.identity import EntityRef
+from exactlyonce.stores.cosmos_layout import without_system
+
+PLACE: Final = "key"
+"""Property that tells the partition: of an entity's document, and of what lies beside it."""
+
+Perform = Callable[[Any], Awaitable[Any]]
+
+
+def placing(perform: Perform) -> Perform:
+    """A request to the store, in which documents go out with their partition key and come back without it."""
+
+    async def performed(effect: Any) -> Any:
+        if isinstance(effect, SaveEntity | SaveTogether):
+            effect = replace(effect, document=placed(effect.entity, effect.document))
+        reply = await perform(effect)
+        if isinstance(reply, Loaded) and reply.document is not None:
+            return replace(reply, document=taken_from(reply.document.value))
+        return reply
+
+    return performed
+
+
+def placed(entity: EntityRef, document: Json) -> Json:
+    """An entity's document as its container wants it."""
+    return Json.of({PLACE: entity.partition[0], **document.value})
+
+
+def taken_from(stored: Mapping[str, Any]) -> Json:
+    """A document without what its place and the service gave it."""
+    return Json.of({name: value for name, value in without_system(dict(stored)).items() if name != PLACE})

@@ -1,0 +1,148 @@
+"""Playing traces finds bugs of the adapter where records lie beside the entity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from devtools.modelcheck.beside.business import ENTITY
+from devtools.modelcheck.reproduction.conductor import Divergence
+from devtools.modelcheck.reproduction.correspondence import Correspondence, entity_log
+from exactlyonce.beside import (
+    DeleteBeside,
+    FindEntries,
+    FoundBeside,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
+from exactlyonce.effects import BEHIND, UNKNOWN, Conflict, Saved
+from exactlyonce.frozen_json import Json
+from exactlyonce.records import Output
+from exactlyonce.stores.cosmos import CosmosStore
+from tests.model.walking import played, walked
+from tests.model.walking_beside import WALKS
+
+
+class ForgetsTokens(CosmosStore):
+    async def load_beside(self, effect: LoadBeside) -> Any:
+        return await super().load_beside(replace(effect, token=None))
+
+
+class TakesBehindForAbsent(CosmosStore):
+    async def load_beside(self, effect: LoadBeside) -> Any:
+        reply = await super().load_beside(effect)
+        return FoundBeside(()) if reply is BEHIND else reply
+
+
+class ReadsOneOfTwo(CosmosStore):
+    async def load_beside(self, effect: LoadBeside) -> Any:
+        return await super().load_beside(replace(effect, ids=effect.ids[:1]))
+
+
+class ReadsBackwards(CosmosStore):
+    async def find_entries(self, effect: FindEntries) -> Any:
+        reply = await super().find_entries(effect)
+        return FoundBeside(reply.companions[::-1]) if isinstance(reply, FoundBeside) else reply
+
+
+class TakesUnknownForConflict(CosmosStore):
+    async def save_together(self, effect: SaveTogether) -> Any:
+        reply = await super().save_together(effect)
+        return Conflict(None) if reply is UNKNOWN else reply
+
+
+class TakesConflictForUnknown(CosmosStore):
+    async def save_together(self, effect: SaveTogether) -> Any:
+        reply = await super().save_together(effect)
+        return UNKNOWN if isinstance(reply, Conflict) else reply
+
+
+class TellsTheEtagOfACompanion(CosmosStore):
+    async def save_together(self, effect: SaveTogether) -> Any:
+        reply = await super().save_together(effect)
+        return replace(reply, etag='"of a companion"') if isinstance(reply, Saved) else reply
+
+
+class LosesOneOfTwo(CosmosStore):
+    async def save_together(self, effect: SaveTogether) -> Any:
+        return await super().save_together(replace(effect, create=effect.create[:1]))
+
+
+class WritesNothingDown(CosmosStore):
+    async def replace_beside(self, effect: ReplaceBeside) -> None:
+        del effect
+
+
+class KeepsWhatIsToGo(CosmosStore):
+    async def delete_beside(self, effect: DeleteBeside) -> None:
+        del effect
+
+
+SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
+    ForgetsTokens: lambda asked, reply: isinstance(asked, LoadBeside) and asked.token is not None and reply is BEHIND,
+    TakesBehindForAbsent: lambda asked, reply: isinstance(asked, LoadBeside) and reply is BEHIND,
+    ReadsOneOfTwo: lambda asked, reply: (
+        isinstance(asked, LoadBeside) and isinstance(reply, FoundBeside) and len(reply.companions) > 1
+    ),
+    ReadsBackwards: lambda asked, reply: (
+        isinstance(asked, FindEntries) and isinstance(reply, FoundBeside) and len(reply.companions) > 1
+    ),
+    TakesUnknownForConflict: lambda asked, reply: isinstance(asked, SaveTogether) and reply is UNKNOWN,
+    TakesConflictForUnknown: lambda asked, reply: isinstance(asked, SaveTogether) and isinstance(reply, Conflict),
+    TellsTheEtagOfACompanion: lambda asked, reply: isinstance(asked, SaveTogether) and isinstance(reply, Saved),
+    LosesOneOfTwo: lambda asked, _: isinstance(asked, SaveTogether) and len(asked.create) > 1,
+    WritesNothingDown: lambda asked, _: isinstance(asked, ReplaceBeside),
+    KeepsWhatIsToGo: lambda asked, _: isinstance(asked, DeleteBeside),
+}
+
+
+@pytest.mark.parametrize(("adapter", "shows"), SHOWS.items(), ids=lambda one: getattr(one, "__name__", ""))
+async def test_an_adapter_with_a_bug_is_found_as_soon_as_a_walk_meets_it(
+    emulator: RunningEmulator, adapter: type[CosmosStore], shows: Callable[[Any, Any], bool]
+) -> None:
+    scenario, trace = next(
+        (scenario, walked(scenario, seed))
+        for scenario, seed in WALKS
+        if any(shows(event.effect, event.reply) for event in walked(scenario, seed))
+    )
+    with pytest.raises(Divergence, match="reality differs from the model"):
+        await played(emulator, scenario, trace, adapter)
+
+
+class TestNames:
+    """Of reality and of the model, where outputs tell their transaction and one batch writes several documents."""
+
+    def test_an_output_may_differ_by_the_name_of_its_transaction_only(self) -> None:
+        names = Correspondence(outputs_tell=True)
+        real, model = Json.of({"message": "m", "tx": "real-1"}), Json.of({"message": "m", "tx": "t0"})
+        assert names.differences(Output("o", "out", real), Output("o", "out", model), 0) == ()
+        other = Json.of({"message": "n", "tx": "real-1"})
+        assert names.differences(Output("o", "out", other), Output("o", "out", model), 0) != ()
+        swapped = Json.of({"message": "m", "tx": "t1"})
+        assert names.differences(Output("o", "out", real), Output("o", "out", swapped), 0) != ()
+
+    def test_a_document_that_was_not_written_over_keeps_its_version(self) -> None:
+        names = Correspondence()
+        assert tuple(names.version_differences("processed:m0", "1", '"a"')) == ()
+        assert tuple(names.version_differences("processed:m0", "2", '"a"')) == (
+            "processed:m0: is as in version 1 still, in place of version 2",
+        )
+
+    def test_what_is_written_over_without_a_change_has_several_etags(self) -> None:
+        names = Correspondence()
+        known = [difference for real in ('"a"', '"b"') for difference in names.version_differences("m0", "1", real)]
+        assert known == []
+        for real in ('"a"', '"b"'):
+            asked = DeleteBeside(ENTITY, (("m0", real),))
+            assert names.differences(asked, DeleteBeside(ENTITY, (("m0", "1"),)), 0) == ()
+
+    def test_the_view_before_a_step_of_several_commits_is_that_before_all_of_them(self) -> None:
+        names = Correspondence()
+        names.advance(entity_log(0), 1, lsn=1)
+        names.advance(entity_log(0), 2, lsn=4)
+        assert names.lsn_before(entity_log(0), 1) == 1
