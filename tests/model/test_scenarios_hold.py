@@ -32,6 +32,7 @@ STATES = {
 """Pinned: a scenario that suddenly has fewer states shows less than it did."""
 
 
+@pytest.mark.timeout(600)  # The endless stream takes twenty seconds of a core, and a core may be shared.
 @pytest.mark.parametrize("scenario", [STREAM, *SMALL], ids=lambda scenario: scenario.name)
 def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
     report = explore(scenario, liveness=True)
