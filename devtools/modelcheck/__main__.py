@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(_table([*tables[TABLE], *tables[BESIDE]]))
     if options.docs is not None:
         for mark, some in tables.items():
-            _documented(options.docs, mark, f"{_where()}\n\n{markdown(some)}" if some else "")
+            if some:
+                _documented(options.docs, mark, f"{_where()}\n\n{markdown(some)}")
         if combined:
             crossing = crossed([found[one.name] for one in combined if one.name in found])
             _documented(options.docs, MATRIX, crossing)

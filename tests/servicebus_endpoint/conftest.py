@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +30,22 @@ EVENTS = Topic(
     ),
     duplicate_window=60.0,
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The client leaves sockets behind that were cut off."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def swept() -> Iterator[None]:
+    """They are not to be found in other tests."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="module")

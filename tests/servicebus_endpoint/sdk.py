@@ -6,9 +6,7 @@ Opening and closing links takes the client long, so they stay open until the mod
 from __future__ import annotations
 
 import asyncio
-import gc
 import inspect
-import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
@@ -121,13 +119,10 @@ class Sdk:
         return Pair(name, sender, receiver)
 
     async def close(self) -> None:
-        """Close all links, and sweep up the sockets that the client left behind when they were cut off."""
+        """Close all links."""
         await asyncio.gather(*(call(one.close) for one in self._opened))
         await call(self._client.close)
         self._opened.clear()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
 
     async def _open(self, link: Any) -> Any:
         self._opened.append(link)

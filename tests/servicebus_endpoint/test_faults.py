@@ -23,10 +23,7 @@ from tests.servicebus_endpoint.sdk import Sdk, call, message, queue, receive, re
 if TYPE_CHECKING:
     from devtools.servicebus_endpoint.inprocess import RunningEndpoint
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # The client leaves sockets behind that were cut off.
-]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -185,7 +185,6 @@ async def test_what_has_expired_is_not_delivered(sdk: Sdk, endpoint: RunningEndp
     assert (endpoint.counts(name).active, endpoint.counts(name).dead_letters) == (0, 2)
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # The client leaves sockets behind that were cut off.
 async def test_too_large_a_message_is_refused_and_ends_its_link(sdk: Sdk, endpoint: RunningEndpoint) -> None:
     name, sender, _ = await sdk.pair("small")
     with pytest.raises(MessageSizeExceededError):
@@ -196,7 +195,6 @@ async def test_too_large_a_message_is_refused_and_ends_its_link(sdk: Sdk, endpoi
     assert endpoint.counts(name).active == 1
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # The client leaves sockets behind that were cut off.
 async def test_a_send_that_raises_may_have_worked(sdk: Sdk, endpoint: RunningEndpoint) -> None:
     name, sender, _ = await sdk.pair()
     endpoint.add_fault(FaultRule("send", name, "cut_after"))
@@ -205,7 +203,6 @@ async def test_a_send_that_raises_may_have_worked(sdk: Sdk, endpoint: RunningEnd
     assert endpoint.counts(name).active == 1
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # The client leaves sockets behind that were cut off.
 async def test_a_complete_that_raises_may_have_worked(sdk: Sdk, endpoint: RunningEndpoint) -> None:
     name, sender, receiver = await sdk.pair()
     await call(sender.send_messages, message("a"))
