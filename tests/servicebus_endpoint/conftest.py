@@ -33,10 +33,10 @@ EVENTS = Topic(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The client leaves sockets behind that were cut off."""
+    """The client leaves sockets and transports behind that were cut off."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
 
 
 @pytest.fixture(scope="module", autouse=True)
