@@ -86,7 +86,8 @@ class Job(_Model):
         grace: age below which nothing is judged, since reads of several containers are not of one moment.
         live_since: when the application went live; None if that is not known.
         rate: most RU per second that the job may spend; None for no limit.
-        source: how Cosmos DB is read: "connector" or "feed_ranges"; by default the connector where it is on the class path.
+        source: how Cosmos DB is read and deleted from: "feed_ranges", or "connector" for azure-cosmos-spark, which no
+            job takes unasked.
     """
 
     database: Name
@@ -104,7 +105,7 @@ class Job(_Model):
     grace: Duration = limits.GRACE
     live_since: AwareDatetime | None = None
     rate: float | None = Field(None, gt=0)
-    source: Literal["auto", "connector", "feed_ranges"] = "auto"
+    source: Literal["feed_ranges", "connector"] = "feed_ranges"
 
     @classmethod
     def of(cls, entities: Iterable[Entity[Any]], *, database: str, **rest: Any) -> Self:

@@ -2,8 +2,11 @@
 
 **The connector was never run in development or CI**: its jar cannot be had there. What is checked are its options, against
 the names and values that its documentation and its source give (a table in the tests), and the calls that the Java SDK
-below it makes, against the local Cosmos. Run it once against an account of yours before you rely on it, and compare with
-`"source": "feed_ranges"` in the job file.
+below it makes, against the local Cosmos. So a job takes it only if its file says `"source": "connector"`. Run it once against
+an account of yours before you rely on it, and compare with what `"source": "feed_ranges"` finds.
+
+Its errors reach the job as they are: an account that refuses ends it with exit code 70 and a Java trace. An account that
+throttles for ever keeps it waiting for ever: give the job a time limit.
 
 It does not tell what became of a delete: it skips documents that are gone (404) or have changed (412) in silence. So every
 outcome is `unknown` here, and jobs count by reading again.

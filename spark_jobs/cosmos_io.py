@@ -1,7 +1,7 @@
 """The one place where jobs touch Cosmos DB: a source with two ends that give the same rows in the same shape.
 
 `feed_ranges` reads and deletes through the Python SDK, on the executors, and runs everywhere; `connector` leaves both to
-azure-cosmos-spark, where that is on the class path. Both send the same text of one query, so that columns and conditions
+azure-cosmos-spark, for job files that ask for it. Both send the same text of one query, so that columns and conditions
 are evaluated by the service, and both give each row as its JSON text.
 """
 

@@ -150,22 +150,23 @@ class TestWithoutTheConnector:
 
 class TestTheChoice:
     @staticmethod
-    def chosen(spark: SparkSession, source: str, *, present: bool) -> object:
-        job = Job.read({**JOB, "source": source, "rate": 100})
+    def chosen(spark: SparkSession, source: str | None, *, present: bool) -> object:
+        named = {"source": source} if source else {}
+        job = Job.read({**JOB, **named, "rate": 100})
         return type(source_of(spark, job, BY_KEY, lambda _: present))
 
     @pytest.mark.parametrize(
         ("source", "present", "chosen"),
         [
-            ("auto", True, Connector),
-            ("auto", False, FeedRanges),
+            (None, True, FeedRanges),
+            (None, False, FeedRanges),
             ("feed_ranges", True, FeedRanges),
             ("feed_ranges", False, FeedRanges),
             ("connector", True, Connector),
         ],
     )
-    def test_is_the_connector_where_it_is_unless_the_file_says_otherwise(
-        self, spark: SparkSession, source: str, present: bool, chosen: type
+    def test_is_the_connector_only_if_the_file_asks_for_it(
+        self, spark: SparkSession, source: str | None, present: bool, chosen: type
     ) -> None:
         assert self.chosen(spark, source, present=present) is chosen
 
@@ -174,7 +175,7 @@ class TestTheChoice:
             self.chosen(spark, "connector", present=False)
 
     def test_the_file_has_no_other_choice(self) -> None:
-        with pytest.raises(ConfigurationError, match="source: Input should be 'auto', 'connector' or 'feed_ranges'"):
+        with pytest.raises(ConfigurationError, match="source: Input should be 'feed_ranges' or 'connector'"):
             Job.read({**JOB, "source": "jdbc"})
 
 

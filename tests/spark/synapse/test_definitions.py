@@ -39,8 +39,11 @@ def test_a_job_runs_on_the_spark_that_everything_is_tested_with(path: Path) -> N
     (pyspark,) = (one for one in PROJECT["dependency-groups"]["spark"] if one.startswith("pyspark"))
     assert Version(job["requiredSparkVersion"]) in Requirement(f"pyspark>={job['requiredSparkVersion']},<3.6").specifier
     assert Requirement(pyspark).specifier.contains(f"{job['requiredSparkVersion']}.9")
-    coordinates = job["jobProperties"]["conf"]["spark.jars.packages"]
-    assert re.fullmatch(r"com\.azure\.cosmos\.spark:azure-cosmos-spark_3-5_2-12:4\.\d+\.\d+", coordinates)
+
+
+def test_a_job_reads_through_the_end_that_everything_is_tested_with() -> None:
+    assert Job.read(read(FOLDER / "shooting-range.json")).source == "feed_ranges"
+    assert not [path for path in DEFINITIONS if "azure-cosmos-spark" in path.read_text()]
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
