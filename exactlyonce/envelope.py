@@ -32,7 +32,15 @@ TRACESTATE: Final = "tracestate"
 MAX_TRACESTATE_LENGTH: Final = 512
 """Longest `tracestate` that is passed on; W3C Trace Context asks for that many characters at least."""
 
+REQUEUED: Final = "requeued"
+"""Extension attribute: how often a message was sent to its queue once more, by the library or by an operator."""
+UNEXPLAINED: Final = "unexplained"
+"""Extension attribute: how often of these nobody knew why its queue had given it up."""
+
 _REQUIRED_ATTRIBUTES: Final = ("specversion", "id", "source", "type")
+
+_MOST_COUNTED: Final = 1_000_000
+"""Far more than a lifetime has room for, and far less than AMQP's integers hold."""
 
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -105,6 +113,34 @@ class Envelope:
         """The envelope with the data it refers to."""
         extensions = tuple(one for one in self.extensions if one[0] != DATAREF)
         return replace(self, data=data, extensions=extensions)
+
+    @property
+    def requeued(self) -> int:
+        """How often it was sent to its queue once more; 0 if it is as its sender sent it."""
+        return self._count(REQUEUED)
+
+    @property
+    def unexplained(self) -> int:
+        """How often of these nobody knew why its queue had given it up."""
+        return self._count(UNEXPLAINED)
+
+    def once_more(self, unexplained: int = 0) -> Envelope:
+        """The envelope as it is sent to its queue once more: the identity and the time stay, so it is a copy like any other.
+
+        Every message that is sent again is marked by this, so that a queue with an adapter tells it from a foreign body.
+
+        Args:
+            unexplained: how often nobody knew why its queue had given it up; 0 where a person has looked at it.
+        """
+        counted = {**dict(self.extensions), REQUEUED: self.requeued + 1, UNEXPLAINED: unexplained}
+        if not unexplained:
+            del counted[UNEXPLAINED]
+        return replace(self, extensions=tuple(sorted(counted.items())))
+
+    def _count(self, name: str) -> int:
+        """An attribute that counts; what a stranger put in its place counts as 0."""
+        number = dict(self.extensions).get(name)
+        return number if type(number) is int and 0 <= number <= _MOST_COUNTED else 0
 
     @property
     def trace(self) -> Extensions:

@@ -14,7 +14,10 @@ from exactlyonce.handling.messages import message_type
 
 
 class Adapter(Protocol):
-    """From the body of a queue message to an envelope. Raises `MalformedMessage`."""
+    """From the body of a queue message to an envelope. Raises `MalformedMessage`.
+
+    It never sees what is sent to its queue once more: that is an envelope already, and marked as one.
+    """
 
     def __call__(self, body: bytes) -> Envelope: ...
 
@@ -45,6 +48,11 @@ class PlainJson:
             raise MalformedMessage(f"The message is not JSON ({type(error).__name__}).") from None
         if not isinstance(content, dict):
             raise MalformedMessage(f"The message is not a JSON object but a {type(content).__name__}.")
+        if "specversion" in content:
+            raise MalformedMessage(
+                "The message is an envelope already, so its content would be read as another message. Send it to a queue "
+                "whose function has no adapter."
+            )
         try:
             id = self.id(content)
         except Exception as error:  # It is the application's function, on whatever somebody sent.
@@ -55,3 +63,16 @@ class PlainJson:
                 "string from id=; use str() for numbers."
             )
         return Envelope(self.source, id, message_type(self.model).name, data)
+
+    def require_own(self, envelope: Envelope) -> None:
+        """Raise `MalformedMessage` unless an envelope is of the source and type that this adapter gives.
+
+        Whoever writes bodies into its queue chooses their ids, but must not pass for another sender by marking a body as one
+        that was sent once more.
+        """
+        known = message_type(self.model)
+        if envelope.source != self.source or envelope.type not in (known.name, *known.formerly):
+            raise MalformedMessage(
+                f"The message was sent once more to a queue whose adapter makes {known.name!r} of source {self.source!r}, but "
+                "it is another. Send it to the queue that it came from."
+            )

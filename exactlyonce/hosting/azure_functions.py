@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from datetime import datetime, timezone
 from typing import Any, Final
 
 import azure.functions as func
 
-from exactlyonce.envelope import Envelope
+from exactlyonce.envelope import MAX_MESSAGE_BYTES, REQUEUED, Envelope
 from exactlyonce.errors import MalformedMessage
-from exactlyonce.hosting.adapters import Adapter
+from exactlyonce.hosting.adapters import Adapter, PlainJson
 from exactlyonce.transports.service_bus_binding import Content, read
 
 Delivered = func.QueueMessage | func.ServiceBusMessage
@@ -20,17 +21,13 @@ _LONGEST_REASON: Final = 100
 
 
 def envelope_of(message: Delivered, adapter: Adapter | None = None) -> Envelope:
-    """Read what a trigger delivers. An adapter gets the body as it came.
+    """Read what a trigger delivers. An adapter gets the body as it came, unless that was sent to its queue once more.
 
     Raises:
         MalformedMessage: naming the queue message, since the message's own id may not be known.
     """
     try:
-        if adapter is not None:
-            return adapter(message.get_body())
-        return Envelope.read(
-            _structured(message) if isinstance(message, func.ServiceBusMessage) else message.get_body()
-        )
+        return _read(message, adapter)
     except MalformedMessage as error:
         raise MalformedMessage(f"Queue message {id_of(message)}: {error}") from error
 
@@ -72,8 +69,32 @@ def enqueued_at(message: Delivered) -> datetime | None:
     return at if at is None or at.tzinfo is not None else at.replace(tzinfo=timezone.utc)
 
 
-def _structured(message: func.ServiceBusMessage) -> bytes:
-    return read(Content(message.get_body(), message.content_type, _properties(message)))
+def _read(message: Delivered, adapter: Adapter | None) -> Envelope:
+    if adapter is not None and not _was_sent_again(message):
+        return adapter(message.get_body())
+    envelope = Envelope.read(_structured(message))
+    if isinstance(adapter, PlainJson):
+        adapter.require_own(envelope)
+    return envelope
+
+
+def _structured(message: Delivered) -> bytes:
+    if isinstance(message, func.ServiceBusMessage):
+        return read(Content(message.get_body(), message.content_type, _properties(message)))
+    body: bytes = message.get_body()
+    return body
+
+
+def _was_sent_again(message: Delivered) -> bool:
+    """Whether a message is an envelope that `Envelope.once_more` has marked. It may be any foreign body."""
+    try:
+        body = _structured(message)
+        if REQUEUED.encode() not in body or len(body) > MAX_MESSAGE_BYTES:
+            return False  # Nearly always, and told without reading it twice.
+        content = json.loads(body)
+    except (MalformedMessage, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and "specversion" in content and REQUEUED in content
 
 
 def _properties(message: Delivered) -> dict[str, Any]:

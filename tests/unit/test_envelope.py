@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -150,3 +151,19 @@ def test_a_message_of_the_largest_size_is_read_and_one_byte_more_is_not() -> Non
     assert Envelope.read(body).id == "m-1"
     with pytest.raises(MalformedMessage, match="blob"):
         Envelope.read(body + b" ")
+
+
+def test_a_message_that_is_sent_once_more_keeps_its_identity_and_counts() -> None:
+    first = replace(FULL, extensions=(("partitionkey", "b"),))
+    again = first.once_more(unexplained=1)
+    assert replace(again, extensions=first.extensions) == first
+    assert (first.requeued, first.unexplained) == (0, 0)
+    assert (again.requeued, again.unexplained) == (1, 1)
+    assert Envelope.read(again.to_json().text) == again
+    by_hand = again.once_more()
+    assert by_hand.extensions == (("partitionkey", "b"), ("requeued", 2))
+
+
+@pytest.mark.parametrize("given", ["3", True, -1, 2_000_000])
+def test_a_count_that_a_stranger_made_up_is_none(given: Any) -> None:
+    assert replace(FULL, extensions=(("requeued", given),)).once_more().requeued == 1

@@ -1,0 +1,85 @@
+"""Queues whose messages are not envelopes: what an adapter makes of them, and what is sent to such a queue once more."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import azure.functions as func
+import pytest
+
+from exactlyonce import Envelope, MalformedMessage
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import key_of
+from exactlyonce.hosting.adapters import PlainJson
+from exactlyonce.hosting.azure_functions import Delivered, envelope_of
+from exactlyonce.transports.service_bus_binding import Content
+from tests.samples import Deposit, deposit
+from tests.unit.bus import delivered
+
+ADAPTER = PlainJson(Deposit, source="shop", id=lambda body: str(body["order"]))
+BODY = {"order": 7, "account": "a"}
+
+
+def queued(body: Any) -> Delivered:
+    return func.QueueMessage(id="q-1", body=json.dumps(body).encode())
+
+
+def on_bus(envelope: Envelope) -> Delivered:
+    return delivered(envelope)
+
+
+def on_queue(envelope: Envelope) -> Delivered:
+    return queued(envelope.to_json().value)
+
+
+@pytest.mark.parametrize("carried", [on_queue, on_bus])
+def test_what_is_sent_once_more_is_read_as_the_envelope_that_it_is(carried: Any) -> None:
+    first = envelope_of(queued(BODY), ADAPTER)
+    again = envelope_of(carried(first.once_more()), ADAPTER)
+    assert (key_of(again), again.data, again.requeued) == ("shop/7", first.data, 1)
+
+
+def test_an_adapter_of_the_application_never_sees_it() -> None:
+    def adapter(body: bytes) -> Envelope:
+        return Envelope("shop", "7", "account.deposit", Json.of(json.loads(body)))
+
+    again = adapter(b'{"account": "a"}').once_more()
+    assert envelope_of(on_queue(again), adapter) == again
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [deposit("m-1"), Envelope("shop", "7", "account.withdraw", Json.of(BODY))],
+    ids=["another source", "another type"],
+)
+def test_who_marks_a_body_as_sent_once_more_does_not_pass_for_another_sender(envelope: Envelope) -> None:
+    with pytest.raises(MalformedMessage, match="queue that it came from"):
+        envelope_of(on_queue(envelope.once_more()), ADAPTER)
+
+
+def test_an_envelope_that_strayed_into_its_queue_is_not_read_as_another_message() -> None:
+    every = PlainJson(Deposit, source="shop", id=lambda body: str(body["id"]))
+    with pytest.raises(MalformedMessage, match="envelope already"):
+        envelope_of(on_queue(deposit("m-1")), every)
+
+
+@pytest.mark.parametrize("mark", [{"requeued": 1}, {"note": "requeued"}, {"requeued": {"specversion": "1.0"}}])
+def test_a_foreign_body_may_have_a_property_of_that_name(mark: dict[str, Any]) -> None:
+    assert key_of(envelope_of(queued({**BODY, **mark}), ADAPTER)) == "shop/7"
+
+
+def test_what_is_no_json_at_all_is_the_adapters() -> None:
+    class Broken(Exception):
+        pass
+
+    def adapter(body: bytes) -> Envelope:
+        raise Broken
+
+    for foreign in (
+        func.QueueMessage(id="q-1", body=b'\xff"requeued"'),
+        func.QueueMessage(id="q-1", body=b'"requeued"' + b"[" * 100_000),
+        delivered(Content(b"requeued?", "text/plain", {"cloudEvents:id": "1"})),
+    ):
+        with pytest.raises(Broken):
+            envelope_of(foreign, adapter)
