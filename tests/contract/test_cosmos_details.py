@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from azure.cosmos import CosmosDict, CosmosList
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.cosmos_emulator.semantics.replicas import Lag
@@ -37,9 +39,11 @@ from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer, parked_id, processed_id, staged_id
 from exactlyonce.stores.cosmos_partition import CosmosPartition, Document
+from exactlyonce.stores.cosmos_replies import SESSION_TOKEN
 from exactlyonce.testing.contract_samples import PLAIN, a_parked, a_record, a_staged, find, park, staged_now, write
 from tests.contract.conftest import ENTITY_CONTAINERS
-from tests.contract.cosmos_requests import REQUESTS, create, total
+from tests.contract.cosmos_requests import REQUESTS, WRITES, create, total
+from tests.contract.cosmos_requests import replace as replace_entity
 
 
 class TestReplicasThatAreBehind:
@@ -213,6 +217,23 @@ class TestWhatTheStoreDoesNotTrust:
         monkeypatch.setattr(CosmosPartition, "read", dateless)
         assert await store.load_parked(LoadParked(entity, "web/1")) is UNKNOWN
 
+    @pytest.mark.parametrize("seen", [False, True])
+    async def test_a_save_whose_reply_has_no_etag_is_unknown(
+        self, store: CosmosStore, entity: EntityRef, monkeypatch: pytest.MonkeyPatch, seen: bool
+    ) -> None:
+        """The next save would rely on it."""
+        etag = (await create(store, entity)).etag if seen else None
+        _replies_lack("etag", monkeypatch)
+        assert await (create(store, entity) if etag is None else replace_entity(store, entity, etag)) is UNKNOWN
+
+    @pytest.mark.parametrize("name", [name for name in WRITES if not name.startswith("save")])
+    async def test_a_write_to_the_librarys_container_whose_reply_has_no_token_is_unknown(
+        self, store: CosmosStore, entity: EntityRef, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        """A commit would rely on it."""
+        _replies_lack(SESSION_TOKEN, monkeypatch)
+        assert await REQUESTS[name](store, entity) is UNKNOWN
+
     @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
     async def test_a_message_that_is_too_large_to_be_parked(self, store: CosmosStore, entity: EntityRef) -> None:
         message = replace(a_parked(entity, "web/1"), envelope=Json.of(['"' * 1_000_000]))
@@ -275,3 +296,13 @@ class TestAConnection:
         await connection.close()
         await connection.close()
         assert await total(store, entity) == 1
+
+
+def _replies_lack(header: str, patch: pytest.MonkeyPatch) -> None:
+    """From now on; the service has never been seen to leave one out."""
+
+    def lacking(all_of_them: Any) -> Any:
+        return lambda reply: {name: value for name, value in all_of_them(reply).items() if name.lower() != header}
+
+    for shape in (CosmosDict, CosmosList):
+        patch.setattr(shape, "get_response_headers", lacking(shape.get_response_headers))

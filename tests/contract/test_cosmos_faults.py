@@ -127,6 +127,18 @@ class TestNoReply:
         fault(action="hang")
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
+    @pytest.mark.parametrize("name", [*READS, *WRITES])
+    async def test_a_first_request_that_waits_for_its_container_in_vain_is_unknown_after_the_same_limit(
+        self, emulator: RunningEmulator, connection: CosmosConnection, entity: EntityRef, fault: Fault, name: str
+    ) -> None:
+        """The first use of a container reads it; a message must not wait longer for that than for anything else."""
+        first = CosmosConnection(emulator.endpoint, connection.database, key=emulator.key)
+        await first.client()
+        fault(operations=("read_container",), action="hang", when="before")
+        reply = REQUESTS[name](CosmosStore(first, ENTITY_CONTAINERS, time_limit=0.05), entity)
+        assert await asyncio.wait_for(reply, 3) is UNKNOWN
+        await first.close()
+
     @pytest.mark.parametrize("name", [*READS, *BATCHES])
     async def test_a_body_that_is_cut_off_is_unknown(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str

@@ -151,6 +151,13 @@ async def test_a_missing_queue_is_created_and_the_message_sent_again(to: Sending
     assert (queue.created, len(queue.sent)) == (1, 1)
 
 
+async def test_what_is_sent_into_a_queue_just_created_is_what_was_to_be_sent(to: Sending) -> None:
+    there, missing = FakeQueue(), FakeQueue(ResourceNotFoundError("?"))
+    for queue in (there, missing):
+        await to(queue, delivery_limit=timedelta(days=2)).send("receipts", (_output(delay=60),))
+    assert missing.sent == there.sent
+
+
 async def test_a_queue_that_somebody_else_has_just_created_will_do(to: Sending) -> None:
     queue = FakeQueue(ResourceNotFoundError("?"), creation=ResourceExistsError("?"))
     assert await to(queue).send("receipts", (_output(),)) is PUBLISHED
@@ -177,6 +184,12 @@ async def test_a_delay_is_a_time_of_invisibility(to: Sending, delay: float, limi
     await to(queue, delivery_limit=limit).send("receipts", (_output(delay),))
     assert queue.sent[0]["visibility_timeout"] == asked
     assert queue.sent[0]["time_to_live"] == limit.total_seconds()
+
+
+async def test_a_message_lives_for_the_delivery_limit_and_no_shorter(to: Sending) -> None:
+    queue = FakeQueue()
+    await to(queue, delivery_limit=timedelta(seconds=0.5)).send("receipts", (_output(),))
+    assert queue.sent[0]["time_to_live"] == 1
 
 
 async def test_one_client_serves_a_queue_for_good() -> None:

@@ -1,0 +1,150 @@
+"""What takes several requests, batches or pages: what all of them say together, and what one of them can spoil."""
+
+from __future__ import annotations
+
+import pytest
+
+from devtools.cosmos_emulator.inprocess import RunningEmulator
+from exactlyonce.beside import FindEntries, FoundBeside
+from exactlyonce.effects import (
+    UNKNOWN,
+    Conflict,
+    FindProcessed,
+    Found,
+    FoundRecords,
+    FoundStaged,
+    LoadProcessed,
+    LoadStaged,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.identity import EntityRef
+from exactlyonce.records import ProcessedRecord
+from exactlyonce.session_tokens import at_or_after
+from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.testing.contract_samples import a_record, a_staged, an_entry, owned_entity, together, write
+from tests.contract.conftest import Fault
+
+MANY = 150
+"""More than a batch holds, and more than a page."""
+
+LARGE_BODIES = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+
+
+class TestBatches:
+    async def test_the_token_of_records_in_several_batches_covers_the_last_one(
+        self, store: CosmosStore, entity: EntityRef
+    ) -> None:
+        """A ledger that held the first one's token would let a view pass that lacks the others."""
+        records = _records(entity)
+        written = await store.write_processed(WriteProcessed(entity, records))
+        assert isinstance(written, Written)
+        assert at_or_after(written.token, await _now(store, entity, records[-1].message))
+
+    async def test_the_token_of_staged_outputs_in_several_batches_covers_the_last_one(
+        self, store: CosmosStore, entity: EntityRef
+    ) -> None:
+        staged = await store.stage(Stage(entity, tuple(a_staged(entity) for _ in range(MANY))))
+        assert isinstance(staged, Written)
+        assert at_or_after(staged.token, await _now(store, entity, "web/1"))
+
+    async def test_the_token_of_a_conflict_covers_the_batches_after_it(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault
+    ) -> None:
+        fault(action="close", when="after", times=1)
+        conflict = await store.stage(Stage(entity, tuple(a_staged(entity) for _ in range(MANY))))
+        assert isinstance(conflict, Conflict)
+        assert at_or_after(conflict.token, await _now(store, entity, "web/1"))
+
+    @pytest.mark.parametrize("lost", [0, 1])
+    async def test_records_are_written_only_if_every_batch_was_answered(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, lost: int
+    ) -> None:
+        fault(operations=("batch",), action="status", when="before", status=500, skip=lost, times=1)
+        assert await store.write_processed(WriteProcessed(entity, _records(entity))) is UNKNOWN
+
+    @pytest.mark.parametrize("lost", [0, 1])
+    async def test_outputs_are_staged_only_if_every_batch_was_answered(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, lost: int
+    ) -> None:
+        staged = tuple(a_staged(entity) for _ in range(MANY))
+        fault(operations=("batch",), action="status", when="before", status=500, skip=lost, times=1)
+        assert await store.stage(Stage(entity, staged)) is UNKNOWN
+
+
+class TestPages:
+    async def test_everything_is_found_on_whichever_page_it_is(
+        self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
+    ) -> None:
+        records = _records(entity)
+        token = await _written(store, entity)
+        messages = tuple(record.message for record in records)
+        before = emulator.requests()[-1].n
+        found = await store.find_processed(FindProcessed(entity, messages, token))
+        assert len(emulator.requests(before)) > 1
+        assert isinstance(found, Found)
+        assert found.messages == frozenset(messages)
+        loaded = await store.load_processed(LoadProcessed(entity, messages, token))
+        assert isinstance(loaded, FoundRecords)
+        assert tuple(record.message for record in loaded.records) == messages
+
+    async def test_staged_outputs_are_found_on_whichever_page_they_are(
+        self, store: CosmosStore, entity: EntityRef
+    ) -> None:
+        staged = tuple(a_staged(entity) for _ in range(MANY))
+        written = await store.stage(Stage(entity, staged))
+        assert isinstance(written, Written)
+        transactions = tuple(one.tx for one in staged)
+        assert await store.load_staged(LoadStaged(entity, transactions, written.token)) == FoundStaged(staged)
+
+    @LARGE_BODIES
+    async def test_entries_are_found_in_the_order_of_their_versions_on_whichever_page_they_are(
+        self, store: CosmosStore
+    ) -> None:
+        """A page ends at four megabytes."""
+        entity = owned_entity()
+        entries = [an_entry(entity, version, padding="x" * 450_000) for version in range(1, 13)]
+        etag = None
+        for some in (entries[6:9], entries[9:], entries[3:6], entries[:3]):
+            etag = (await together(store, entity, *some, etag=etag)).etag
+        found = await store.find_entries(FindEntries(entity, ((1, 12),), None))
+        assert isinstance(found, FoundBeside)
+        assert [entry for entry, _ in found.companions] == entries
+
+    async def test_several_pages_are_no_later_view_than_was_asked_for(
+        self, store: CosmosStore, entity: EntityRef
+    ) -> None:
+        """Each may come from another replica: what the last one had seen, the first one may lack."""
+        earlier = await write(store, entity, "web/before")
+        await _written(store, entity)
+        messages = tuple(record.message for record in _records(entity))
+        for token in (None, earlier):
+            found = await store.find_processed(FindProcessed(entity, messages, token))
+            assert isinstance(found, Found)
+            assert found.messages == frozenset(messages)
+            assert found.token == token
+
+    async def test_a_page_that_is_not_answered_makes_the_whole_unknown(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault
+    ) -> None:
+        await _written(store, entity)
+        messages = tuple(record.message for record in _records(entity))
+        fault(container=LIBRARY_CONTAINER, operations=("query",), action="status", when="before", status=500, skip=1)
+        assert await store.find_processed(FindProcessed(entity, messages, None)) is UNKNOWN
+
+
+def _records(entity: EntityRef) -> tuple[ProcessedRecord, ...]:
+    return tuple(a_record(entity, f"web/{number}") for number in range(MANY))
+
+
+async def _written(store: CosmosStore, entity: EntityRef) -> str:
+    """Write the records of all messages; the token of the write."""
+    return await write(store, entity, *(record.message for record in _records(entity)))
+
+
+async def _now(store: CosmosStore, entity: EntityRef, message: str) -> str | None:
+    """Where the partition is: the token of one read, whatever it finds."""
+    found = await store.find_processed(FindProcessed(entity, (message,), None))
+    assert isinstance(found, Found)
+    return found.token
