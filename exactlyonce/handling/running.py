@@ -8,7 +8,7 @@ from typing import Any
 
 from exactlyonce.companions import Event
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, NoStateReturned
+from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Before, Evolve, Handled, key_of
 from exactlyonce.handling.context import Context
@@ -85,7 +85,7 @@ class Runner:
     def _written(self, state: Any, before: Json | None) -> Json:
         try:
             return self.type.shape.write(self.entity, state, before)
-        except HandlerError:
+        except ExactlyOnceError:
             raise
         except Exception as error:
             raise HandlerFailed(

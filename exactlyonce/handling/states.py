@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -17,7 +18,7 @@ from exactlyonce.records import LEDGER
 from exactlyonce.validation import adapter, comes_back, problems, written
 
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
-"""With `ttl` the entity would expire, and its ledger with it."""
+"""Properties of the library's and of the service's own. With `ttl` the entity would expire, and its ledger with it."""
 _LARGEST_EXACT: Final = 2**53
 _LARGEST: Final = sys.float_info.max
 
@@ -34,11 +35,12 @@ class StateShape:
         for path in paths:
             if not path.startswith("/") or not all(path[1:].split("/")):
                 raise ConfigurationError(f"The partition key path {path!r} is not like '/gameId' or '/game/id'.")
+            if path[1:].split("/")[0] in RESERVED:
+                raise ConfigurationError(f"The partition key path {path!r} is in a reserved property; take another one.")
         self._state = state
         self._steps = tuple(tuple(path[1:].split("/")) for path in paths)
         self._declared = _property_names(state)
-        if reserved := self._declared & RESERVED:
-            raise ConfigurationError(f"{state.__name__} uses the reserved property {min(reserved)!r}; rename it.")
+        self._require_unreserved(self._declared)
         self._require_start()
 
     def start(self, entity: EntityRef) -> Any:
@@ -78,9 +80,16 @@ class StateShape:
         """State to body; properties of the body before that the model does not know survive.
 
         Raises:
-            HandlerFailed: the state would not be read again as it is, or holds a number that the store would round.
+            HandlerFailed: the state would not be read again as it is, or holds a number that the store would round, or a
+                reserved property.
             IdentityChanged: it holds another id or partition key than the entity's.
+            DamagedDocument: the body before has a reserved property.
         """
+        if before is not None and (reserved := RESERVED & before.value.keys()):
+            raise DamagedDocument(
+                f"The document of entity {entity} has the reserved property {min(reserved)!r}. With 'ttl' it would expire, and "
+                "what the library knows of late duplicates with it. Nothing was changed. Remove the property from the document."
+            )
         content = _AS_KEPT.decode(Json.of(written(self._state, state)).text)
         if not comes_back(self._state, state, content):
             raise HandlerFailed(
@@ -88,8 +97,12 @@ class StateShape:
                 f"{self._state.__name__} whose values have their declared types, and that neither excludes fields nor reads "
                 "and writes them under different names."
             )
+        if reserved := RESERVED & content.keys():
+            raise HandlerFailed(
+                f"What the handler returned, a {type(state).__name__}, brings the reserved property {min(reserved)!r} into the "
+                "document. Give the state another name for it."
+            )
         body = {**self._identity(entity), **(before.value if before else {}), **content}
-        body.pop(LEDGER, None)  # A model that takes properties it does not declare may hold one.
         for steps, value in ((("id",), entity.id), *zip(self._steps, entity.partition, strict=True)):
             if _get(content, steps, value) != value:
                 raise IdentityChanged(
@@ -117,7 +130,7 @@ class StateShape:
     def _require_start(self) -> None:
         sample = EntityRef("sample", tuple("sample" for _ in self._steps), "sample")
         try:
-            self._start(sample)
+            state = self._start(sample)
         except ValidationError as error:
             if all(one["type"] != "missing" for one in error.errors(include_input=False)):
                 return  # Only the sample key does not fit, say where the model declares the key as a number.
@@ -125,6 +138,15 @@ class StateShape:
                 f"{self._state.__name__} cannot be the state of an entity that does not exist yet: {problems(error)}. Give "
                 "every field a default."
             ) from None
+        try:
+            names = frozenset(written(self._state, state))
+        except Exception:  # A serializer of the model's own may raise anything. `write` refuses what it writes then.
+            return
+        self._require_unreserved(names)
+
+    def _require_unreserved(self, names: Iterable[str]) -> None:
+        if reserved := RESERVED.intersection(names):
+            raise ConfigurationError(f"{self._state.__name__} uses the reserved property {min(reserved)!r}; rename it.")
 
 
 def _integer(digits: str) -> int:

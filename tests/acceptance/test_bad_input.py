@@ -101,6 +101,7 @@ DAMAGE: dict[str, tuple[dict[str, Any], type[Exception]]] = {
     "a ledger with a wrong property": ({"_ledger": {"schema": 1, "version": "one"}}, DamagedDocument),
     "a ledger of a newer version": ({"_ledger": {"schema": 2, "version": 1, "riddles": []}}, NewerSchema),
     "a state that does not fit": ({"total": "a lot"}, DamagedDocument),
+    "a property with which it would expire": ({"ttl": 2_592_000}, DamagedDocument),
 }
 
 

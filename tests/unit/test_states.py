@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    computed_field,
+    create_model,
+    model_serializer,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from exactlyonce import ConfigurationError, DamagedDocument, IdentityChanged
+from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.states import RESERVED, StateShape
 from exactlyonce.identity import EntityRef
@@ -76,14 +85,46 @@ def test_properties_the_model_does_not_know_survive() -> None:
     assert body.value == {"id": "game-7", "gameId": "game-7", "target": 2, "colour": {"deep": [1]}, "shots": []}
 
 
-def test_a_state_that_holds_a_ledger_does_not_put_it_into_the_document() -> None:
-    state = Open.model_validate({"target": 1, "_ledger": {"version": 7}, "colour": "red"})
-    assert shape(Open).write(GAME, state, None).value == {
-        "id": "game-7",
-        "gameId": "game-7",
-        "target": 1,
-        "colour": "red",
-    }
+class Serialized(BaseModel):
+    target: int = 3
+
+    @model_serializer
+    def _write(self) -> dict[str, Any]:
+        return {"target": self.target} | ({"ttl": 60} if self.target > 3 else {})
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_a_state_with_room_for_any_property_cannot_bring_a_reserved_one(name: str) -> None:
+    state = Open.model_validate({"target": 1, name: "sEcReT"})
+    with pytest.raises(HandlerFailed, match=f"reserved property '{name}'.*another name") as caught:
+        shape(Open).write(GAME, state, None)
+    assert "sEcReT" not in str(caught.value)
+
+
+def test_a_serializer_of_the_model_cannot_bring_a_reserved_property() -> None:
+    serialized = shape(Serialized)
+    assert serialized.write(GAME, Serialized(), None).value["target"] == 3
+    with pytest.raises(HandlerFailed, match="Serialized.*reserved property 'ttl'"):
+        serialized.write(GAME, Serialized(target=4), None)
+
+
+def test_a_document_that_would_expire_with_its_ledger_is_not_adopted() -> None:
+    before = Json.of({"id": "game-7", "gameId": "game-7", "target": 1, "ttl": 987654})
+    for state in (Range(target=2), Open(target=2)):
+        with pytest.raises(DamagedDocument, match=r"range/game-7.*'ttl'.*Nothing was changed.*[Rr]emove") as caught:
+            shape(type(state)).write(GAME, state, before)
+        assert "987654" not in str(caught.value)
+
+
+def test_a_reserved_name_deeper_in_the_state_is_the_users_own() -> None:
+    body = shape(Open).write(GAME, Open.model_validate({"cache": {"ttl": 60, "_ts": 1}}), None)
+    assert body.value["cache"] == {"ttl": 60, "_ts": 1}
+
+
+@pytest.mark.parametrize("path", ["/ttl", "/_ledger/type", "/_kind"])
+def test_a_reserved_property_cannot_be_the_partition_key(path: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{path}.*reserved"):
+        shape(Range, path)
 
 
 def test_a_model_that_forbids_extras_does_not_see_id_and_key() -> None:
@@ -168,6 +209,30 @@ def test_reserved_properties_cannot_be_used(name: str) -> None:
     pydantic = create_model("Reserving", mine=(int, Field(default=0, alias=name)))
     with pytest.raises(ConfigurationError, match=f"reserved property '{name}'"):
         shape(pydantic)
+
+
+@pydantic_dataclass
+class AliasedDataclass:
+    lifetime: int = Field(default=60, alias="ttl")
+
+
+@dataclass
+class AnnotatedDataclass:
+    lifetime: Annotated[int, Field(serialization_alias="ttl")] = 60
+
+
+class Computing(BaseModel):
+    target: int = 3
+
+    @computed_field
+    def ttl(self) -> int:
+        return 60
+
+
+@pytest.mark.parametrize("model", [AliasedDataclass, AnnotatedDataclass, Computing])
+def test_a_reserved_property_under_another_name_in_the_model_is_found_when_it_is_declared(model: type) -> None:
+    with pytest.raises(ConfigurationError, match=f"{model.__name__} uses the reserved property 'ttl'"):
+        shape(model)
 
 
 @pytest.mark.parametrize("model", [int, dict, list[int], str])
