@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from uuid import UUID, uuid5
 
 _NAMESPACE: Final = UUID("0b4f3a2e-7c55-5d0c-9d4e-2f1f0a6c9b11")
@@ -43,10 +44,11 @@ def message_key(source: str, id: str) -> str:
     return f"{_encode(source)}/{_encode(id)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EntityRef:
     """Names one entity: its type, the values of its full partition key, its document id.
 
+    Two of them are equal if their keys are: to Python `True` and 1 are one value, to the service two.
     It has no slots, so that it may keep `key` and `source`, which are asked for ten times per message.
     """
 
@@ -61,12 +63,32 @@ class EntityRef:
 
     @cached_property
     def source(self) -> str:
-        """The CloudEvents source of everything this entity sends.
+        """The CloudEvents source of everything this entity sends; no two entities of a type have the same.
 
-        The partition is left out where it is just the id, as for most entities.
+        Its parts are percent-encoded. A value that is no string follows `=`, which no encoded string has. The partition is
+        left out where it is just the id, as for most entities.
+
+        >>> EntityRef("order", ("eu", 7), "o-1").source
+        'order/eu/=7/o-1'
         """
         partition = () if self.partition == (self.id,) else self.partition
-        return "/".join(quote(str(part), safe="") for part in (self.type, *partition, self.id))
+        return "/".join((quote(self.type, safe=""), *map(_part, partition), quote(self.id, safe="")))
+
+    @classmethod
+    def of_source(cls, source: str) -> EntityRef:
+        """The entity that sends under a CloudEvents source. Raises `ValueError` if none does."""
+        type, *key = source.split("/")
+        values = tuple(map(_value, key))
+        ref = cls(unquote(type), values[:-1] or values, str(values[-1])) if values else None
+        if ref is None or ref.source != source:
+            raise ValueError(f"{source!r} is not the source of an entity.")
+        return ref
+
+    def __eq__(self, other: object) -> bool:
+        return self.key == other.key if isinstance(other, EntityRef) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     def __str__(self) -> str:
         return self.source
@@ -93,6 +115,21 @@ class Origin:
 
     def _derive(self, purpose: str, index: int) -> str:
         return str(uuid5(_NAMESPACE, _ASCII.encode([self.entity.key, self.message, purpose, index])))
+
+
+def _part(value: PartitionValue) -> str:
+    return quote(value, safe="") if isinstance(value, str) else f"={quote(_ASCII.encode(value), safe='')}"
+
+
+def _value(part: str) -> PartitionValue:
+    """The value of a part; of one that is none, whatever is written otherwise than the part."""
+    if not part.startswith("="):
+        return unquote(part)
+    with suppress(ValueError, RecursionError):
+        value = json.loads(unquote(part[1:]))
+        if isinstance(value, (bool, int, float)):
+            return value
+    return part
 
 
 def _encode(part: str) -> str:

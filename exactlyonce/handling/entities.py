@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
-from urllib.parse import unquote
 
 from exactlyonce.companions import Event
 from exactlyonce.envelope import Envelope
@@ -190,14 +189,14 @@ class Entity(Generic[State]):
         """The entity of this type that sends under a CloudEvents source.
 
         Raises:
-            InvalidMessage: it is the source of something else, or of an entity whose partition key is not made of strings.
+            InvalidMessage: it is the source of something else.
         """
-        type, *key = (unquote(part) for part in source.split("/"))
         try:
-            ref = self.ref(EntityKey(key[-1], tuple(key[:-1]) or key[-1])) if key else None
-        except ConfigurationError:
+            named = EntityRef.of_source(source)
+            ref = self.ref(EntityKey(named.id, named.partition))
+        except (ValueError, ConfigurationError, InvalidMessage):
             ref = None
-        if ref is None or type != self.name or ref.source != source:
+        if ref is None or ref.source != source:
             raise InvalidMessage(f"{source!r} is not the source of an entity of type {self.name!r}.")
         return ref
 

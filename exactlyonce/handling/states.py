@@ -36,7 +36,9 @@ class StateShape:
             if not path.startswith("/") or not all(path[1:].split("/")):
                 raise ConfigurationError(f"The partition key path {path!r} is not like '/gameId' or '/game/id'.")
             if path[1:].split("/")[0] in RESERVED:
-                raise ConfigurationError(f"The partition key path {path!r} is in a reserved property; take another one.")
+                raise ConfigurationError(
+                    f"The partition key path {path!r} is in a reserved property; take another one."
+                )
         self._state = state
         self._steps = tuple(tuple(path[1:].split("/")) for path in paths)
         self._declared = _property_names(state)

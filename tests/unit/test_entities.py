@@ -22,7 +22,7 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
+from exactlyonce.identity import EntityRef, PartitionValue
 
 
 @message("orders.place", formerly=("orders.make", "orders.create"))
@@ -245,3 +245,13 @@ def test_what_is_no_source_of_its_entities_names_none(source: str) -> None:
     assert entity.ref_of_source("order/1") == entity.ref("1")
     with pytest.raises(InvalidMessage):
         entity.ref_of_source(source)
+
+
+@pytest.mark.parametrize("partition", [("eu", 7), (True, "=7"), (1.5, ""), ("7", False)])
+def test_an_entity_with_any_partition_key_is_found_by_its_source(partition: tuple[PartitionValue, ...]) -> None:
+    paths = ("/region", "/year")
+    entity = Entity("order", state=Order, container="orders", partition_key=paths, strategy=Outbox())
+    ref = entity.ref(EntityKey("o-1", partition))
+    assert entity.ref_of_source(ref.source) == ref
+    with pytest.raises(InvalidMessage):
+        entity.ref_of_source(ref.source.replace("order", "parcel"))

@@ -60,7 +60,43 @@ def test_different_entities_have_different_keys(one: EntityRef, other: EntityRef
 
 def test_sources_are_pinned() -> None:
     assert RANGE.source == str(RANGE) == "range/game-7"
-    assert EntityRef("order", ("eu/north", 7), "o 1").source == "order/eu%2Fnorth/7/o%201"
+    assert EntityRef("order", ("eu/north", 7), "o 1").source == "order/eu%2Fnorth/=7/o%201"
+    assert EntityRef("order", (True, -0.5, "=7"), "o").source == "order/=true/=-0.5/%3D7/o"
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, "1"), (True, "True"), (True, 1), (0, False), (1.5, "1.5")])
+def test_entities_whose_partition_keys_only_look_the_same_differ_in_all_that_names_them(
+    one: PartitionValue, other: PartitionValue
+) -> None:
+    for ref, like in (
+        (EntityRef("order", (one,), "o"), EntityRef("order", (other,), "o")),
+        (EntityRef("order", ("eu", one), "o"), EntityRef("order", ("eu", other), "o")),
+    ):
+        assert ref.source != like.source
+        assert ref.key != like.key
+        assert ref != like
+        assert len({ref, like}) == 2
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_different_entities_of_a_type_have_different_sources_and_are_read_back_from_them(data: st.DataObject) -> None:
+    values = st.text("1ae/%=~. ", max_size=3) | st.text(max_size=4) | st.integers(-(2**53), 2**53) | st.booleans()
+    values |= st.floats(-(2.0**53), 2.0**53).filter(lambda one: not one.is_integer())
+    depth = data.draw(st.integers(1, 3))
+    refs = st.builds(EntityRef, st.just("order/1"), st.tuples(*[values] * depth), st.text("1ae/%=~. ", max_size=3))
+    one, other = data.draw(refs), data.draw(refs)
+    assert (one.source == other.source) == (one.key == other.key)
+    assert EntityRef.of_source(one.source) == one
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["", "order", "order/=", "order/=x/o", "order/={}/o", "order/=null/o", "order/=[1]/o", f"order/={'[' * 1000}/o"],
+)
+def test_what_no_entity_sends_under_is_the_source_of_none(source: str) -> None:
+    with pytest.raises(ValueError, match="not the source of an entity"):
+        EntityRef.of_source(source)
 
 
 def test_derived_ids_are_pinned() -> None:

@@ -127,8 +127,10 @@ def test_awkward_entities_do_not_share_a_folder() -> None:
 
 
 def test_entities_with_plain_keys_are_found_by_their_names() -> None:
-    plain = EntityRef("order", ("tenant_1", 7, True), "2026-01.b")
-    assert folder_of(plain) == plain.source == "order/tenant_1/7/True/2026-01.b"
+    plain = EntityRef("order", ("tenant_1", "7"), "2026-01.b")
+    assert folder_of(plain) == plain.source == "order/tenant_1/7/2026-01.b"
+    numbered = EntityRef("order", ("tenant_1", 7), "2026-01.b")
+    assert folder_of(numbered).startswith("~")
 
 
 def test_a_message_at_its_queues_limit_travels_whole_and_one_byte_more_as_a_blob() -> None:
