@@ -152,8 +152,8 @@ class History:
                 return FoundBeside(())
             case HasRecords() | HasCompanions():
                 return False
-            case Begin(count=wanted):
-                return Begun(now, tuple(f"{next(self._transactions):032x}" for _ in range(wanted)))
+            case Begin(messages=messages, more=more):
+                return Begun(now, tuple(f"{next(self._transactions):032x}" for _ in range(len(messages) + more)))
             case Publish():
                 return PUBLISHED
             case _:

@@ -138,17 +138,43 @@ PUBLISHED: Final = Published.PUBLISHED
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The present, and as many transaction ids as were asked for, never given out before."""
+    """The present, by the store's time, and transaction ids that were never given out before.
+
+    Attributes:
+        at: the present.
+        transactions: one for each message, in their order, and then as many more as were asked for. None for a message whose
+            delivery was given back meanwhile: it comes again, or was given up, and an attempt that worked for it could commit
+            what somebody else has decided about.
+    """
 
     at: datetime
-    transactions: tuple[str, ...]
+    transactions: tuple[str | None, ...]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The transaction ids that there are."""
+        return tuple(tx for tx in self.transactions if tx is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Begin(Effect[Begun]):
-    """Ask for the time and for fresh transaction ids: the only clock and the only chance a strategy has."""
+    """Ask for the time and for fresh transaction ids: the only clock and the only chance a strategy has.
 
-    count: int
+    It comes after everything that an attempt reads. A message whose delivery is held then was given up by nobody before the
+    entity was loaded, so whoever gives it up later fences off the attempt's commit.
+
+    Attributes:
+        messages: keys of the messages that are about to be handled, as they were delivered.
+        more: how many transaction ids are wanted besides: for messages that the store holds, which nobody can give back.
+    """
+
+    messages: tuple[str, ...] = ()
+    more: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many transaction ids are asked for."""
+        return len(self.messages) + self.more
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,11 @@ class Naive:
         loaded = yield from LoadEntity(work.entity)
         if isinstance(loaded, NoAnswer):
             return Again(memory, "the entity could not be read")
-        begun = yield from Begin(1)
-        handled = work.handle(Before(loaded.document, begun.at, begun.transactions[0]), envelope)
+        begun = yield from Begin((key_of(envelope),))
+        (tx,) = begun.transactions
+        if tx is None:
+            return Finished(memory)
+        handled = work.handle(Before(loaded.document, begun.at, tx), envelope)
         written = yield from Overwrite(work.entity, handled.body)
         if written is UNKNOWN:
             return Again(memory, "whether the entity was written is not known")

@@ -144,7 +144,7 @@ class Naming:
             if situation is None:
                 found = (names_of(worker.memories), frozenset())
             else:
-                begun = (tx for one in situation.replies if isinstance(one, Begun) for tx in one.transactions)
+                begun = (tx for one in situation.replies if isinstance(one, Begun) for tx in one.given)
                 found = (names_of((situation.replies, worker.first, situation.start)), frozenset(begun))
             self._names[worker] = found
         return found

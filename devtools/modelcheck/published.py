@@ -139,8 +139,10 @@ class PublishedAlgorithm:
             return Again(seen.memory, "records could not be read")
         if message in found.messages:
             return Finished(seen.memory)
-        begun = yield from Begin(1)
-        before = Before(stored.body, begun.at, begun.transactions[0], seen.ledger.sequences)
+        begun = yield from Begin((message,))
+        if not begun.given:
+            return Finished(seen.memory)
+        before = Before(stored.body, begun.at, begun.given[0], seen.ledger.sequences)
         handled = work.handle(before, work.messages[0])
         entry = _entry(message, handled, begun, seen.ledger.version + 1)
         ledger = replace(
@@ -246,7 +248,7 @@ def _is_marked(entity: EntityRef, loaded: Loaded, tx: str) -> bool:
 def _entry(message: str, handled: Handled, begun: Begun, version: int) -> Entry:
     return Entry(
         message=message,
-        tx=begun.transactions[0],
+        tx=begun.given[0],
         version=version,
         at=begun.at,
         outputs=tuple(output.ref for output in handled.outputs),

@@ -92,7 +92,7 @@ def _(part: StagedOutputs, rename: Rename) -> Any:
 
 @renamed.register
 def _(part: Begun, rename: Rename) -> Any:
-    return replace(part, transactions=_transactions(part.transactions, rename))
+    return replace(part, transactions=tuple(None if tx is None else rename(("tx", tx)) for tx in part.transactions))
 
 
 @renamed.register
@@ -144,7 +144,7 @@ def _(part: Stage, rename: Rename) -> Any:
 
 @renamed.register
 def _(part: DeleteStaged, rename: Rename) -> Any:
-    return replace(part, transactions=_transactions(part.transactions, rename))
+    return replace(part, transactions=tuple(None if tx is None else rename(("tx", tx)) for tx in part.transactions))
 
 
 @renamed.register

@@ -98,7 +98,7 @@ def _mentioned(replies: tuple[Any, ...]) -> Iterator[str]:
         if isinstance(reply, tuple):
             yield from _mentioned(reply)
         elif isinstance(reply, Begun):
-            yield from reply.transactions
+            yield from reply.given
         elif isinstance(reply, Loaded):
             yield from (entry.tx for entry in ledger_of(reply.document).entries)
 

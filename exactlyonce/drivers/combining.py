@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.deadlines import ADVICE, Deadline
@@ -23,13 +24,14 @@ from exactlyonce.drivers.observing.port import Delivery
 from exactlyonce.drivers.retrying import Retrying
 from exactlyonce.drivers.surroundings import Clock
 from exactlyonce.drivers.timekeeping import Timekeeper
-from exactlyonce.effects import Step
+from exactlyonce.effects import Begin, Step
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ExactlyOnceError, HandlerError, TryAgainLater
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Evolve, Finished, Handle, Memory, Strategy, Work, key_of
 from exactlyonce.identity import EntityRef
 
+Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
 
 
@@ -154,26 +156,27 @@ class Combiner:
         if not group:
             return
         given = lane.assignment
-        work = Work(given.entity, tuple(one.envelope for one in group), given.handle, given.absent, given.evolve)
         memory, lane.memory = lane.memory, Memory()
         failed: dict[str, Exception] = {}
         lane.attempts = 0
 
         def attempt(memory: Memory) -> Step[Finished | Again]:
             lane.attempts += 1
-            return strategy.attempt(work, memory)
+            held = [one for one in group if not one.done.done()] or group  # Without anybody it ends by itself.
+            work = Work(given.entity, tuple(one.envelope for one in held), given.handle, given.absent, given.evolve)
+            return _for_those_held(strategy.attempt(work, memory), held)
 
         try:
             deliveries = [one.delivery for one in group if one.delivery is not None]
             finished = await self._driver.process(
-                self._retrying, work.entity, attempt, memory, deliveries, deadline=group[-1].deadline
+                self._retrying, given.entity, attempt, memory, deliveries, deadline=group[-1].deadline
             )
             lane.memory = finished.memory
             failed.update(finished.failed)
             for key, error in finished.stopped:  # Acknowledged, since it is held: nobody else will hear of it.
                 _log.warning(
                     "entity %s: the handler of message %s raised (%s); it is held, with all that follow it in its sequence",
-                    work.entity,
+                    given.entity,
                     key,
                     type(error.__cause__ or error).__name__,
                 )
@@ -182,7 +185,7 @@ class Combiner:
             if isinstance(error, HandlerError) and len(group) > 1:  # For one of them, and nobody knows for which.
                 lane.waiting[:0], lane.apart = group, len(group)
                 return
-            failed.update((key_of(envelope), _about(envelope, error)) for envelope in work.messages)
+            failed.update((key_of(one.envelope), _about(one.envelope, error)) for one in group)
         except BaseException:  # Cancelled, or worse.
             for one in group:
                 one.done.cancel()
@@ -218,6 +221,22 @@ class Combiner:
             # Only the library's own errors are told, and no causes: others may quote a body.
             reason = error if isinstance(error, ExactlyOnceError) else type(error).__name__
             _log.warning("entity %s: what was published could not be marked: %s", entity, reason)
+
+
+def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Result]:
+    """The attempt, in which messages that nobody waits for any more get no transaction id: their deliveries were given back."""
+    reply: Any = None
+    while True:
+        try:
+            effect = attempt.send(reply)
+        except StopIteration as finished:
+            result: Result = finished.value
+            return result
+        reply = yield from effect
+        if isinstance(effect, Begin) and effect.messages:
+            held = {key_of(one.envelope) for one in group if not one.done.done()}
+            kept = [tx if message in held else None for message, tx in zip(effect.messages, reply.transactions)]
+            reply = replace(reply, transactions=(*kept, *reply.transactions[len(kept) :]))
 
 
 def _late(lane: _Lane, one: _Waiting) -> Exception:

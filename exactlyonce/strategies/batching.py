@@ -78,6 +78,8 @@ def draft_batch(
     """
     batch = Batch(sight.body, sight.ledger.sequences)
     for (key, envelope), tx in zip(fresh.items(), begun.transactions, strict=True):
+        if tx is None:  # Its delivery was given back.
+            continue
         try:
             before = Before(batch.body, begun.at, tx, batch.sequences)
             handled = work.handle(before, envelope)

@@ -59,7 +59,7 @@ class Colocated:
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
             return Finished(sight.memory)
-        begun = yield from Begin(len(fresh))
+        begun = yield from Begin(tuple(fresh))
         batch = draft_batch(work, sight, fresh, begun, lambda result: _record(entity, result))
         if not batch.processed:
             return Finished(sight.memory, failed=batch.failed)

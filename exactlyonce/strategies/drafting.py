@@ -100,6 +100,8 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: Mapping[str, Env
     draft = Draft(None, view.body, sequences=view.ledger.sequences)
     before = _bytes_before(view)
     for (key, envelope), tx in zip(fresh.items(), begun.transactions, strict=True):
+        if tx is None:  # Its delivery was given back.
+            continue
         try:
             handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences), envelope)
             version = view.ledger.version + len(draft.entries) + 1

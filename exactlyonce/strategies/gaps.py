@@ -64,7 +64,7 @@ def tend(strategy: Resequencer, work: Work, memory: Memory) -> Step[Finished | A
     view = yield from look(work.entity, memory, "resequencer")
     if isinstance(view, Again):
         return view
-    begun = yield from Begin(0)
+    begun = yield from Begin()
     overdue = tuple(one for one in view.ledger.receptions if _is_overdue(one, begun.at, strategy))
     outcome: Again | None = None
     if overdue and strategy.on_gap == "skip":

@@ -63,7 +63,7 @@ def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory)
         reason: why it could not be decided about. It is kept and told, so it must not quote the message.
         memory: is returned as it is given.
     """
-    begun = yield from Begin(0)
+    begun = yield from Begin()
     parked = yield from Park(place, ParkedMessage(place.key, key_of(envelope), reason, begun.at, envelope.to_json()))
     if isinstance(parked, NoAnswer):
         return Again(memory, "whether the message was put aside is not known")
@@ -119,8 +119,8 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
 def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
     """Put the token of a write made now in place of the ledger's; the document written for it goes again."""
     assert view.document is not None  # noqa: S101  # Without one there is no token.
-    begun = yield from Begin(1)
-    (tx,) = begun.transactions
+    begun = yield from Begin(more=1)
+    (tx,) = begun.given
     staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
     if isinstance(staged, NoAnswer) or staged.token is None:
         return Again(view.memory, "whether anything was written is not known")

@@ -120,7 +120,7 @@ class Outbox:
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
             return Finished(view.unmarked())
-        begun = yield from Begin(len(fresh))
+        begun = yield from Begin(tuple(fresh))
         draft = draft_commit(self._limits, work, view, fresh, begun)
         if not draft.entries:
             return Finished(view.unmarked(), failed=draft.failed)

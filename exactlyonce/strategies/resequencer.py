@@ -131,7 +131,7 @@ def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finish
     known = yield from _known(work.entity, release, view)
     if isinstance(known, Again):
         return known
-    begun = yield from Begin(len(release.arrived) + len(known))
+    begun = yield from Begin(release.keys, more=len(known))
     release.release(known, begun)
     memory = view.unmarked()
     if release.changes:

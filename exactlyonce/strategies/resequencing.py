@@ -71,6 +71,11 @@ class Release:
             self._place(envelope)
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the messages that arrived."""
+        return tuple(key_of(one) for one in self.arrived.values())
+
+    @property
     def wanted(self) -> tuple[Place, ...]:
         """The places whose documents have to be read: of arrivals that may be known, and of what can be released."""
         places = dict.fromkeys(place for place in self.arrived if self._may_be_known(place))
@@ -107,8 +112,12 @@ class Release:
 
     def release(self, known: Known, begun: Begun) -> None:
         """Handle what follows without a gap, in each sequence as far as handlers and the batch allow; hold the others."""
+        deliveries = zip(
+            self.arrived.items(), begun.transactions, strict=False
+        )  # The rest is for messages that are held.
+        self.arrived = {place: one for (place, one), tx in deliveries if tx is not None}
         fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, known)}
-        transactions = iter(begun.transactions)
+        transactions = iter(begun.given)
         if self._max_wait is None:
             for source in self._sources:
                 while self._handled_next(source, fresh, known, begun, transactions):

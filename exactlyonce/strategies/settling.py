@@ -117,7 +117,7 @@ def park(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, view:
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
-    begun = yield from Begin(0)
+    begun = yield from Begin()
     parked = yield from Park(entity, ParkedMessage(entity.key, message, reason, begun.at, envelope.to_json()))
     if isinstance(parked, NoAnswer):
         return Again(fenced, "whether the message was parked is not known")

@@ -88,7 +88,7 @@ class VersionStream:
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
             return Finished(sight.memory, failed=failed)
-        begun = yield from Begin(len(fresh))
+        begun = yield from Begin(tuple(fresh))
         batch = draft_batch(work, sight, fresh, begun, lambda result: _entry(work, sight, result))
         batch = replace(batch, failed=(*failed, *batch.failed))
         if not batch.processed:

@@ -129,7 +129,7 @@ def test_blobs_of_committed_attempts_stay_and_those_of_lost_ones_go(name: str, s
 
 
 def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
-    yield from Begin(0)
+    yield from Begin()
     memory: Memory = view.memory
     return memory
 

@@ -51,7 +51,7 @@ def test_everything_is_done_once_and_nothing_is_left_whoever_finishes_it(name: s
 
 
 def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
-    yield from Begin(0)
+    yield from Begin()
     memory: Memory = view.memory
     return memory
 

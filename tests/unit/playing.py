@@ -149,8 +149,8 @@ class Script(Player):
     def usual(self, effect: Effect[Any]) -> Any:  # noqa: C901, PLR0911
         """What a world without trouble answers."""
         match effect:
-            case Begin(count=wanted):
-                return Begun(AT, tuple(f"tx-{next(self._transactions)}" for _ in range(wanted)))
+            case Begin(messages=messages, more=more):
+                return Begun(AT, tuple(f"tx-{next(self._transactions)}" for _ in range(len(messages) + more)))
             case LoadEntity():
                 return Loaded(self.document, self.etag, self.timestamp if self.document else 0, "0:-1#100")
             case SaveEntity(document=document):

@@ -48,8 +48,8 @@ class Beside(Player):
 
     def usual(self, effect: Effect[Any]) -> Any:
         match effect:
-            case Begin(count=wanted):
-                return Begun(self.at, tuple(f"tx-{next(self._transactions)}" for _ in range(wanted)))
+            case Begin(messages=messages, more=more):
+                return Begun(self.at, tuple(f"tx-{next(self._transactions)}" for _ in range(len(messages) + more)))
             case Publish(outputs=outputs):
                 self.published += outputs
                 return PUBLISHED

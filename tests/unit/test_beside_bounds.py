@@ -127,8 +127,8 @@ def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # no
     match effect:
         case Together(first=first, second=second):
             return reply_to(first, past, draw), reply_to(second, past, draw)
-        case Begin(count=count):
-            return Begun(AT, tuple(f"tx-{draw.getrandbits(64):x}" for _ in range(count)))
+        case Begin(messages=messages, more=more):
+            return Begun(AT, tuple(f"tx-{draw.getrandbits(64):x}" for _ in range(len(messages) + more)))
         case LoadEntity():
             document = draw.choice(past.documents)
             return mostly(Loaded(document, "etag" if document else None, 1_000, token), BEHIND, UNKNOWN)

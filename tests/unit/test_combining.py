@@ -54,7 +54,7 @@ class OneSecond:
         return Finished(Memory(published=frozenset(keys)), tuple(keys), failed, stopped)
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        yield from Begin(0)
+        yield from Begin()
         self.marked.append(memory.published)
         return Finished(Memory())
 
@@ -251,7 +251,7 @@ async def test_a_mark_that_fails_is_logged_and_disturbs_nobody(
     setting: Setting, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(entity: EntityRef, memory: Memory) -> Step[Any]:
-        yield from Begin(0)
+        yield from Begin()
         raise TryAgainLater("busy")
 
     monkeypatch.setattr(setting.strategy, "mark", failing)

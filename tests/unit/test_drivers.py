@@ -145,7 +145,7 @@ async def test_cancelling_ends_the_attempt_between_two_effects() -> None:
 
 async def test_what_a_generator_raises_comes_out_of_both_drivers() -> None:
     def failing() -> Step[None]:
-        yield from Begin(1)
+        yield from Begin(more=1)
         raise KeyError("mine")
 
     setting = Setting()
@@ -158,7 +158,7 @@ async def test_what_a_generator_raises_comes_out_of_both_drivers() -> None:
 def test_waiting_moves_the_clock_and_nothing_else() -> None:
     def waiting() -> Step[str]:
         yield from Pause(2.5)
-        begun = yield from Begin(2)
+        begun = yield from Begin(("web/1",), more=1)
         return f"{begun.at.second}.{begun.at.microsecond} {len(set(begun.transactions))}"
 
     setting = Setting()
@@ -167,7 +167,7 @@ def test_waiting_moves_the_clock_and_nothing_else() -> None:
 
 def test_side_by_side_is_one_after_the_other_where_nothing_else_can_be() -> None:
     def both() -> Step[tuple[Any, Any]]:
-        replies = yield from Together(Begin(1), LoadEntity(ENTITY))
+        replies = yield from Together(Begin(more=1), LoadEntity(ENTITY))
         return replies
 
     setting = Setting(3)

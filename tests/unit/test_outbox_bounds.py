@@ -72,8 +72,8 @@ def reply_to(effect: Effect[Any], draw: random.Random) -> Any:  # noqa: C901, PL
     match effect:
         case Together(first=first, second=second):
             return reply_to(first, draw), reply_to(second, draw)
-        case Begin(count=count):
-            return Begun(AT, tuple(f"tx-{draw.getrandbits(64):x}" for _ in range(count)))
+        case Begin(messages=messages, more=more):
+            return Begun(AT, tuple(f"tx-{draw.getrandbits(64):x}" for _ in range(len(messages) + more)))
         case LoadEntity():
             document = draw.choice(DOCUMENTS)
             loaded = Loaded(document, "etag" if document else None, 1_000 if document else 0, token)

@@ -43,7 +43,7 @@ def beside(*companions: Companion) -> tuple[Any, Any]:
 
 
 def begun(tx: str, at: datetime = AT) -> tuple[Any, Any]:
-    return Begin(1), Begun(at, (tx,))
+    return Begin(more=1), Begun(at, (tx,))
 
 
 def numbered(*, held: bool, at: datetime = AT, message: str | None = KEY) -> NumberedMessage:

@@ -85,11 +85,11 @@ def options(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
                 for other in options(second, one.stored):
                     kind = f"{one.kind} + {other.kind}"
                     yield Option(kind, (one.reply, other.reply), other.stored)
-        case Begin(count):
+        case Begin():
             # Fresh, and later, whatever began before: every transaction that reached the store is in one of these places.
             used = len(stored.library) + len(stored.entity) + len(stored.beside) + len(stored.blobs)
             at = AT + timedelta(microseconds=used)
-            yield Option("begun", Begun(at, tuple(f"t{used}-{number}" for number in range(count))), stored)
+            yield Option("begun", Begun(at, tuple(f"t{used}-{number}" for number in range(effect.count))), stored)
         case LoadEntity() | FindProcessed() | LoadProcessed() | LoadStaged() | HasRecords() | LoadParked():
             yield from _read(effect, stored)
         case LoadBeside() | FindEntries() | FindNumbered() | FindOwing() | HasCompanions():

@@ -73,7 +73,7 @@ class Tally:
         elif isinstance(effect, LoadBeside) and isinstance(reply, FoundBeside):
             self._beside |= {one.message: one for one, _ in reply.companions}
         elif isinstance(reply, Begun):
-            self._given |= {reply.at, *reply.transactions}
+            self._given |= {reply.at, *reply.given}
         elif isinstance(effect, (SaveEntity, SaveTogether)) and isinstance(reply, Saved):
             self.saved = effect
 

@@ -1,0 +1,173 @@
+"""A lane that goes on for others does not work for a message whose delivery was given back: somebody else decides about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from exactlyonce import Colocated, Envelope, TryAgainLater, VersionStream
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.combining import Assignment, Combiner
+from exactlyonce.drivers.publishing import Address, Publisher
+from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import Begin, LoadEntity
+from exactlyonce.handling.attempts import Memory, Strategy, Work
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.running import Runner
+from exactlyonce.records import Protocol
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.strategies.outbox import Outbox
+from exactlyonce.strategies.settling import Settled, settle
+from exactlyonce.strategies.settling_beside import settle_beside
+from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.telling import Telling
+from exactlyonce.transports.memory import MemoryTransport
+from tests.samples import accounts, deposit, ledger_queue
+from tests.unit.playing import ENTITY
+
+STRATEGIES: list[tuple[Strategy, Protocol]] = [
+    (Outbox(), "outbox"),
+    (Colocated(), "colocated"),
+    (VersionStream(), "stream"),
+]
+
+
+class SlowReplies(Awaited):
+    """Each load waits until somebody lets it through."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.waiting: list[asyncio.Future[None]] = []
+
+    async def load_entity(self, effect: LoadEntity) -> Any:
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        await self.waiting[-1]
+        return await super().load_entity(effect)
+
+    async def let_through(self) -> None:
+        self.waiting.pop(0).set_result(None)
+        await turn()
+
+
+async def turn() -> None:
+    for _ in range(60):
+        await asyncio.sleep(0)
+
+
+class Game:
+    """One entity whose deliveries may take ten seconds, and a settler in another process."""
+
+    def __init__(self, strategy: Strategy, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self.clock = ManualClock()
+        self.store = MemoryStore(self.clock.now)
+        self.slow = SlowReplies(self.store)
+        publisher = Publisher({"receipts": Address(MemoryTransport(), "receipts")})
+        surroundings = Surroundings(self.clock)
+        self.settler = AsyncDriver(Awaited(self.store), publisher, surroundings)
+        self.retrying = Retrying(Backoff(base=0.0, cap=0.0, seconds=10), Random(1))
+        driver = AsyncDriver(self.slow, publisher, surroundings)
+        self.combiner = Combiner(driver, self.retrying, self.clock)
+        entity = accounts(strategy)
+        self.runner = Runner(entity, ENTITY, Routes.to((ledger_queue,), publisher.limits))
+        self.assignment = Assignment(ENTITY, strategy, self.runner, self.runner.absent)
+
+    async def deliver(self, envelope: Envelope) -> asyncio.Task[None]:
+        task = asyncio.create_task(self.combiner.process(self.assignment, envelope))
+        await turn()
+        return task
+
+    async def settle(self, envelope: Envelope) -> str:
+        work = Work(ENTITY, (envelope,), self.runner, self.runner.absent)
+
+        def settling(memory: Memory) -> Any:
+            if self.protocol == "outbox":
+                return settle(ENTITY, envelope, "given up", self.runner.absent, memory)
+            return settle_beside(self.protocol, work, "given up", memory)
+
+        settled: Settled = await self.settler.process(self.retrying, ENTITY, settling, Memory())
+        return settled.outcome
+
+    def committed(self) -> set[str]:
+        return {one.message for one in Telling(self.store).commits}
+
+
+@pytest.fixture(params=STRATEGIES, ids=lambda one: one[1])
+async def game(request: Any) -> AsyncIterator[Game]:
+    found = Game(*request.param)
+    yield found
+    found.combiner.abandon()
+    await turn()
+
+
+async def two_in_one_group(game: Game) -> tuple[asyncio.Task[None], asyncio.Task[None]]:
+    """m waits from the beginning, n since five seconds later; their common attempt has asked for the entity."""
+    await game.deliver(deposit("x"))
+    m = await game.deliver(deposit("m"))
+    game.clock.advance(5)
+    n = await game.deliver(deposit("n"))
+    await game.slow.let_through()  # x is done, and the group of m and n begins.
+    game.clock.advance(5)
+    await turn()
+    assert isinstance(m.exception(), TryAgainLater)
+    return m, n
+
+
+async def test_what_was_parked_meanwhile_is_not_committed_by_the_attempt_under_way(game: Game) -> None:
+    _, n = await two_in_one_group(game)
+    assert await game.settle(deposit("m")) == "parked"
+    await (
+        game.slow.let_through()
+    )  # The reply is of after the fence, so no condition keeps this attempt from committing.
+    assert n.exception() is None
+    assert game.committed() == {"web/x", "web/n"}
+
+
+async def test_what_was_parked_meanwhile_is_not_committed_by_the_attempt_that_follows_a_conflict(game: Game) -> None:
+    _, n = await two_in_one_group(game)
+    work = Work(ENTITY, (deposit("other"),), game.runner, game.runner.absent)
+    strategy = game.assignment.strategy
+    await game.settler.process(game.retrying, ENTITY, lambda memory: strategy.attempt(work, memory), Memory())
+    assert await game.settle(deposit("m")) == "parked"
+    while game.slow.waiting:
+        await game.slow.let_through()
+    assert n.exception() is None
+    assert game.committed() == {"web/x", "web/other", "web/n"}
+
+
+async def test_a_copy_that_is_still_held_keeps_its_message_in_the_group(game: Game) -> None:
+    await game.deliver(deposit("x"))
+    await game.deliver(deposit("m"))
+    game.clock.advance(5)
+    copy = await game.deliver(deposit("m"))
+    await game.slow.let_through()
+    game.clock.advance(5)
+    await turn()
+    await game.slow.let_through()
+    assert copy.exception() is None
+    assert game.committed() == {"web/x", "web/m"}
+
+
+async def test_of_an_attempt_nobody_waits_for_nothing_is_begun() -> None:
+    game = Game(*STRATEGIES[0])
+    asked: list[Begin] = []
+    begin = game.combiner._driver._perform[Begin]  # noqa: SLF001
+
+    async def noted(effect: Begin) -> Any:
+        asked.append(effect)
+        return await begin(effect)
+
+    game.combiner._driver._perform = {**game.combiner._driver._perform, Begin: noted}  # noqa: SLF001
+    delivery = await game.deliver(deposit("m"))
+    delivery.cancel()
+    await turn()
+    await game.slow.let_through()
+    assert asked == [Begin(("web/m",))]
+    assert game.committed() == set()
+    game.combiner.abandon()
