@@ -33,7 +33,7 @@ BROKEN_SETTLERS: tuple[BrokenSettler, ...] = (
         (
             Change(
                 "    parked = yield from park(work.entity, came or envelope, reason, work.absent, view)\n    return parked",
-                "    begun = yield from Begin(0)\n"
+                "    begun = yield from Begin()\n"
                 "    message = ParkedMessage(work.entity.key, key_of(envelope), reason, begun.at, envelope.to_json())\n"
                 "    parked = yield from Park(work.entity, message)\n"
                 '    return Settled("parked", view.memory) if parked is not UNKNOWN else Again(view.memory, "")',

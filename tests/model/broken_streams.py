@@ -18,7 +18,7 @@ UPSERTED = SAVE.replace("batch.companions", '(), tuple((entry, "*") for entry in
 COMMIT = "        outcome = yield from _commit(work.entity, sight, batch)"
 PUBLISH_AGAIN = "        published = yield from Publish(tuple(outputs))"
 NOW = "    now = Point(sight.body, sight.ledger.sequences)"
-BEGUN = f"    begun = yield from Begin(len(entries))\n{NOW}"
+BEGUN = f"    begun = yield from Begin(tuple(one.message for one in entries))\n{NOW}"
 BEFORE = "Before(before.body, entry.at, entry.tx, before.sequences, entry.outputs)"
 RANGE = "FindEntries(work.entity, ranges, sight.memory.entity_token)"
 DIGEST = Change("    if (found := digest(outputs)) != entry.digest:", "    if (found := entry.digest) != entry.digest:")

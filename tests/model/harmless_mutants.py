@@ -14,8 +14,6 @@ Only the type checker asks: an absent entity is read as an empty ledger, which o
 Only the type checker asks: a parked document and its ETag are absent together.
     settling.requeue: 'found.message is None or found.etag is None' without 'found.message is None'
     settling.requeue: 'found.message is None or found.etag is None' without 'found.etag is None'
-The settler begins for the present only: an id that nobody uses costs nothing.
-    settling.park: 'Begin(0)' with 1 for '0'
 Only the type checker asks: whatever has no ledger is a document, since an absent one is read as an empty ledger.
     outbox.never_had_a_ledger: 'recorded is True and loaded.document is not None' without 'loaded.document is not None'
 No window, no search for records and so no token of one: what is kept here is not used before the preset is exchanged.

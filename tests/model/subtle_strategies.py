@@ -35,7 +35,7 @@ SUBTLE: tuple[Twin, ...] = (
     Twin(
         "two copies of a message in one commit",
         (
-            Change("Begin(len(fresh))", "Begin(sum(key_of(one) in fresh for one in work.messages))"),
+            Change("Begin(tuple(fresh))", "Begin(tuple(key_of(one) for one in work.messages if key_of(one) in fresh))"),
             Change("zip(fresh.items(), begun", f"zip({PAIRS}, begun"),
         ),
         COPIES,
