@@ -198,6 +198,18 @@ async def test_one_that_is_refused_keeps_no_other_from_its_queue(to: Sending) ->
     replies = await asyncio.gather(*(transport.send("receipts", tuple(map(output, ids))) for ids in sends))
     assert replies == [PUBLISHED, UNKNOWN, PUBLISHED]
     assert client.ids == [["o-1"], ["o-2"], ["o-3"], ["o-4"]]
+    assert await transport.send("receipts", (output("o-5"), output("o-6"))) is PUBLISHED
+    assert client.ids[4:] == [["o-5", "o-6"]]  # It was no company that the queue refused.
+
+
+async def test_what_arrived_before_the_link_failed_is_published(to: Sending) -> None:
+    """The group is refused, twice since its link may have been dead; apart, the first is taken before the link fails."""
+    client = FakeClient(*[None] * 4, ServiceBusConnectionError())
+    client.refuses = lambda messages: len(messages) > 1
+    transport = to(client)
+    replies = await asyncio.gather(*(transport.send("receipts", (output(f"o-{number}"),)) for number in range(4)))
+    assert replies == [PUBLISHED, PUBLISHED, UNKNOWN, UNKNOWN]
+    assert client.ids == [["o-0"], ["o-1"]]
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,10 @@ def test_whatever_is_written_is_read_again(attributes: dict[str, Any], data: Any
     assert json.loads(read(written(envelope))) == envelope.value
 
 
+def test_what_the_data_is_said_to_be_is_read_again() -> None:
+    assert json.loads(read(written(ENVELOPE.to_json()))) == ENVELOPE.to_json().value
+
+
 @pytest.mark.parametrize(
     "value", [None, 0.5, 2**31, -(2**31) - 1, [1], {"a": 1}, "x" * 20_000], ids=lambda value: str(value)[:9]
 )

@@ -55,13 +55,22 @@ class TestOutcomes:
         assert tally.units == pytest.approx(60 * 5.5)
 
     def test_what_has_changed_stays_and_its_neighbours_go(
-        self, deleting: Deleting, container: ContainerProxy, documents: Documents
+        self, deleting: Deleting, container: ContainerProxy, documents: Documents, tally: Tally
     ) -> None:
         container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
         told = outcomes(deleting(rows_of(documents)))
         assert {id for id, outcome in told.items() if outcome == "changed"} == {"d21"}
         assert {told["d1"], told["d41"]} == {"deleted"}
         assert left(container) == {"d21"}
+        assert tally.rows == 59
+
+    def test_what_a_refusal_was_charged_is_told(
+        self, deleting: Deleting, container: ContainerProxy, documents: Documents, tally: Tally
+    ) -> None:
+        container.delete_item("d1", "p1")
+        assert outcomes(deleting([row_of(documents[1])])) == {"d1": "gone"}
+        assert tally.rows == 0
+        assert tally.units > 0
 
     def test_what_is_gone_is_told_apart(
         self, deleting: Deleting, container: ContainerProxy, documents: Documents
