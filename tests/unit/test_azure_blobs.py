@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,9 +22,10 @@ from azure.core.exceptions import (
 )
 
 from exactlyonce import ConfigurationError, TryAgainLater
-from exactlyonce.blobs import KEPT, Blob, DeleteBlobs, WriteOnce
+from exactlyonce.blobs import KEPT, Author, Blob, DeleteBlobs, WriteOnce
 from exactlyonce.effects import UNKNOWN
-from exactlyonce.transports.azure_blobs import AzureBlobs
+from exactlyonce.identity import EntityRef
+from exactlyonce.transports.azure_blobs import AzureBlobs, _metadata
 
 SECRET = "what only the receiver may read"
 BLOBS = tuple(Blob(f"a/{number}", SECRET.encode(), "text/plain") for number in range(10))
@@ -65,6 +68,27 @@ class FakeContainer:
 
     async def get_container_properties(self) -> None:
         await self.get_blob_client("").download_blob()
+
+
+class FakeListing(FakeContainer):
+    """A container that lists one blob of an author on each page; each page has the date that the service gave it."""
+
+    def __init__(self, created: datetime, author: Author, *dates: datetime | None) -> None:
+        super().__init__()
+        self.blob = SimpleNamespace(name="b", creation_time=created, metadata=_metadata(author))
+        self.dates = dates
+
+    def list_blobs(self, *, raw_response_hook: Callable[[Any], None], **_: Any) -> Any:
+        async def page() -> AsyncIterator[Any]:
+            yield self.blob
+
+        async def pages() -> AsyncIterator[Any]:
+            for date in self.dates:
+                headers = {} if date is None else {"Date": format_datetime(date, usegmt=True)}
+                raw_response_hook(SimpleNamespace(http_response=SimpleNamespace(headers=headers)))
+                yield page()
+
+        return SimpleNamespace(by_page=pages)
 
 
 In = Callable[..., AzureBlobs]
@@ -224,3 +248,23 @@ async def test_an_address_without_a_credential_gets_one_that_is_closed_with_it()
     assert blobs._own_credential is not None
     await blobs.close()
     assert blobs._own_credential is None
+
+
+CREATED = datetime(2026, 11, 21, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=-3), timedelta(0), timedelta(days=3)], ids=str)
+async def test_a_blob_is_as_old_as_the_service_says_on_its_page_whatever_clock_its_author_had(
+    blobs_in: In, ahead: timedelta
+) -> None:
+    author = Author(EntityRef("game", ("g-1",), "g-1"), "web/m-1", "tx", CREATED + ahead)
+    container = FakeListing(CREATED, author, CREATED + timedelta(days=1), CREATED + timedelta(days=5))
+    ages = [blob.age async for blob in blobs_in(container).list_blobs()]
+    older = max(-ahead, timedelta(0))
+    assert ages == [older + timedelta(days=1), older + timedelta(days=5)]
+
+
+async def test_on_a_page_without_a_date_nothing_is_old(blobs_in: In) -> None:
+    author = Author(EntityRef("game", ("g-1",), "g-1"), "web/m-1", "tx", CREATED)
+    listing = blobs_in(FakeListing(CREATED, author, None)).list_blobs()
+    assert [blob.age async for blob in listing] == [timedelta(0)]

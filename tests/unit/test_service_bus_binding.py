@@ -53,6 +53,12 @@ def test_an_envelope_that_is_not_called_one_is_read_as_what_it_is() -> None:
     assert Envelope.read(read(Content(ENVELOPE.to_json().text.encode(), "text/plain", {"color": "red"}))) == ENVELOPE
 
 
+def test_a_property_without_a_value_is_no_attribute() -> None:
+    content = written(ENVELOPE.to_json())
+    properties = {**content.properties, "cloudEvents:subject": None}
+    assert json.loads(read(Content(content.body, content.type, properties))) == ENVELOPE.to_json().value
+
+
 def test_properties_that_are_no_attributes_are_nobodys() -> None:
     content = written(ENVELOPE.to_json())
     assert Envelope.read(read(Content(content.body, content.type, {**content.properties, "color": "red"}))) == ENVELOPE
