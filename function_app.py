@@ -141,7 +141,11 @@ class Shot(BaseModel):
 
 @app.route("games/{game}/shots", methods=["POST"])
 async def fire(req: func.HttpRequest) -> func.HttpResponse:
-    """Fire a shot. Requests that carry the same `Idempotency-Key` are the same shot."""
+    """Fire a shot. Requests that carry the same `Idempotency-Key` within four weeks are the same shot.
+
+    Each brings the time at which it came. A client that repeats requests for longer should say when it made the first, for
+    `time=`: then they are the same shot for ever, since one that is too old to be known is refused.
+    """
     key = req.headers.get("Idempotency-Key")
     if not key:
         return func.HttpResponse(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from exactlyonce.envelope import MAX_MESSAGE_BYTES, Envelope
@@ -32,11 +33,15 @@ class PlainJson:
         id: tells a message's id from the object. Copies of a message must give the same id, and no two messages may share
             one, so take an order number or a request id; the id of the queue message is no such thing, since a sender
             that tries again gets a new one.
+        time: tells when the message came about, with a time zone. Copies of a message must give the same time, as they do if
+            it stands in the object. A receiver whose records are deleted after a while refuses messages that are older, since
+            it could not know their copies; so when the queue got it is no such thing.
     """
 
     model: type
     source: str
     id: Callable[[dict[str, Any]], str]
+    time: Callable[[dict[str, Any]], datetime]
 
     def __call__(self, body: bytes) -> Envelope:
         if len(body) > MAX_MESSAGE_BYTES:
@@ -62,7 +67,15 @@ class PlainJson:
                 f"The message's id is empty or a {type(id).__name__}, and without one duplicates cannot be known. Return a "
                 "string from id=; use str() for numbers."
             )
-        return Envelope(self.source, id, message_type(self.model).name, data)
+        try:
+            time = self.time(content)
+        except Exception as error:
+            raise MalformedMessage(f"The message has nothing to take its time from ({type(error).__name__}).") from None
+        if not isinstance(time, datetime) or time.utcoffset() is None:
+            raise MalformedMessage(
+                f"The message's time is a {type(time).__name__} or has no time zone. Return a datetime with one from time=."
+            )
+        return Envelope(self.source, id, message_type(self.model).name, data, time)
 
     def require_own(self, envelope: Envelope) -> None:
         """Raise `MalformedMessage` unless an envelope is of the source and type that this adapter gives.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -237,21 +237,33 @@ class ExactlyOnce:
         await self._ready()
         return await self._mending.replay(entity, entity.ref(key), (first, last))
 
-    async def send(self, destination: str, message: object, *, message_id: str, source: str = "external") -> None:
+    async def send(
+        self,
+        destination: str,
+        message: object,
+        *,
+        message_id: str,
+        source: str = "external",
+        time: datetime | None = None,
+    ) -> None:
         """Send a message from outside of any handler. What is too large for its queue travels as a blob, if there can be any.
+
+        Who sends a message again under its id should give the time of the first. Without one, copies that are sent further
+        apart than the retention less a day are processed as two messages: the record of the first may be gone by then.
 
         Args:
             destination: logical name.
             message: an instance of a registered message type.
             message_id: the caller's id; the same id (and source) means the same message, however often it is sent.
             source: who sends it.
+            time: when it came about, with a time zone; the present if not given.
 
         Raises:
-            UnknownDestination, OutputTooLarge, ValueError: as `context.send` does.
+            UnknownDestination, OutputTooLarge, ValueError: as `context.send` does; or the time has no time zone.
             TryAgainLater: whether the queue, or the container for blobs, took it is not known; send it again under the same id.
         """
         await self._require_one_loop()
-        await self._sender.send(destination, message, message_id, source)
+        await self._sender.send(destination, message, message_id, source, time)
 
     async def read(self, entity: Entity[State], key: str | EntityKey) -> State | None:
         """The state of an entity as some replica has it, for showing; None if it is absent or deleted.

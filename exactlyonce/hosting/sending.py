@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.surroundings import Surroundings
@@ -13,6 +14,7 @@ from exactlyonce.handling.attempts import key_of
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.identity import message_key
 from exactlyonce.records import Output
 
 
@@ -32,11 +34,17 @@ class Sender:
     claims: ClaimChecks
     surroundings: Surroundings
 
-    async def send(self, destination: str, message: object, message_id: str, source: str) -> None:
+    async def send(
+        self, destination: str, message: object, message_id: str, source: str, time: datetime | None = None
+    ) -> None:
         """As `ExactlyOnce.send`, which documents it."""
+        if time is None:
+            time = self.surroundings.clock.now()
+        elif time.utcoffset() is None:
+            raise ValueError(f"The time of message {message_key(source, message_id)} has no time zone. Give it one.")
         name, data = encode(message)
         session = self.routes.session(destination, message)
-        envelope = Envelope(source, message_id, name, data, self.surroundings.clock.now(), extensions=session)
+        envelope = Envelope(source, message_id, name, data, time, extensions=session)
         with self.surroundings.observing.sending(destination, key_of(envelope)) as trace:
             await self._send(destination, envelope.with_trace(trace))
 

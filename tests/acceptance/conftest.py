@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -71,7 +72,9 @@ class Bank:
 
         @self.app.queue_trigger(arg_name="message", queue_name=f"{name}-plain", connection="AzureWebJobsStorage")
         async def plain(message: func.QueueMessage) -> None:
-            adapter = PlainJson(Deposit, source="shop", id=lambda body: str(body["order"]))
+            adapter = PlainJson(
+                Deposit, "shop", lambda body: str(body["order"]), lambda body: datetime.fromisoformat(body["at"])
+            )
             await self.once.process(message, self.entity, adapter=adapter)
 
     def _composed(self) -> ExactlyOnce:

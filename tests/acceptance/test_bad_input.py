@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -148,7 +149,7 @@ async def test_an_entity_that_was_there_before_the_library_is_adopted(bank: Bank
 
 @pytest.mark.parametrize("strategy", every_strategy())
 async def test_foreign_bodies_become_envelopes_by_an_adapter(bank: Bank) -> None:
-    order = json.dumps({"order": 7, "account": "a", "amount": 3}).encode()
+    order = json.dumps({"order": 7, "account": "a", "amount": 3, "at": datetime.now(timezone.utc).isoformat()}).encode()
     await bank.put(order, order, queue="-plain")
     await bank.until(Point.HANDLED, 2)
     state = await bank.state("a")

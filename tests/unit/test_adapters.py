@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Any
 
 import azure.functions as func
@@ -17,8 +19,10 @@ from exactlyonce.transports.service_bus_binding import Content
 from tests.samples import Deposit, deposit
 from tests.unit.bus import delivered
 
-ADAPTER = PlainJson(Deposit, source="shop", id=lambda body: str(body["order"]))
-BODY = {"order": 7, "account": "a"}
+ADAPTER = PlainJson(
+    Deposit, source="shop", id=lambda body: str(body["order"]), time=lambda body: datetime.fromisoformat(body["at"])
+)
+BODY = {"order": 7, "account": "a", "at": "2026-01-01T01:00:00+01:00"}
 
 
 def queued(body: Any) -> Delivered:
@@ -37,7 +41,7 @@ def on_queue(envelope: Envelope) -> Delivered:
 def test_what_is_sent_once_more_is_read_as_the_envelope_that_it_is(carried: Any) -> None:
     first = envelope_of(queued(BODY), ADAPTER)
     again = envelope_of(carried(first.once_more()), ADAPTER)
-    assert (key_of(again), again.data, again.requeued) == ("shop/7", first.data, 1)
+    assert (key_of(again), again.data, again.time, again.requeued) == ("shop/7", first.data, first.time, 1)
 
 
 def test_an_adapter_of_the_application_never_sees_it() -> None:
@@ -59,7 +63,7 @@ def test_who_marks_a_body_as_sent_once_more_does_not_pass_for_another_sender(env
 
 
 def test_an_envelope_that_strayed_into_its_queue_is_not_read_as_another_message() -> None:
-    every = PlainJson(Deposit, source="shop", id=lambda body: str(body["id"]))
+    every = replace(ADAPTER, id=lambda body: str(body["id"]))
     with pytest.raises(MalformedMessage, match="envelope already"):
         envelope_of(on_queue(deposit("m-1")), every)
 
@@ -83,3 +87,21 @@ def test_what_is_no_json_at_all_is_the_adapters() -> None:
     ):
         with pytest.raises(Broken):
             envelope_of(foreign, adapter)
+
+
+def test_a_message_has_the_time_that_its_body_says() -> None:
+    assert envelope_of(queued(BODY), ADAPTER).time == datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("time", "words"),
+    [
+        (lambda body: datetime.fromisoformat(body["sent"]), r"nothing to take its time from \(KeyError\)"),
+        (lambda body: datetime(2026, 1, 1), "no time zone"),  # noqa: DTZ001
+        (lambda body: body["at"], "is a str"),
+        (lambda body: None, "is a NoneType"),
+    ],
+)
+def test_a_body_without_a_time_is_refused(time: Any, words: str) -> None:
+    with pytest.raises(MalformedMessage, match=words):
+        envelope_of(queued(BODY), replace(ADAPTER, time=time))

@@ -43,6 +43,7 @@ from exactlyonce.testing.world import World
 from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
 from tests.samples import Deposit, Deposited, accounts, breaking, deposit
 from tests.unit.boards import BOARDS, Shown, scored
+from tests.unit.playing import AT
 
 RECEIPTS = Destination("receipts", receives=(Deposited,))
 SCREENS = Destination("screens", receives=(Shown,))
@@ -162,7 +163,7 @@ async def test_what_cannot_be_decided_about_is_put_aside_body_and_all(
 
 async def test_bodies_that_an_adapter_reads_are_settled_by_what_it_makes_of_them(place: Place) -> None:
     kind = accounts()
-    adapter = PlainJson(Deposit, source="shop", id=lambda body: str(body["order"]))
+    adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: AT)
     assert await place.settle(kind, b'{"order": 7, "account": "a"}', adapter=adapter) == "parked"
     assert place.parked(kind.ref("a"), "shop/7") is not None
 

@@ -38,6 +38,7 @@ from exactlyonce.testing.world import World
 from exactlyonce.transports.service_bus_binding import Content, written
 from tests.samples import Deposit, accounts, breaking, deposit
 from tests.unit.bus import delivered
+from tests.unit.playing import AT
 
 SECRET = "what-the-body-says"
 
@@ -128,7 +129,7 @@ class TestReading:
         assert [envelope_of(message) for message in messages] == [deposit(f"m-{number}") for number in range(3)]
 
     def test_an_adapter_gets_the_body_as_it_came(self) -> None:
-        adapter = PlainJson(Deposit, source="shop", id=lambda body: str(body["order"]))
+        adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: AT)
         foreign = delivered(Content(b'{"order": 7, "account": "a"}', "application/json", {"color": "red"}))
         assert key_of(envelope_of(foreign, adapter)) == "shop/7"
 

@@ -104,7 +104,7 @@ def test_a_state_with_room_for_any_property_cannot_bring_a_reserved_one(name: st
 def test_a_serializer_of_the_model_cannot_bring_a_reserved_property() -> None:
     serialized = shape(Serialized)
     assert serialized.write(GAME, Serialized(), None).value["target"] == 3
-    with pytest.raises(HandlerFailed, match="Serialized.*reserved property 'ttl'"):
+    with pytest.raises(HandlerFailed, match=r"Serialized.*reserved property 'ttl'"):
         serialized.write(GAME, Serialized(target=4), None)
 
 
