@@ -235,7 +235,10 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
         reply = yield from effect
         if isinstance(effect, Begin) and effect.messages:
             held = {key_of(one.envelope) for one in group if not one.done.done()}
-            kept = [tx if message in held else None for message, tx in zip(effect.messages, reply.transactions)]
+            kept = [
+                tx if message in held else None
+                for message, tx in zip(effect.messages, reply.transactions, strict=False)
+            ]
             reply = replace(reply, transactions=(*kept, *reply.transactions[len(kept) :]))
 
 

@@ -86,7 +86,7 @@ def draft_batch(
             version = sight.ledger.version + len(batch.processed) + 1
             companion = companion_of((key, envelope, before, handled, version))
             batch = _fitting(work.entity, sight.ledger, batch, _grown(batch, key, handled, companion))
-        except ExactlyOnceError as error:  # noqa: PERF203
+        except ExactlyOnceError as error:
             batch = replace(batch, failed=(*batch.failed, (key, error)))
     return batch
 

@@ -107,7 +107,7 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: Mapping[str, Env
             version = view.ledger.version + len(draft.entries) + 1
             added = _adding(draft, work.entity, handled, _entry(limits, handled, key, (tx, version, begun.at)))
             draft = _fitting(limits, view, added, key, work.entity, before=before)
-        except ExactlyOnceError as error:  # noqa: PERF203
+        except ExactlyOnceError as error:
             draft = replace(draft, failed=(*draft.failed, (key, error)))
     return draft
 

@@ -100,7 +100,9 @@ class Interleaving:
             case Together():
                 return self.perform(effect.first), self.perform(effect.second)
             case Begin(messages=messages, more=more):
-                return Begun(self.now, tuple(f"{self.random.getrandbits(64):016x}" for _ in range(len(messages) + more)))
+                return Begun(
+                    self.now, tuple(f"{self.random.getrandbits(64):016x}" for _ in range(len(messages) + more))
+                )
             case Publish(outputs=outputs):
                 return self.publish(outputs)
             case _:

@@ -157,13 +157,13 @@ async def test_a_copy_that_is_still_held_keeps_its_message_in_the_group(game: Ga
 async def test_of_an_attempt_nobody_waits_for_nothing_is_begun() -> None:
     game = Game(*STRATEGIES[0])
     asked: list[Begin] = []
-    begin = game.combiner._driver._perform[Begin]  # noqa: SLF001
+    begin = game.combiner._driver._perform[Begin]
 
     async def noted(effect: Begin) -> Any:
         asked.append(effect)
         return await begin(effect)
 
-    game.combiner._driver._perform = {**game.combiner._driver._perform, Begin: noted}  # noqa: SLF001
+    game.combiner._driver._perform = {**game.combiner._driver._perform, Begin: noted}
     delivery = await game.deliver(deposit("m"))
     delivery.cancel()
     await turn()
