@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from azure.cosmos import CosmosClient as BlockingClient
 from azure.cosmos import PartitionKey
 from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
 from azure.cosmos.exceptions import CosmosHttpResponseError, CosmosResourceExistsError, CosmosResourceNotFoundError
-from azure.cosmos.partition_key import NonePartitionKeyValue
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.cosmos_emulator.semantics.account import AccountSettings
@@ -148,22 +145,6 @@ async def test_a_hierarchical_key_needs_all_its_levels(database: DatabaseProxy) 
     with pytest.raises(CosmosHttpResponseError) as refused:
         await container.read_item("a", ["t"])
     assert refused.value.status_code == 400
-
-
-@pytest.mark.parametrize("value", ["", "p", "ü" * 40, "x" * 17, 0, 1, -1.5, 1e300, True, False, None])
-def test_the_effective_partition_key_is_the_sdks(value: Any) -> None:
-    effective = PartitionKey("/pk")._get_effective_partition_key_string([value])
-    assert PartitionKeyDefinition((("pk",),)).of({"pk": value}).effective == effective
-
-
-def test_an_absent_partition_key_is_undefined_as_the_sdk_has_it() -> None:
-    effective = PartitionKey("/pk")._get_effective_partition_key_string([NonePartitionKeyValue])
-    assert PartitionKeyDefinition((("pk",),)).of({}).effective == effective
-
-
-def test_a_hierarchical_effective_key_is_the_sdks() -> None:
-    effective = PartitionKey(["/a", "/b", "/c"])._get_effective_partition_key_string(["t", 1, None])
-    assert PartitionKeyDefinition((("a",), ("b",), ("c",))).of({"a": "t", "b": 1, "c": None}).effective == effective
 
 
 def test_equal_numbers_are_one_partition_key() -> None:

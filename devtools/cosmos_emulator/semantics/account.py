@@ -156,7 +156,7 @@ class Account:
                     (kept.name, kept.rid),
                     definition,
                     inside.rid,
-                    PhysicalPartitions.restored(inside.ranges),
+                    PhysicalPartitions.restored(inside.ranges, definition.keys.hashing),
                     lag=Lag(),
                     surroundings=self._surroundings,
                     modified=inside.modified,
@@ -236,11 +236,12 @@ class Account:
         definition = ContainerDefinition.parse(request.content)
         if definition.name in database.containers:
             raise conflict(f"container {definition.name}")
+        partitions = max(self._settings.partitions, -(-request.throughput // _THROUGHPUT_OF_A_PARTITION))
         container = Container(
             (database.name, database.rid),
             definition,
             container_rid(database.rid, next(self._numbers)),
-            PhysicalPartitions(max(self._settings.partitions, -(-request.throughput // _THROUGHPUT_OF_A_PARTITION))),
+            PhysicalPartitions(partitions, definition.keys.hashing),
             lag=self._lag(database.name, definition.name),
             surroundings=self._surroundings,
         )

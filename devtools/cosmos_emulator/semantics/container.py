@@ -13,7 +13,8 @@ from devtools.cosmos_emulator.semantics.container_definition import ContainerDef
 from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request, not_found, not_kept, too_large
 from devtools.cosmos_emulator.semantics.history import History
 from devtools.cosmos_emulator.semantics.item_operations import ItemCommand, ItemResult, perform
-from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, SMALLEST, PartitionKey
+from devtools.cosmos_emulator.semantics.key_hashes import LARGEST, SMALLEST
+from devtools.cosmos_emulator.semantics.partition_keys import PartitionKey
 from devtools.cosmos_emulator.semantics.ranges import PhysicalPartition, PhysicalPartitions
 from devtools.cosmos_emulator.semantics.replicas import Lag, Replicas
 from devtools.cosmos_emulator.semantics.replies import refused
@@ -140,7 +141,7 @@ class Container:
         try:
             self.keep()
         except NotKeptError:
-            self.partitions = PhysicalPartitions.restored(before)
+            self.partitions = PhysicalPartitions.restored(before, self.definition.keys.hashing)
             raise
         return halves
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from devtools.cosmos_emulator.semantics import expiry
 from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request
-from devtools.cosmos_emulator.semantics.partition_keys import VERSION, PartitionKeyDefinition
+from devtools.cosmos_emulator.semantics.partition_keys import PartitionKeyDefinition
 from devtools.cosmos_emulator.semantics.transactions import checked_id
 from devtools.cosmos_emulator.semantics.unique_keys import UniqueKeys
 from devtools.cosmos_emulator.values import UNDEFINED, JsonObject
@@ -47,7 +47,7 @@ class ContainerDefinition:
         ttl = content.get("defaultTtl")
         default_ttl = expiry.checked(UNDEFINED if ttl is None else ttl, "container")
         properties = {name: content[name] for name in _ECHOED if name in content}
-        properties |= {"id": checked_id(content), "partitionKey": content["partitionKey"] | {"version": VERSION}}
+        properties |= {"id": checked_id(content), "partitionKey": _as_given(content["partitionKey"], keys)}
         if content.get("uniqueKeyPolicy") is not None:
             properties["uniqueKeyPolicy"] = content["uniqueKeyPolicy"]
         if default_ttl is not None:
@@ -62,3 +62,11 @@ class ContainerDefinition:
         if new.unique_keys != self.unique_keys:  # The service says so, too, where a replace leaves them out.
             raise RefusedError(403, "The unique index cannot be modified. Create the container anew to change it.")
         return replace(self, default_ttl=new.default_ttl, properties=new.properties)
+
+
+def _as_given(definition: JsonObject, keys: PartitionKeyDefinition) -> JsonObject:
+    """The definition of the partition key as it is given back: without a version where none was given."""
+    given = {"kind": "Hash", **definition}
+    if given.pop("version", None) is not None:
+        given["version"] = keys.version
+    return given

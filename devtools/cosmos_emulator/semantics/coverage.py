@@ -8,7 +8,7 @@ from typing import Final
 
 from devtools.cosmos_emulator.semantics.container import Container
 from devtools.cosmos_emulator.semantics.errors import bad_request
-from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, SMALLEST
+from devtools.cosmos_emulator.semantics.key_hashes import LARGEST, SMALLEST
 from devtools.cosmos_emulator.semantics.ranges import PhysicalPartition
 from devtools.cosmos_emulator.semantics.requests import Reply, Request
 from devtools.cosmos_emulator.semantics.sessions import token

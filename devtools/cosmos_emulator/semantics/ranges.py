@@ -6,18 +6,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
 
 from devtools.cosmos_emulator.semantics.errors import RefusedError
-from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, SMALLEST
+from devtools.cosmos_emulator.semantics.key_hashes import LARGEST, SMALLEST, KeyHash
 from devtools.cosmos_emulator.storage.keeping import KeptRange
 from devtools.cosmos_emulator.values import JsonObject
-
-_HASHES: Final = 1 << 126
-"""How many hashes there are: 128 bits with the two highest cleared."""
-
-_DIGITS: Final = 32
-"""Hexadecimal digits of one hash."""
 
 
 @dataclass(slots=True)
@@ -57,18 +50,21 @@ class PhysicalPartitions:
 
     Args:
         count: How many there are; each owns an equal part of the hashes.
+        hashing: Says where keys lie.
     """
 
-    def __init__(self, count: int) -> None:
-        bounds = [SMALLEST, *(f"{_HASHES * number // count:032X}" for number in range(1, count)), LARGEST]
+    def __init__(self, count: int, hashing: KeyHash) -> None:
+        inner = (hashing.bound(hashing.hashes * number // count) for number in range(1, count))
+        bounds = [SMALLEST, *inner, LARGEST]
+        self._hashing = hashing
         self._created = 0
         self._partitions = [PhysicalPartition(self._next_id(), low, high) for low, high in pairwise(bounds)]
         self._lows = bounds[:-1]
 
     @classmethod
-    def restored(cls, kept: Sequence[KeptRange]) -> PhysicalPartitions:
+    def restored(cls, kept: Sequence[KeptRange], hashing: KeyHash) -> PhysicalPartitions:
         """The partitions as they were kept."""
-        partitions = cls(1)
+        partitions = cls(1, hashing)
         partitions._partitions = [PhysicalPartition(r.id, r.low, r.high, r.lsn, r.parents) for r in kept]
         partitions._lows = [r.low for r in kept]
         partitions._created = 1 + max(int(r.id) for r in kept)
@@ -90,7 +86,7 @@ class PhysicalPartitions:
             RefusedError: 410/1002; there is no such partition.
         """
         parent = self.named(range_id)
-        middle = f"{(_hash(parent.low) + _hash(parent.high)) // 2:032X}"
+        middle = self._hashing.bound((self._number(parent.low) + self._number(parent.high)) // 2)
         parents = (*parent.parents, parent.id)
         halves = [
             PhysicalPartition(self._next_id(), parent.low, middle, parent.lsn, parents),
@@ -128,9 +124,7 @@ class PhysicalPartitions:
         self._created += 1
         return str(self._created - 1)
 
-
-def _hash(bound: str) -> int:
-    """The number at a bound; a hierarchical key is split at its first level."""
-    if bound == SMALLEST:
-        return 0
-    return _HASHES if bound == LARGEST else int(bound[:_DIGITS], 16)
+    def _number(self, bound: str) -> int:
+        if bound == SMALLEST:
+            return 0
+        return self._hashing.hashes if bound == LARGEST else self._hashing.number(bound)

@@ -8,7 +8,8 @@ from typing import Final
 
 from devtools.cosmos_emulator.semantics import expiry
 from devtools.cosmos_emulator.semantics.errors import bad_request, too_large
-from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, PartitionKey
+from devtools.cosmos_emulator.semantics.key_hashes import LARGEST
+from devtools.cosmos_emulator.semantics.partition_keys import PartitionKey
 from devtools.cosmos_emulator.semantics.resource_ids import item_rid
 from devtools.cosmos_emulator.semantics.unique_keys import UniqueKeys
 from devtools.cosmos_emulator.storage.items import Item, ItemStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from devtools.cosmos_emulator.semantics.container import Container
-from devtools.cosmos_emulator.semantics.partition_keys import LARGEST, SMALLEST
+from devtools.cosmos_emulator.semantics.key_hashes import LARGEST, SMALLEST
 
 _KILOBYTE = 1024
 

@@ -46,15 +46,22 @@ final class LocalAccount {
 
     /** The same with unique keys. */
     static CosmosAsyncContainer createContainer(int physicalPartitions, UniqueKeyPolicy unique) {
-        String database = "java-" + DATABASES.incrementAndGet();
         PartitionKeyDefinition key = new PartitionKeyDefinition()
             .setPaths(List.of("/pk"))
             .setVersion(PartitionKeyDefinitionVersion.V2);
+        return create(physicalPartitions, new CosmosContainerProperties(CONTAINER, key).setUniqueKeyPolicy(unique));
+    }
+
+    /** The same as an application creates one that only says the path: no version is version 1. */
+    static CosmosAsyncContainer createContainerOfVersion1(int physicalPartitions) {
+        return create(physicalPartitions, new CosmosContainerProperties(CONTAINER, "/pk"));
+    }
+
+    private static CosmosAsyncContainer create(int physicalPartitions, CosmosContainerProperties properties) {
+        String database = "java-" + DATABASES.incrementAndGet();
         ThroughputProperties throughput =
             ThroughputProperties.createManualThroughput(physicalPartitions * THROUGHPUT_OF_A_PARTITION);
         CLIENT.createDatabase(database).block();
-        CosmosContainerProperties properties =
-            new CosmosContainerProperties(CONTAINER, key).setUniqueKeyPolicy(unique);
         CLIENT.getDatabase(database).createContainer(properties, throughput).block();
         return CLIENT.getDatabase(database).getContainer(CONTAINER);
     }
