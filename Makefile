@@ -1,4 +1,4 @@
-# Each command does its own set-up; a machine needs Python 3.11+, Node 20+ and make, and Java 17 with Maven for the tests.
+# Each command does its own set-up; a machine needs Python 3.11+, Node 20+ and make, and Java 17 with Maven and Go 1.23+ for the tests.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -34,7 +34,7 @@ check: .make/python  ## formatting, lint, types, import rules
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports
 
-pytest: .make/python .make/amqp .make/node
+pytest: .make/python .make/amqp .make/node .make/go
 	$(PYTHON) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --cov --ignore tests/model --ignore tests/spark  # The tests of a file share what they start; the slowest files come first.
 	$(PYTHON) -m pytest --numprocesses auto --dist worksteal tests/model  # Apart, since measuring coverage would make the search slow.
 	$(PYTHON) -m pytest --numprocesses 2 --dist worksteal tests/spark  # Side by side: Spark uses little more than one core for small data.
@@ -111,3 +111,11 @@ lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv
 	@command -v npm >/dev/null || { echo "Node.js 20 or newer with npm is needed; none was found."; exit 1; }
 	npm ci --no-progress --loglevel=error
 	@mkdir -p .make && touch $@
+
+# The client for Go is compiled beforehand, which takes long. Without Go its test is skipped, and says so.
+.make/go: tests/go/go.mod tests/go/go.sum
+	@if command -v go >/dev/null; then \
+		go -C tests/go mod download && go -C tests/go test -c -o /dev/null . && mkdir -p .make && touch $@; \
+	else \
+		echo "The Cosmos client for Go is tried with Go 1.23 or newer, and there is none."; \
+	fi

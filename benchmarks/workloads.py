@@ -26,7 +26,6 @@ _FILLER: Final = "x" * 800
 """Makes a document about 1 KB."""
 
 _QUERY: Final = {
-    "x-ms-documentdb-isquery": "True",
     "x-ms-documentdb-query-enablecrosspartition": "True",
     "x-ms-max-item-count": "100",
     "Content-Type": "application/query+json",

@@ -156,7 +156,7 @@ class FuzzedRequest:
 
 
 _KEYED: Final = {"x-ms-documentdb-partitionkey": '["p"]'}
-_FEED: Final = {"x-ms-documentdb-query-enablecrosspartition": "True", "x-ms-documentdb-isquery": "True"}
+_FEED: Final = {"x-ms-documentdb-query-enablecrosspartition": "True", "Content-Type": "application/query+json"}
 _LIST: Final = ["dbs", "d", "colls", "c", "docs"]
 
 

@@ -62,7 +62,7 @@ class Arena:
         return self.signer.request("POST", self.documents, operations, key="p", headers=BATCH)
 
     def query(self, text: str) -> bytes:
-        headers = {"x-ms-documentdb-isquery": "True", "x-ms-max-item-count": "-1"}
+        headers = {"Content-Type": "application/query+json", "x-ms-max-item-count": "-1"}
         return self.signer.request("POST", self.documents, {"query": text}, key="p", headers=headers)
 
 

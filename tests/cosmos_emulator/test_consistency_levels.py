@@ -42,7 +42,7 @@ def read(raw: RawClient, token: str = "", level: str = "") -> RawReply:
 
 
 def query(raw: RawClient) -> int:
-    headers = {"x-ms-documentdb-isquery": "True"}
+    headers = {"Content-Type": "application/query+json"}
     body = {"query": "SELECT VALUE c.n FROM c"}
     return int(raw.send("POST", DOCS, body, key="p", headers=headers).body["Documents"][0])
 

@@ -187,7 +187,7 @@ async def test_aggregates_of_one_partition_key_need_no_plan(parted: ContainerPro
 
 
 async def test_the_gateway_does_not_merge_but_says_1004(parted: ContainerProxy, raw: RawClient) -> None:
-    headers = {"x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True"}
+    headers = {"Content-Type": "application/query+json", "x-ms-documentdb-query-enablecrosspartition": "True"}
 
     def ask(query: str) -> tuple[int, int]:
         reply = raw.send("POST", f"{parted.container_link}/docs", {"query": query}, headers=headers)

@@ -112,7 +112,7 @@ async def test_after_a_kill_everything_answered_is_there_and_nothing_is_half_the
         for key, number in answered.items():
             counter = (await process.ask("GET", [*DOCUMENTS, "counter"], key=key)).content["n"]
             assert counter in {number, number + 1}, "one that was under way may be there, if it is there as a whole"
-            query = {"x-ms-documentdb-isquery": "True", "x-ms-max-item-count": "-1"}
+            query = {"Content-Type": "application/query+json", "x-ms-max-item-count": "-1"}
             text = {"query": "SELECT VALUE COUNT(1) FROM c"}
             found = (await process.ask("POST", DOCUMENTS, text, key=key, headers=query)).content["Documents"]
             assert found == [counter + 2]

@@ -225,7 +225,7 @@ async def test_a_page_begins_after_the_last_row_whatever_was_written_in_between(
 
 
 def test_a_foreign_continuation_is_refused(container: ContainerProxy, raw: RawClient) -> None:
-    headers = {"x-ms-documentdb-isquery": "True", "x-ms-continuation": "bm9uc2Vuc2U="}
+    headers = {"Content-Type": "application/query+json", "x-ms-continuation": "bm9uc2Vuc2U="}
     reply = raw.send("POST", f"{container.container_link}/docs", {"query": "SELECT * FROM c"}, key="p", headers=headers)
     assert reply.status == 400
 
@@ -261,7 +261,7 @@ async def test_a_prefix_of_a_hierarchical_key_finds_all_below_it(database: Datab
 
 
 def test_a_query_that_would_cross_partitions_unasked_is_refused(container: ContainerProxy, raw: RawClient) -> None:
-    headers = {"x-ms-documentdb-isquery": "True"}
+    headers = {"Content-Type": "application/query+json"}
     reply = raw.send("POST", f"{container.container_link}/docs", {"query": "SELECT * FROM c"}, headers=headers)
     assert reply.status == 400
 

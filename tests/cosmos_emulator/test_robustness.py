@@ -17,7 +17,7 @@ from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.cosmos_emulator.raw_connection import RawAnswer, RawConnection, Signer
 
 MEGABYTE = 1024 * 1024
-QUERY = {"x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True"}
+QUERY = {"Content-Type": "application/query+json", "x-ms-documentdb-query-enablecrosspartition": "True"}
 BATCH = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}
 
 

@@ -134,7 +134,7 @@ async def test_a_lagging_query_shows_a_batch_wholly_or_not_at_all(
     emulator: RunningEmulator, container: ContainerProxy, raw: RawClient
 ) -> None:
     emulator.set_lag(database_of(container), lag=Lag(writes=1))
-    query = {"x-ms-documentdb-isquery": "True", "Content-Type": "application/query+json"}
+    query = {"Content-Type": "application/query+json"}
 
     def visible() -> int:
         docs = f"{container.container_link}/docs"

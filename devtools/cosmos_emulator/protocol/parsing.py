@@ -30,14 +30,15 @@ _SINGLE: Final[Mapping[tuple[str, str], OperationKind]] = {
     ("PATCH", "docs"): "patch",
     ("DELETE", "docs"): "delete",
 }
-_IS_QUERY: Final = "x-ms-documentdb-isquery"
+_QUERY_TYPE: Final = "application/query+json"
+"""The type of the body of every query. Beside it some clients say `x-ms-documentdb-isquery`, others `x-ms-documentdb-query`."""
+
 _POSTS: Final[Mapping[str, OperationKind]] = {
     "x-ms-cosmos-is-query-plan-request": "query_plan",
-    _IS_QUERY: "query",
     "x-ms-cosmos-is-batch-request": "batch",
     "x-ms-documentdb-is-upsert": "upsert",
 }
-"""What a POST of documents means when a header is true; without any, it creates an item."""
+"""What a POST of documents means when a header is true; without any, it creates an item, unless its body is a query."""
 
 _HIERARCHY: Final = ("dbs", "colls", "docs")
 
@@ -119,11 +120,16 @@ def _refined(operation: OperationKind, headers: Mapping[str, str]) -> OperationK
     """POST and GET on a list mean several things; headers tell them apart."""
     if operation == "list_items" and "A-IM" in headers:
         return "change_feed"
-    if operation in {"create_database", "create_container"} and _is_true(headers, _IS_QUERY):
+    if operation in {"create_database", "create_container"} and _has_query(headers):
         return "query_resources"
     if operation == "create":
-        return next((meant for header, meant in _POSTS.items() if _is_true(headers, header)), operation)
+        unmarked: OperationKind = "query" if _has_query(headers) else "create"
+        return next((meant for header, meant in _POSTS.items() if _is_true(headers, header)), unmarked)
     return operation
+
+
+def _has_query(headers: Mapping[str, str]) -> bool:
+    return headers.get("Content-Type", "").partition(";")[0].strip().lower() == _QUERY_TYPE
 
 
 def _consistency(headers: Mapping[str, str]) -> ConsistencyLevel | None:

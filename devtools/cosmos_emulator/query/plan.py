@@ -69,6 +69,7 @@ def _info(query: Query, parameters: Mapping[str, Any]) -> JsonObject:
     skip, limit = count(query.skip, parameters), count(query.limit, parameters)
     columns = query.selection.columns if isinstance(query.selection, Columns) else ()
     grouped_columns = columns if grouping.is_grouped(query) else ()
+    has_value = isinstance(query.selection, Value)
     return {
         "distinctType": _distinct_type(query),
         "top": limit if skip is None else None,
@@ -78,10 +79,10 @@ def _info(query: Query, parameters: Mapping[str, Any]) -> JsonObject:
         "orderByExpressions": [expression_text(part.expression) for part in query.order],
         "groupByExpressions": [expression_text(expression) for expression in query.groups],
         "groupByAliases": [column.name for column in grouped_columns],
-        "aggregates": [_TYPES[call.name] for call in _aggregates(query)],
+        "aggregates": [_TYPES[call.name] for call in _aggregates(query)] if has_value else [],
         "groupByAliasToAggregateType": {column.name: _type(column.expression) for column in grouped_columns},
         "rewrittenQuery": _rewritten(query, skip, limit),
-        "hasSelectValue": isinstance(query.selection, Value),
+        "hasSelectValue": has_value,
         "hasNonStreamingOrderBy": False,
     }
 

@@ -34,14 +34,24 @@ class RefusedError(Exception):
         message: What is wrong, and what to do where that is known.
         substatus: The `x-ms-substatus` that tells apart reasons of one status.
         retry_after_ms: When a throttled client may try again.
+        more: `additionalErrorInfo` of the body; None for none.
     """
 
-    def __init__(self, status: int, message: str, substatus: int = 0, retry_after_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        substatus: int = 0,
+        retry_after_ms: int | None = None,
+        *,
+        more: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.substatus = substatus
         self.retry_after_ms = retry_after_ms
+        self.more = more
 
 
 def bad_request(message: str, substatus: int = 0) -> RefusedError:

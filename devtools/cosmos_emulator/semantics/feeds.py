@@ -14,7 +14,7 @@ from devtools.cosmos_emulator.query.tree import Everything, Query
 from devtools.cosmos_emulator.semantics import charges
 from devtools.cosmos_emulator.semantics.container import Container
 from devtools.cosmos_emulator.semantics.coverage import Part, covered, page_size, seen
-from devtools.cosmos_emulator.semantics.errors import bad_request
+from devtools.cosmos_emulator.semantics.errors import RefusedError, bad_request
 from devtools.cosmos_emulator.semantics.requests import Reply, Request
 from devtools.cosmos_emulator.values import serialise
 
@@ -60,7 +60,7 @@ def list_items(container: Container, request: Request) -> Reply:
 def _page(container: Container, request: Request, query: Query, parameters: Mapping[str, Any]) -> Reply:
     parts = covered(container, request)
     if len(parts) > 1 and request.partition_key is None and is_needed(query):
-        raise bad_request("The provided cross partition query can not be directly served by the gateway.", _NEEDS_PLAN)
+        raise _needs_plan()
     page = run(query, parameters, _rows(container, parts), page_size(request), request.continuation)
     prefix = b'{"_rid":"%s","Documents":[' % container.rid.encode("ascii")
     body = prefix + b",".join(page.rows) + b'],"_count":%d}' % len(page.rows)
@@ -72,6 +72,12 @@ def _page(container: Container, request: Request, query: Query, parameters: Mapp
         item_count=len(page.rows),
     )
     return seen(container, parts, reply)
+
+
+def _needs_plan() -> RefusedError:
+    """Without more information @azure/cosmos would not ask for a plan."""
+    text = "The provided cross partition query can not be directly served by the gateway."
+    return RefusedError(400, text, _NEEDS_PLAN, more="{}")
 
 
 def _parsed(request: Request) -> tuple[Query, dict[str, Any]]:

@@ -9,8 +9,10 @@ from devtools.cosmos_emulator.values import JsonObject, serialise
 
 
 def refused(refusal: RefusedError) -> Reply:
-    """The reply to a refused request: `{"code", "message"}`."""
+    """The reply to a refused request: `{"code", "message"}`, and `additionalErrorInfo` where there is some."""
     body = {"code": CODES.get(refusal.status, "Error"), "message": refusal.message}
+    if refusal.more is not None:
+        body["additionalErrorInfo"] = refusal.more
     return Reply(
         refusal.status,
         serialise(body),

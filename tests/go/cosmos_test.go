@@ -1,0 +1,163 @@
+// An application of azcosmos, on a local Cosmos whose containers have three physical partitions.
+// Environment: COSMOS_ENDPOINT, COSMOS_KEY.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+type row struct {
+	ID string `json:"id"`
+	PK string `json:"pk"`
+	N  int    `json:"n"`
+}
+
+var ctx = context.Background()
+
+func TestAContainerIsCreatedWithoutAVersionOfItsPartitionKey(t *testing.T) {
+	rows := newRows(t)
+	properties := must(rows.Read(ctx, nil))(t).ContainerProperties.PartitionKeyDefinition
+	if properties.Version != 0 || properties.Kind != azcosmos.PartitionKeyKindHash {
+		t.Errorf("got %+v", properties)
+	}
+}
+
+func TestAHierarchicalKeyHasAVersion(t *testing.T) {
+	_, database := newDatabase(t)
+	key := azcosmos.PartitionKeyDefinition{Paths: []string{"/tenant", "/pk"}}
+	_, err := database.CreateContainer(ctx, azcosmos.ContainerProperties{ID: "c", PartitionKeyDefinition: key}, nil)
+	expectStatus(t, err, 400)
+	key.Version = 2
+	must(database.CreateContainer(ctx, azcosmos.ContainerProperties{ID: "c", PartitionKeyDefinition: key}, nil))(t)
+}
+
+func TestAQueryOfAKeyFindsItsRows(t *testing.T) {
+	rows := newRows(t)
+	for n := range 5 {
+		create(t, rows, row{ID: fmt.Sprint(n), PK: "p", N: n})
+	}
+	create(t, rows, row{ID: "other", PK: "q", N: 9})
+	options := azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@least", Value: 2}}, PageSizeHint: 2}
+	query := "SELECT VALUE c.n FROM c WHERE c.n >= @least ORDER BY c.n DESC"
+	found := all[int](t, rows.NewQueryItemsPager(query, azcosmos.NewPartitionKeyString("p"), &options))
+	if !reflect.DeepEqual(found, []int{4, 3, 2}) {
+		t.Errorf("got %v", found)
+	}
+}
+
+func TestAQueryWithoutAKeyFindsTheRowsOfAllPartitions(t *testing.T) {
+	rows := newRows(t)
+	for n := range 12 {
+		create(t, rows, row{ID: fmt.Sprint(n), PK: fmt.Sprint(n), N: n})
+	}
+	options := azcosmos.QueryOptions{PageSizeHint: 5}
+	query := "SELECT VALUE c.n FROM c WHERE c.n > 1"
+	found := all[int](t, rows.NewQueryItemsPager(query, azcosmos.NewPartitionKey(), &options))
+	slices.Sort(found)
+	if !reflect.DeepEqual(found, []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}) {
+		t.Errorf("got %v", found)
+	}
+	_, err := rows.NewQueryItemsPager("SELECT * FROM c ORDER BY c.n", azcosmos.NewPartitionKey(), nil).NextPage(ctx)
+	expectStatus(t, err, 400) // The client asks for no plan, and merges nothing.
+}
+
+func TestOfConditionalWritesOneWins(t *testing.T) {
+	rows, key := newRows(t), azcosmos.NewPartitionKeyString("p")
+	etag := create(t, rows, row{ID: "a", PK: "p"})
+	current := azcosmos.ItemOptions{IfMatchEtag: &etag}
+	must(rows.ReplaceItem(ctx, key, "a", encoded(t, row{ID: "a", PK: "p", N: 1}), &current))(t)
+	_, err := rows.ReplaceItem(ctx, key, "a", encoded(t, row{ID: "a", PK: "p", N: 2}), &current)
+	expectStatus(t, err, 412)
+	_, err = rows.CreateItem(ctx, key, encoded(t, row{ID: "a", PK: "p"}), nil)
+	expectStatus(t, err, 409)
+	patch := azcosmos.PatchOperations{}
+	patch.AppendIncrement("/n", 4)
+	must(rows.PatchItem(ctx, key, "a", patch, nil))(t)
+	var found row
+	if err := json.Unmarshal(must(rows.ReadItem(ctx, key, "a", nil))(t).Value, &found); err != nil || found.N != 5 {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	must(rows.DeleteItem(ctx, key, "a", nil))(t)
+	_, err = rows.ReadItem(ctx, key, "a", nil)
+	expectStatus(t, err, 404)
+}
+
+func TestABatchIsThereAsAWholeOrNotAtAll(t *testing.T) {
+	rows, key := newRows(t), azcosmos.NewPartitionKeyString("p")
+	create(t, rows, row{ID: "a", PK: "p"})
+	batch := rows.NewTransactionalBatch(key)
+	batch.CreateItem(encoded(t, row{ID: "b", PK: "p"}), nil)
+	batch.CreateItem(encoded(t, row{ID: "a", PK: "p"}), nil)
+	if must(rows.ExecuteTransactionalBatch(ctx, batch, nil))(t).Success {
+		t.Error("it succeeded")
+	}
+	_, err := rows.ReadItem(ctx, key, "b", nil)
+	expectStatus(t, err, 404)
+}
+
+func newDatabase(t *testing.T) (*azcosmos.Client, *azcosmos.DatabaseClient) {
+	credential := must(azcosmos.NewKeyCredential(os.Getenv("COSMOS_KEY")))(t)
+	client := must(azcosmos.NewClientWithKey(os.Getenv("COSMOS_ENDPOINT"), credential, nil))(t)
+	must(client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: t.Name()}, nil))(t)
+	return client, must(client.NewDatabase(t.Name()))(t)
+}
+
+func newRows(t *testing.T) *azcosmos.ContainerClient {
+	_, database := newDatabase(t)
+	key := azcosmos.PartitionKeyDefinition{Paths: []string{"/pk"}}
+	must(database.CreateContainer(ctx, azcosmos.ContainerProperties{ID: "rows", PartitionKeyDefinition: key}, nil))(t)
+	return must(database.NewContainer("rows"))(t)
+}
+
+func create(t *testing.T, rows *azcosmos.ContainerClient, one row) azcore.ETag {
+	t.Helper()
+	return must(rows.CreateItem(ctx, azcosmos.NewPartitionKeyString(one.PK), encoded(t, one), nil))(t).ETag
+}
+
+func all[T any](t *testing.T, pager *runtime.Pager[azcosmos.QueryItemsResponse]) []T {
+	t.Helper()
+	var found []T
+	for pager.More() {
+		for _, raw := range must(pager.NextPage(ctx))(t).Items {
+			var one T
+			if err := json.Unmarshal(raw, &one); err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+func encoded(t *testing.T, one row) []byte {
+	return must(json.Marshal(one))(t)
+}
+
+func expectStatus(t *testing.T, err error, status int) {
+	t.Helper()
+	var refused *azcore.ResponseError
+	if !errors.As(err, &refused) || refused.StatusCode != status {
+		t.Errorf("expected %d, got %v", status, err)
+	}
+}
+
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}

@@ -1,0 +1,100 @@
+// An application of @azure/cosmos, on a local Cosmos whose containers have three physical partitions.
+// Environment: COSMOS_ENDPOINT, COSMOS_KEY.
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import { CosmosClient, PartitionKeyDefinitionVersion, PartitionKeyKind } from "@azure/cosmos";
+
+const client = new CosmosClient({ endpoint: process.env.COSMOS_ENDPOINT, key: process.env.COSMOS_KEY });
+const LONG = "x".repeat(150);
+const KEYS = ["", "a", "b", "c", "é".repeat(60), LONG, 0, 1, -1.5, 4294967296, 0.1, true, false, null];
+let database;
+let rows;
+
+const query = async (text, parameters) =>
+  (await rows.items.query(parameters ? { query: text, parameters } : text).fetchAll()).resources;
+
+before(async () => {
+  ({ database } = await client.databases.createIfNotExists({ id: "javascript" }));
+  ({ container: rows } = await database.containers.create({ id: "rows", partitionKey: "/pk" }));
+  for (let n = 0; n < 12; n++) await rows.items.create({ id: `${n}`, pk: `p${n}`, n, g: n % 2 ? "odd" : "even" });
+});
+
+test("a container is created without a version of its partition key", async () => {
+  const { resource } = await rows.read();
+  assert.deepEqual(resource.partitionKey, { paths: ["/pk"], kind: "Hash" });
+  const { container } = await database.containers.createIfNotExists({ id: "rows", partitionKey: { paths: ["/pk"] } });
+  assert.equal((await container.item("3", "p3").read()).resource.n, 3);
+});
+
+for (const [name, version] of [["absent", undefined], ["1", 1], ["2", PartitionKeyDefinitionVersion.V2]]) {
+  test(`keys of every kind lead to their items where the version is ${name}`, async () => {
+    const partitionKey = { paths: ["/pk"], kind: PartitionKeyKind.Hash, version };
+    const { container } = await database.containers.create({ id: `keys-${name}`, partitionKey });
+    const { resources: ranges } = await container.readPartitionKeyRanges().fetchAll();
+    assert.equal(ranges.length, 3);
+    const written = await container.items.bulk(
+      KEYS.map((pk, n) => ({ operationType: "Create", resourceBody: { id: `${n}`, pk } })));
+    assert.deepEqual(written.map((one) => one.statusCode), KEYS.map(() => 201));
+    for (const [n, pk] of KEYS.entries()) {
+      assert.equal((await container.item(`${n}`, pk).read()).statusCode, 200, `${pk}`);
+      const found = await container.items.query("SELECT VALUE c.id FROM c", { partitionKey: pk }).fetchAll();
+      assert.deepEqual(found.resources, [`${n}`]);
+    }
+    const all = (await container.items.readAll().fetchAll()).resources;
+    assert.equal(all.length, KEYS.length);
+  });
+}
+
+test("rows of all partitions come in one order", async () => {
+  assert.deepEqual(await query("SELECT VALUE c.n FROM c ORDER BY c.n DESC"), [11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+  assert.deepEqual(await query("SELECT VALUE c.n FROM c ORDER BY c.n OFFSET 2 LIMIT 3"), [2, 3, 4]);
+  assert.deepEqual(await query("SELECT TOP 2 c.n FROM c ORDER BY c.n"), [{ n: 0 }, { n: 1 }]);
+});
+
+test("rows of all partitions are counted and grouped", async () => {
+  assert.deepEqual(await query("SELECT VALUE COUNT(1) FROM c"), [12]);
+  assert.deepEqual(await query("SELECT VALUE AVG(c.n) FROM c"), [5.5]);
+  const groups = await query("SELECT c.g, COUNT(1) AS k, MAX(c.n) AS most FROM c GROUP BY c.g");
+  const byName = (one, other) => (one.g < other.g ? -1 : 1);
+  assert.deepEqual(groups.sort(byName), [{ g: "even", k: 6, most: 10 }, { g: "odd", k: 6, most: 11 }]);
+  assert.deepEqual(await query("SELECT COUNT(1) AS k, SUM(c.n) AS sum FROM c"), [{ k: 12, sum: 66 }]);
+  assert.deepEqual((await query("SELECT DISTINCT VALUE c.g FROM c")).sort(), ["even", "odd"]);
+});
+
+test("a query that needs no plan follows the partitions", async () => {
+  const found = await query("SELECT VALUE c.id FROM c WHERE c.n >= @least", [{ name: "@least", value: 9 }]);
+  assert.deepEqual(found.sort(), ["10", "11", "9"]);
+});
+
+test("a query that is not supported says why", async () => {
+  await assert.rejects(query("SELECT VALUE NOSUCH(c.n) FROM c"), { code: 400, message: /NOSUCH/ });
+});
+
+test("of conditional writes one wins", async () => {
+  const { resource } = await rows.items.create({ id: "once", pk: "conditions" });
+  const accessCondition = { type: "IfMatch", condition: resource._etag };
+  const item = rows.item("once", "conditions");
+  assert.equal((await item.replace({ ...resource, n: 1 }, { accessCondition })).statusCode, 200);
+  await assert.rejects(item.replace({ ...resource, n: 2 }, { accessCondition }), { code: 412 });
+  await assert.rejects(rows.items.create({ id: "once", pk: "conditions" }), { code: 409 });
+  assert.equal((await item.patch({ operations: [{ op: "incr", path: "/n", value: 4 }] })).resource.n, 5);
+  assert.equal((await item.delete()).statusCode, 204);
+  assert.equal((await item.read()).statusCode, 404);
+});
+
+test("a batch is there as a whole or not at all", async () => {
+  const create = (id) => ({ operationType: "Create", resourceBody: { id, pk: "batch" } });
+  const done = await rows.items.batch([create("a"), create("b")], "batch");
+  assert.deepEqual(done.result.map((one) => one.statusCode), [201, 201]);
+  const refused = await rows.items.batch([create("c"), create("a")], "batch");
+  assert.deepEqual(refused.result.map((one) => one.statusCode), [424, 409]);
+  assert.equal((await rows.item("c", "batch").read()).statusCode, 404);
+});
+
+test("the change feed of a key has what was written", async () => {
+  const { resource } = await rows.items.create({ id: "fed", pk: "feed" });
+  const feed = rows.items.getChangeFeedIterator({
+    partitionKey: "feed", changeFeedStartFrom: (await import("@azure/cosmos")).ChangeFeedStartFrom.Beginning("feed") });
+  const page = await feed.readNext();
+  assert.deepEqual(page.result.map((one) => one.id), [resource.id]);
+});
