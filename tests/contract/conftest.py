@@ -54,6 +54,14 @@ def store(connection: CosmosConnection) -> CosmosStore:
 
 
 @pytest.fixture
+async def elsewhere(emulator: RunningEmulator, connection: CosmosConnection) -> AsyncIterator[CosmosStore]:
+    """The same store in another process. The SDK adds the tokens that its own client has seen; a fresh one has seen none."""
+    other = CosmosConnection(emulator.endpoint, connection.database, key=emulator.key)
+    yield CosmosStore(other, ENTITY_CONTAINERS)
+    await other.close()
+
+
+@pytest.fixture
 def entity() -> EntityRef:
     id = uuid4().hex
     return EntityRef(PLAIN, (id,), id)
