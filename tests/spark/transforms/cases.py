@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from exactlyonce.identity import EntityRef, message_key
 from exactlyonce.stores.cosmos_layout import processed_id
+from tests.spark.transforms import corner_cases
 from tests.spark.transforms import damaged_cases as damaged
 from tests.spark.transforms.damaged_cases import NOBODY, Plant
 from tests.spark.transforms.planting import DAY, on_the_wire, ref, seconds, sent
@@ -97,11 +98,14 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         damaged.damaged,
         lambda case: {("unreadable", "web/m-9", (), f"library/{case}:{number}") for number in (1, 2)},
     ),
+    **corner_cases.EXPECTED,
 }
 CASES: Mapping[str, Plant] = {case: plant for case, (plant, _) in EXPECTED.items()}
 SEEN_BEFORE = [
     (_shop("removed since the last audit").key, 17, seconds(20 * DAY)),
     (_shop("removed since the last audit").key, 9, seconds(30 * DAY)),
+    (_shop("removed since the last audit").key, 25, seconds(3 * DAY)),
     (_shop("an outbox").key, 2, seconds(3 * DAY)),
+    *corner_cases.SEEN_BEFORE,
 ]
-"""What earlier audits saw; the second so long ago that it proves nothing."""
+"""What earlier audits saw; the second so long ago that it proves nothing, and the third less than the first."""

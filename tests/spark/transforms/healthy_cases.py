@@ -157,6 +157,35 @@ def not_adopted(case: str) -> list[Planted]:
     return [Planted(ref("shop", case), None), Planted(fenced, Ledger(deleted=True, type="shop"))]
 
 
+def seen_late(case: str) -> list[Planted]:
+    """What the mailer saw two weeks ago may have been owed before, for as long as something is owed now (see "owing"), then
+    waited, was parked and requeued: clean-up may have taken its commit."""
+    planted = outbox(case)
+    del planted.records[:2]
+    mailer = ref("mailer", f"{case}:mailer")
+    message = on_the_wire(planted.entity, sent(planted.entity, "web/m-2"))
+    return [
+        planted,
+        Planted(mailer, Ledger(version=1, entries=(told(mailer, 1, 15 * DAY, message=message),), type="mailer")),
+    ]
+
+
+def all_taken(case: str) -> list[Planted]:
+    """Clean-up has taken all that lay beside it: only of an outbox the newest version is always there."""
+    quiet = [replace(one, beside=[], age=40 * DAY) for one in (colocated(case), stream(f"{case}:stream"))]
+    return list(quiet)
+
+
+def held_since(case: str) -> list[Planted]:
+    """The next message came after its read model was read, having waited in its queue."""
+    board = reader(case)
+    assert board.ledger is not None
+    source = board.ledger.receptions[0].source
+    held = numbered(board.entity, 5, 11 * MINUTE, source=source, held=Json.of({"secret": 7}))
+    board.beside.append((held, MINUTE))
+    return [board]
+
+
 CASES: Mapping[str, Plant] = {
     "an outbox": lambda case: [outbox(case)],
     "records beside": lambda case: [colocated(case)],
@@ -171,5 +200,8 @@ CASES: Mapping[str, Plant] = {
     "on their way": on_their_way,
     "published and not marked": published_not_marked,
     "not adopted": not_adopted,
+    "seen late": seen_late,
+    "all taken": all_taken,
+    "held since it was read": held_since,
     "nothing proves that it is young": lambda case: [replace(outbox(case, versions=40, left=38), records=[])],
 }
