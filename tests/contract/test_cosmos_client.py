@@ -1,15 +1,28 @@
-"""What the client of Cosmos DB does not spend its time on."""
+"""What the client of Cosmos DB sends, how often, and what it does not spend its time on."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from azure.core.exceptions import ServiceRequestError
+from azure.cosmos import PartitionKey
+from azure.cosmos.aio import CosmosClient
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
+from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
+from devtools.cosmos_emulator.semantics.account import AccountSettings, ConsistencyLevel
+from exactlyonce.effects import LoadEntity
+from exactlyonce.identity import EntityRef
 from exactlyonce.stores import cosmos_client
+from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_replies import SESSION_TOKEN
+from exactlyonce.testing.contract_samples import PLAIN
+from tests.contract.conftest import ENTITY_CONTAINERS, Fault
+from tests.contract.cosmos_requests import READS, REQUESTS, WRITES, create, total
 
 
 @pytest.mark.parametrize(("proxies", "needed"), [({}, False), ({"no": "*"}, True)])
@@ -22,6 +35,89 @@ async def test_a_request_needs_a_thread_only_where_a_proxy_is_set(
         monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", recording(handed))
         await anext(client.list_databases(), None)
     assert bool(handed) is needed
+
+
+@pytest.mark.parametrize("consistency", ["Strong", "BoundedStaleness", "Session"])
+async def test_tokens_are_sent_to_accounts_of_every_level_that_will_do(consistency: ConsistencyLevel) -> None:
+    """Where an account is stronger than Session, the SDK drops the tokens it is given, unless it is told the level."""
+    sent: list[Any] = []
+    with running_emulator(AccountSettings(consistency=consistency)) as account:
+        async with cosmos_client.cosmos_client(account.endpoint, account.key) as client:
+            database = await client.create_database("db")
+            container = await database.create_container("items", PartitionKey("/id"))
+            await container.create_item({"id": "a"})
+            await container.read_item("a", "a", session_token="0:-1#1", raw_request_hook=sent.append)
+    assert [request.http_request.headers.get(SESSION_TOKEN) for request in sent] == ["0:-1#1"]
+
+
+async def test_letters_of_all_languages_are_sent_as_they_are(emulator: RunningEmulator) -> None:
+    """Escaped, a document in Greek would have three times the size, and the service would take a third of it."""
+    sent: list[Any] = []
+    async with cosmos_client.cosmos_client(emulator.endpoint, emulator.key) as client:
+        database = await client.create_database(f"db-{uuid4().hex}")
+        container = await database.create_container("items", PartitionKey("/id"))
+        await container.create_item({"id": "a", "text": "ΑΒΓ"}, raw_request_hook=sent.append)
+    body = sent[0].http_request.body
+    assert "ΑΒΓ" in (body.decode() if isinstance(body, bytes) else body)
+
+
+async def test_a_send_without_an_answer_ends_by_itself_and_not_with_the_request(
+    emulator: RunningEmulator,
+    connection: CosmosConnection,
+    entity: EntityRef,
+    fault: Fault,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cosmos_client, "READ_SECONDS", 0.1)
+    hasty = CosmosConnection(emulator.endpoint, connection.database, key=emulator.key)
+    await hasty.container(PLAIN)
+    fault(action="hang", when="before", times=1)
+    assert await asyncio.wait_for(total(CosmosStore(hasty, ENTITY_CONTAINERS, time_limit=60), entity), 10) is None
+    await hasty.close()
+
+
+@pytest.mark.parametrize("name", [*READS, *WRITES])
+async def test_a_request_that_is_throttled_without_end_is_sent_a_few_times(
+    store: CosmosStore, emulator: RunningEmulator, entity: EntityRef, fault: Fault, name: str
+) -> None:
+    """By default the SDK sends a query a hundred times."""
+    await create(store, entity)
+    before = emulator.requests()[-1].n
+    fault(action="status", when="before", status=429, substatus=3200, retry_after_ms=1)
+    await REQUESTS[name](store, entity)
+    assert 1 < len(emulator.requests(before)) <= 16
+
+
+@pytest.mark.parametrize("name", WRITES)
+async def test_a_write_whose_replies_are_lost_is_sent_twice_at_most(
+    store: CosmosStore, emulator: RunningEmulator, entity: EntityRef, fault: Fault, name: str
+) -> None:
+    await store.load_entity(LoadEntity(entity))
+    before = emulator.requests()[-1].n
+    fault(action="close", when="after")
+    await REQUESTS[name](store, entity)
+    assert 1 <= len(emulator.requests(before)) <= 2
+
+
+@pytest.mark.parametrize(
+    "error", [ServiceRequestError("?"), asyncio.CancelledError()], ids=lambda one: type(one).__name__
+)
+async def test_a_client_that_could_not_be_opened_is_opened_by_whoever_comes_next(
+    emulator: RunningEmulator, connection: CosmosConnection, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter, errors = CosmosClient.__aenter__, [error]
+
+    async def entering(client: CosmosClient) -> CosmosClient:
+        if errors:
+            raise errors.pop()
+        return await enter(client)
+
+    monkeypatch.setattr(CosmosClient, "__aenter__", entering)
+    later = CosmosConnection(emulator.endpoint, connection.database, key=emulator.key)
+    with pytest.raises(type(error)):
+        await later.container(PLAIN)
+    assert (await later.container(PLAIN)).id == PLAIN
+    await later.close()
 
 
 def recording(handed: list[object]) -> Callable[..., Awaitable[Any]]:

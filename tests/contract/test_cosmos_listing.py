@@ -7,14 +7,20 @@ from dataclasses import replace
 import pytest
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator
+from exactlyonce.beside import SaveTogether
+from exactlyonce.effects import Saved, SaveEntity
 from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.frozen_json import Json
 from exactlyonce.records import Ledger
+from exactlyonce.records import entity_document as with_ledger
+from exactlyonce.stores import cosmos_listing
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos_layout import EntityContainer
 from exactlyonce.stores.cosmos_listing import CosmosListing
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.testing.contract_samples import LEVELS, OWNED, owned_entity
+from exactlyonce.testing.contract_samples import LEVELS, OWNED, a_colocated, entity_document, owned_entity
 from exactlyonce.testing.listing_contract import LATER, LONG_AGO, ListingContract, all_of, an_owing, owes, put
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
 
@@ -44,6 +50,52 @@ async def test_all_pages_of_all_physical_partitions_are_gone_through(
     pages = [page async for page in listing.owing(OWNED, LATER)]
     assert len(pages) > 1
     assert {entity for page in pages for entity in page} == wanted
+
+
+async def test_a_search_that_is_cut_short_is_told_whatever_was_found_so_far(
+    store: CosmosStore, listing: CosmosListing, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who took the first page for all of it would leave the rest owing."""
+    monkeypatch.setattr(cosmos_listing, "_PAGE", 1)
+    for _ in range(3):
+        await owes(store, owned_entity())
+    pages = listing.owing(OWNED, LATER)
+    assert len(await anext(pages)) == 1
+    fault(operations=("query",), action="status", when="before", status=500)
+    with pytest.raises(TryAgainLater, match="search again for the rest"):
+        await all_of(pages)
+
+
+async def test_types_that_share_a_container_and_its_partitions_are_told_apart(connection: CosmosConnection) -> None:
+    places = [EntityContainer(type, OWNED, ("/owner",), companions=True) for type in (OWNED, "other")]
+    store, listing = CosmosStore(connection, places), CosmosListing(connection, places)
+    one, other = owned_entity("someone"), replace(owned_entity("someone"), type="other")
+    for entity in (one, other):
+        record = replace(a_colocated(entity, "web/m-1", owes=True), owing_since=LONG_AGO)
+        document = Json.of({"id": entity.id, "owner": "someone"})
+        assert isinstance(await store.save_together(SaveTogether(entity, document, None, (record,))), Saved)
+    assert await all_of(listing.owing(OWNED, LATER)) == [one]
+    assert await all_of(listing.owing("other", LATER)) == [other]
+
+
+async def test_a_whole_number_is_one_however_it_was_written(
+    connection: CosmosConnection, listing: CosmosListing
+) -> None:
+    """The service knows doubles only, and the key of an entity tells 7 from 7.0."""
+    entity = owned_entity(type=LEVELS)
+    document = entity_document(entity, _ledger={"type": LEVELS, "owing_since": "2000"}).value
+    container = await connection.container(LEVELS)
+    await container.create_item({**document, "number": 7.0})
+    assert [one.key for one in await all_of(listing.owing(LEVELS, LATER))] == [entity.key]
+
+
+async def test_a_ledger_that_names_no_type_is_that_of_whoever_lives_there(
+    store: CosmosStore, listing: CosmosListing
+) -> None:
+    entity = owned_entity()
+    document = with_ledger(entity_document(entity), Ledger(1, entries=(an_owing(LONG_AGO),)))
+    assert isinstance(await store.save_entity(SaveEntity(entity, document, None)), Saved)
+    assert await all_of(listing.owing(OWNED, LATER)) == [entity]
 
 
 async def test_a_search_asks_for_names_only(
