@@ -21,6 +21,7 @@ from exactlyonce.testing.contract_samples import ENTITY_TYPES, PLAIN, UNIQUE_KEY
 from tests.contract.starting import SETTINGS
 
 Fault = Callable[..., None]
+Elsewhere = Callable[[], CosmosStore]
 ENTITY_CONTAINERS = [EntityContainer(type, type, paths) for type, paths in ENTITY_TYPES.items()]
 
 
@@ -54,11 +55,18 @@ def store(connection: CosmosConnection) -> CosmosStore:
 
 
 @pytest.fixture
-async def elsewhere(emulator: RunningEmulator, connection: CosmosConnection) -> AsyncIterator[CosmosStore]:
-    """The same store in another process. The SDK adds the tokens that its own client has seen; a fresh one has seen none."""
-    other = CosmosConnection(emulator.endpoint, connection.database, key=emulator.key)
-    yield CosmosStore(other, ENTITY_CONTAINERS)
-    await other.close()
+async def elsewhere(emulator: RunningEmulator, connection: CosmosConnection) -> AsyncIterator[Elsewhere]:
+    """Makes the same store in a process that is new each time: the SDK adds the tokens that its own client has seen, those of
+    refusals included."""
+    opened: list[CosmosConnection] = []
+
+    def make() -> CosmosStore:
+        opened.append(CosmosConnection(emulator.endpoint, connection.database, key=emulator.key))
+        return CosmosStore(opened[-1], ENTITY_CONTAINERS)
+
+    yield make
+    for one in opened:
+        await one.close()
 
 
 @pytest.fixture

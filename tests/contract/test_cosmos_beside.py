@@ -43,7 +43,7 @@ from exactlyonce.testing.contract_samples import (
     together,
     unique,
 )
-from tests.contract.conftest import Fault, partition_key
+from tests.contract.conftest import Elsewhere, Fault, partition_key
 from tests.contract.cosmos_requests import REQUESTS, save_together
 
 LARGE_BODIES = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
@@ -114,7 +114,7 @@ class TestReplicasThatAreBehind:
 
     @pytest.mark.parametrize("type", [OWNED, LEVELS])
     async def test_companions_read_with_a_token_are_behind_and_never_absent(
-        self, store: CosmosStore, elsewhere: CosmosStore, type: str
+        self, store: CosmosStore, elsewhere: Elsewhere, type: str
     ) -> None:
         """Elsewhere, where nothing but the token that was asked for can tell."""
         entity = owned_entity(type=type)
@@ -124,20 +124,20 @@ class TestReplicasThatAreBehind:
         assert isinstance(conflict, Conflict)
         for token in (saved.token, conflict.token):
             for ids in ((id_of(entity, entry),), (id_of(entity, entry), "other")):
-                assert await elsewhere.load_beside(LoadBeside(entity, ids, token)) is BEHIND
-            assert await elsewhere.find_entries(FindEntries(entity, ((1, 1),), token)) is BEHIND
-            assert await elsewhere.find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9), token)) is BEHIND
-            assert await elsewhere.load_entity(LoadEntity(entity, token)) is BEHIND
+                assert await elsewhere().load_beside(LoadBeside(entity, ids, token)) is BEHIND
+            assert await elsewhere().find_entries(FindEntries(entity, ((1, 1),), token)) is BEHIND
+            assert await elsewhere().find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9), token)) is BEHIND
+            assert await elsewhere().load_entity(LoadEntity(entity, token)) is BEHIND
 
-    async def test_another_process_may_see_nothing_yet(self, store: CosmosStore, elsewhere: CosmosStore) -> None:
+    async def test_another_process_may_see_nothing_yet(self, store: CosmosStore, elsewhere: Elsewhere) -> None:
         entity = owned_entity()
         record, entry = a_colocated(entity, "web/1", owes=True), an_entry(entity, 1)
         await together(store, entity, record, entry)
-        assert await beside(elsewhere, entity, id_of(entity, record)) == ()
-        assert await elsewhere.find_entries(FindEntries(entity, ((1, 1),), None)) == FoundBeside(())
-        assert await elsewhere.find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9))) == FoundNumbered(())
-        assert await elsewhere.find_owing(FindOwing(entity)) == FoundBeside(())
-        assert await elsewhere.has_companions(HasCompanions(entity)) is False
+        assert await beside(elsewhere(), entity, id_of(entity, record)) == ()
+        assert await elsewhere().find_entries(FindEntries(entity, ((1, 1),), None)) == FoundBeside(())
+        assert await elsewhere().find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9))) == FoundNumbered(())
+        assert await elsewhere().find_owing(FindOwing(entity)) == FoundBeside(())
+        assert await elsewhere().has_companions(HasCompanions(entity)) is False
 
 
 class TestTheReplyToASave:

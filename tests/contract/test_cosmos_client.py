@@ -13,7 +13,8 @@ from azure.cosmos import PartitionKey
 from azure.cosmos.aio import CosmosClient
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
-from devtools.cosmos_emulator.semantics.account import AccountSettings, ConsistencyLevel
+from devtools.cosmos_emulator.semantics.account import AccountSettings
+from devtools.cosmos_emulator.semantics.requests import ConsistencyLevel
 from exactlyonce.effects import LoadEntity
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores import cosmos_client

@@ -41,7 +41,7 @@ from exactlyonce.stores.cosmos_layout import EntityContainer, parked_id, process
 from exactlyonce.stores.cosmos_partition import CosmosPartition, Document
 from exactlyonce.stores.cosmos_replies import SESSION_TOKEN
 from exactlyonce.testing.contract_samples import PLAIN, a_parked, a_record, a_staged, find, park, staged_now, write
-from tests.contract.conftest import ENTITY_CONTAINERS
+from tests.contract.conftest import ENTITY_CONTAINERS, Elsewhere
 from tests.contract.cosmos_requests import REQUESTS, WRITES, create, total
 from tests.contract.cosmos_requests import replace as replace_entity
 
@@ -52,7 +52,7 @@ class TestReplicasThatAreBehind:
         emulator.set_lag(connection.database, lag=Lag(writes=1000))
 
     async def test_a_read_with_a_token_is_behind_and_never_absent(
-        self, store: CosmosStore, elsewhere: CosmosStore, entity: EntityRef
+        self, store: CosmosStore, elsewhere: Elsewhere, entity: EntityRef
     ) -> None:
         """Elsewhere, where nothing but the token that was asked for can tell."""
         saved = await create(store, entity)
@@ -60,40 +60,40 @@ class TestReplicasThatAreBehind:
         staged = await store.stage(Stage(entity, (a_staged(entity, tx="5f"),)))
         assert isinstance(written, Written)
         assert isinstance(staged, Written)
-        assert await elsewhere.load_entity(LoadEntity(entity, saved.token)) is BEHIND
+        assert await elsewhere().load_entity(LoadEntity(entity, saved.token)) is BEHIND
         for messages in (("web/1",), ("web/1", "web/2")):
-            assert await elsewhere.find_processed(FindProcessed(entity, messages, written.token)) is BEHIND
-            assert await elsewhere.load_processed(LoadProcessed(entity, messages, written.token)) is BEHIND
+            assert await elsewhere().find_processed(FindProcessed(entity, messages, written.token)) is BEHIND
+            assert await elsewhere().load_processed(LoadProcessed(entity, messages, written.token)) is BEHIND
         for transactions in (("5f",), ("5f", "9a")):
-            assert await elsewhere.load_staged(LoadStaged(entity, transactions, staged.token)) is BEHIND
+            assert await elsewhere().load_staged(LoadStaged(entity, transactions, staged.token)) is BEHIND
         token = await park(store, entity, a_parked(entity, "web/1"))
-        assert await elsewhere.load_parked(LoadParked(entity, "web/1", token)) is BEHIND
+        assert await elsewhere().load_parked(LoadParked(entity, "web/1", token)) is BEHIND
 
     async def test_tokens_of_batches_and_of_conflicts_count_like_any_other(
-        self, store: CosmosStore, elsewhere: CosmosStore, entity: EntityRef
+        self, store: CosmosStore, elsewhere: Elsewhere, entity: EntityRef
     ) -> None:
         records = (a_record(entity, "web/1"), a_record(entity, "web/2"))
         written = await store.write_processed(WriteProcessed(entity, records))
         assert isinstance(written, Written)
-        assert await elsewhere.find_processed(FindProcessed(entity, ("web/1",), written.token)) is BEHIND
+        assert await elsewhere().find_processed(FindProcessed(entity, ("web/1",), written.token)) is BEHIND
         staged = (a_staged(entity), a_staged(entity))
         for again in (staged, staged[:1]):
             await store.stage(Stage(entity, again))
             conflict = await store.stage(Stage(entity, again))
             assert isinstance(conflict, Conflict)
-            assert await elsewhere.load_staged(LoadStaged(entity, (staged[0].tx,), conflict.token)) is BEHIND
+            assert await elsewhere().load_staged(LoadStaged(entity, (staged[0].tx,), conflict.token)) is BEHIND
 
     async def test_another_process_may_see_an_earlier_version(
-        self, store: CosmosStore, elsewhere: CosmosStore, entity: EntityRef
+        self, store: CosmosStore, elsewhere: Elsewhere, entity: EntityRef
     ) -> None:
         await create(store, entity)
         await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
-        assert await total(elsewhere, entity) is None
+        assert await total(elsewhere(), entity) is None
         for messages in (("web/1",), ("web/1", "web/2")):
-            found = await elsewhere.find_processed(FindProcessed(entity, messages, None))
+            found = await elsewhere().find_processed(FindProcessed(entity, messages, None))
             assert isinstance(found, Found)
             assert found.messages == frozenset()
-        assert await elsewhere.has_records(HasRecords(entity)) is False
+        assert await elsewhere().has_records(HasRecords(entity)) is False
 
 
 class TestTokens:
