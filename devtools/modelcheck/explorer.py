@@ -29,7 +29,9 @@ from devtools.modelcheck.writes import Answer, Write
 from exactlyonce.strategies.retention import Cleaned
 
 CRASH = PLACES["crashes"]
+RETURNED = PLACES["returned"]
 GIVES_BACK = "gives back what it holds"
+GOES_ON = "has to give back a delivery, and goes on"
 COPIES = 2
 """Most copies of an output that wait at its consumer: more would do what two do, one after the other."""
 
@@ -103,6 +105,8 @@ class Explorer:
                 yield from self._steps(worker, (store, queue, others, delayed, left), slot)
                 if worker.starts_over:
                     yield self._gives_back(worker, others, state, slot)
+                if left[RETURNED] and worker.situation.start.task == "attempt":
+                    yield from self._returned(worker, others, state, slot)
             if left[CRASH] and (worker.situation is not None or worker.remembers):
                 yield self._crashed(worker, others, state, slot)
         for number, write in enumerate(delayed):
@@ -184,6 +188,15 @@ class Explorer:
         idle = self.workers.giving_up(worker)
         after = (store, with_copies(queue, worker.held), sorted_workers(others, idle), delayed, left)
         return Move(after, True, None, slot, None, GIVES_BACK, idle)
+
+    def _returned(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Iterator[Move]:
+        """A delivery goes back to its queue, and the attempt for it goes on."""
+        store, queue, _, delayed, left = state
+        for place in dict.fromkeys(worker.held):
+            going_on = self.workers.returning(worker, place)
+            workers = sorted_workers(others, going_on)
+            after = (store, with_copies(queue, (place,)), workers, delayed, spent(left, RETURNED))
+            yield Move(after, True, None, slot, None, GOES_ON, going_on)
 
     def _landed(self, write: Write, rest: tuple[Write, ...], state: State) -> Move:
         store, queue, workers, _, left = state

@@ -28,6 +28,8 @@ class Budget:
         poisoned: deliveries that the host gives up on, so that the poison settler gets them.
         cleanings: runs of the clean-up of staged outputs, at any moment. When all is quiet it may run once more for nothing.
         forgotten: processed records deleted by retention, once no copy of their message can still arrive.
+        returned: deliveries that go back to their queue while the attempt for them goes on: their time is over, or whoever
+            waited for them has been cancelled, and others share the attempt, or nobody does.
     """
 
     crashes: int = 0
@@ -38,6 +40,7 @@ class Budget:
     poisoned: int = 0
     cleanings: int = 0
     forgotten: int = 0
+    returned: int = 0
 
     @property
     def amounts(self) -> tuple[int, ...]:
@@ -82,6 +85,7 @@ class Scenario:
             each message there may be at a time.
         linearizable: whether reads see the newest version, and a write without an answer was not applied: the talk's world.
         hasty: whether retention deletes records though copies of their messages may still arrive, against its rule.
+        oblivious: whether a driver has forgotten which deliveries were given back, so that `Begin` names all: a twin of it.
         chores: what runs beside processing.
         witnesses: what has to be seen somewhere, or the scenario shows less than it says.
     """
@@ -101,6 +105,7 @@ class Scenario:
     endless: bool = False
     linearizable: bool = False
     hasty: bool = False
+    oblivious: bool = False
     chores: Chores = Chores()
     witnesses: frozenset[str] = frozenset()
 

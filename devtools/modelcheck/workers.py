@@ -172,8 +172,21 @@ class Workers:
         entity = start.entity
         memories = (*worker.memories[:entity], memory, *worker.memories[entity + 1 :])
         if isinstance(result, Again):
-            return self._begun(replace(start, memory=memory), memories, worker.held)
+            return self._begun(self._started_again(worker, start, memory), memories, worker.held)
         return self.idle(memories)
+
+    def _started_again(self, worker: Worker, start: Start, memory: Memory) -> Start:
+        """How the next attempt starts: for the messages whose deliveries are still held, or, if none is, for the same."""
+        messages = start.messages
+        if start.task == "attempt" and worker.held and not self._scenario.oblivious:
+            messages = worker.held
+        return replace(start, messages=messages, memory=memory)
+
+    def returning(self, worker: Worker, place: int) -> Worker:
+        """The worker, still at work, when one of its deliveries has gone back to its queue."""
+        number = worker.held.index(place)
+        held = (*worker.held[:number], *worker.held[number + 1 :])
+        return self._worker(worker.situation, worker.first, worker.memories, held)
 
     def giving_up(self, worker: Worker) -> Worker:
         """The worker, idle, with what it remembers from the attempts it made."""
@@ -182,7 +195,7 @@ class Workers:
         return self.idle((*worker.memories[: start.entity], start.memory, *worker.memories[start.entity + 1 :]))
 
     def named(self, worker: Worker, used: frozenset[str]) -> Worker:
-        """The worker with the lowest transaction ids that are free."""
+        """The worker with the lowest transaction ids that are free; none for messages whose deliveries were given back."""
         asked = worker.asks
         assert isinstance(asked, Begin)  # noqa: S101
         free: list[str] = []
@@ -191,7 +204,20 @@ class Workers:
             if f"t{number}" not in used:
                 free.append(f"t{number}")
             number += 1
-        return self.told(worker, Begun(AT, tuple(free)))
+        return self.told(worker, Begun(AT, self.given(worker, asked, tuple(free))))
+
+    def given(self, worker: Worker, asked: Begin, free: tuple[str, ...]) -> tuple[str | None, ...]:
+        """The transaction ids that a worker is given: None in the place of a message of which it holds no delivery."""
+        situation = worker.situation
+        if situation is None or situation.start.task != "attempt" or self._scenario.oblivious:
+            return free
+        held = {self._key(place) for place in worker.held}
+        named = [tx if message in held else None for message, tx in zip(asked.messages, free, strict=False)]
+        return (*named, *free[len(named) :])
+
+    def _key(self, number: int) -> str:
+        """The key of a message."""
+        return key_of_number(number)
 
     def standing(
         self, start: Start, replies: tuple[Any, ...], first: Any, memories: tuple[Memory, ...], held: tuple[int, ...]

@@ -61,6 +61,8 @@ class BesideWorkers(Workers):
         if following.situation is not None or not again:
             return following
         held = tuple(place for place in worker.held if self._keys[place] in again)
+        if not held:  # What failed was given back while it was tried.
+            return following
         return self._begun(Start("attempt", 0, held, following.memories[0]), following.memories, held)
 
     def failed(self, worker: Worker, kinds: tuple[type[ExactlyOnceError], ...]) -> tuple[str, ...]:
@@ -109,11 +111,17 @@ class BesideWorkers(Workers):
         position = _loaded_at(situation.replies)
         waited = self._world.ordered and situation.start.task == NUDGE
         at = (HAS_WAITED if waited else AT) + timedelta(seconds=position)
-        if not self._world.apart:
+        if self._world.apart:
+            free = (f"t{number}" for number in range(len(used) + asked.count) if f"t{number}" not in used)
+            fresh = tuple(next(free) for _ in range(asked.count))
+        else:
             messages = "+".join(map(str, situation.start.messages))
-            return self.told(worker, Begun(at, tuple(f"t{position}:{messages}.{one}" for one in range(asked.count))))
-        free = (f"t{number}" for number in range(len(used) + asked.count) if f"t{number}" not in used)
-        return self.told(worker, Begun(at, tuple(next(free) for _ in range(asked.count))))
+            fresh = tuple(f"t{position}:{messages}.{one}" for one in range(asked.count))
+        return self.told(worker, Begun(at, self.given(worker, asked, fresh)))
+
+    def _key(self, number: int) -> str:
+        """The key of a message."""
+        return self._keys[number]
 
     def step(self, start: Start) -> Step[Any]:
         """The run that starts so."""
