@@ -141,9 +141,7 @@ class World:
     def _publish(self, effect: Publish, store: Store) -> Iterator[Answer]:
         keys = tuple(told_by(output)[0] for output in effect.outputs)
         violation = self.judged(effect.outputs, store)
-        arrived = self.stores.store(
-            store.entities, store.libraries, store.committed, store.published | frozenset(keys), store.parked
-        )
+        arrived = self.stores.changed(store, published=store.published | frozenset(keys))
         said = f"publishes {', '.join(output.id for output in effect.outputs)}"
         yield Answer(PUBLISHED, arrived, violation=violation, said=said, arrivals=keys)
         if not self._linearizable:

@@ -5,7 +5,7 @@ All parts are immutable and interned, so that comparing worlds compares identiti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from typing import Any, Final
 
@@ -124,6 +124,8 @@ class Store:
         committed: key of each message ever committed, and the history it was handled on.
         published: keys of messages whose outputs arrived.
         parked: keys of messages that lie parked.
+        requeued: keys of messages that were parked and have been sent again.
+        now: the store's time, in ticks; it stands still where a scenario has no clock.
     """
 
     entities: tuple[Entity, ...]
@@ -131,6 +133,8 @@ class Store:
     committed: frozenset[tuple[str, str]] = frozenset()
     published: frozenset[str] = frozenset()
     parked: frozenset[str] = frozenset()
+    requeued: frozenset[str] = frozenset()
+    now: int = 0
 
 
 class Stores:
@@ -160,8 +164,10 @@ class Stores:
         committed: frozenset[tuple[str, str]] = frozenset(),
         published: frozenset[str] = frozenset(),
         parked: frozenset[str] = frozenset(),
+        requeued: frozenset[str] = frozenset(),
+        now: int = 0,
     ) -> Store:
-        key = (entities, libraries, committed, published, parked)
+        key = (entities, libraries, committed, published, parked, requeued, now)
         found = self._stores.get(key)
         if found is None:
             found = self._stores[key] = Store(*key)
@@ -172,12 +178,17 @@ class Stores:
         return self.store((self.entity(0, (ABSENT,)),) * entities, (self.library(()),) * entities)
 
     def with_entity(self, store: Store, number: int, entity: Entity) -> Store:
-        entities = (*store.entities[:number], entity, *store.entities[number + 1 :])
-        return self.store(entities, store.libraries, store.committed, store.published, store.parked)
+        return self.changed(store, entities=(*store.entities[:number], entity, *store.entities[number + 1 :]))
 
     def with_library(self, store: Store, number: int, library: Library) -> Store:
-        libraries = (*store.libraries[:number], library, *store.libraries[number + 1 :])
-        return self.store(store.entities, libraries, store.committed, store.published, store.parked)
+        return self.changed(store, libraries=(*store.libraries[:number], library, *store.libraries[number + 1 :]))
+
+    def changed(self, store: Store, **parts: Any) -> Store:
+        """The store with other parts, by their names."""
+        return self.store(**{name: parts.get(name, getattr(store, name)) for name in _PARTS})
+
+
+_PARTS: Final = tuple(one.name for one in fields(Store))
 
 
 @cache

@@ -137,9 +137,7 @@ class Writes:
         violation = None
         if key in self._single and any(key == committed for committed, _ in store.committed):
             violation = f"parked_is_unprocessed: {key} is parked as never processed, but it was committed"
-        parked = self._stores.store(
-            store.entities, store.libraries, store.committed, store.published, store.parked | {key}
-        )
+        parked = self._stores.changed(store, parked=store.parked | {key})
         token = self._token(store.libraries[entity_number(write.entity)])
         return Answer(
             Written(token), parked, violation=violation, said=described(write), witnessed="a message was parked"
@@ -154,7 +152,7 @@ class Writes:
         committed, violation = self._committed(write, entity, store)
         saved = self.entity_after(entity, write)
         entities = (*store.entities[:number], saved, *store.entities[number + 1 :])
-        after = self._stores.store(entities, store.libraries, committed, store.published, store.parked)
+        after = self._stores.changed(store, entities=entities, committed=committed)
         assert saved.truth.etag is not None  # noqa: S101
         reply = Saved(saved.truth.etag, self.entity_token(saved))
         return Answer(reply, after, violation=violation, said=described(write))

@@ -174,8 +174,7 @@ class BesideWorld(World):
             known = {key for key, _ in committed}
             told = ((key, output.envelope.text) for key, output in zip(keys, effect.outputs, strict=True))
             committed |= {one for one in told if one[0] not in known}
-        published = store.published | frozenset(keys)
-        arrived = self.stores.store(store.entities, (), committed, published, store.parked)
+        arrived = self.stores.changed(store, committed=committed, published=store.published | frozenset(keys))
         said = f"publishes {', '.join(output.id for output in effect.outputs)}"
         yield Answer(PUBLISHED, arrived, violation=violation, said=said)
         yield Answer(UNKNOWN, arrived, LOST, None, violation, f"{said}; the reply is lost")

@@ -100,7 +100,7 @@ class Partitions(Stores):
 
     def with_partition(self, store: Store, partition: Partition, committed: Any) -> Store:
         """The store with another partition, in which this is committed."""
-        return self.store((partition,), (), committed, store.published, store.parked)
+        return self.changed(store, entities=(partition,), committed=committed)
 
 
 def _shown(companion: Companion) -> str:

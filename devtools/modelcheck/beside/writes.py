@@ -103,7 +103,7 @@ class BesideWrites:
         single = by_key(self._scenario.messages)[key].copies == 1
         if single and any(key == committed for committed, _ in store.committed):
             violation = f"parked_is_unprocessed: {key} is parked as never processed, but it was committed"
-        parked = self._stores.store(store.entities, (), store.committed, store.published, store.parked | {key})
+        parked = self._stores.changed(store, parked=store.parked | {key})
         reply = Written(token_at(0))
         return Answer(reply, parked, violation=violation, said=described(write), witnessed="a message was parked")
 
