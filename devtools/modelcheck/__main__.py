@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from devtools.modelcheck import catalogue_deliveries as deliveries
 from devtools.modelcheck.beside import catalogue as beside
 from devtools.modelcheck.catalogue import LARGE, SMALL, STREAM
 from devtools.modelcheck.exploring import explored
@@ -22,7 +23,7 @@ from devtools.modelcheck.matrix import matrix
 from devtools.modelcheck.reporting import Finding, Findings, crossed, markdown
 from devtools.modelcheck.scenarios import Scenario
 
-TABLE, BESIDE, MATRIX = "table", "beside", "matrix"
+TABLE, BESIDE, DELIVERIES, MATRIX = "table", "beside", "deliveries", "matrix"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,15 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     apart = (*SMALL, STREAM, *(LARGE if options.large else ()))
     near = (*beside.SMALL, *(beside.LARGE if options.large else ()))
+    given = (*deliveries.SMALL, *(deliveries.LARGE if options.large else ()))
     combined = tuple(matrix()) if options.matrix else ()
-    wanted = [one for one in (*apart, *near, *combined) if options.only in one.name]
+    wanted = [one for one in (*apart, *near, *given, *combined) if options.only in one.name]
     console = Console()
     found = _all_explored(console, wanted, options)
     tables = {
         TABLE: [found[one.name] for one in apart if one.name in found],
         BESIDE: [found[one.name] for one in near if one.name in found],
+        DELIVERIES: [found[one.name] for one in given if one.name in found],
     }
-    console.print(_table([*tables[TABLE], *tables[BESIDE]]))
+    console.print(_table([one for some in tables.values() for one in some]))
     if options.docs is not None:
         for mark, some in tables.items():
             if some:

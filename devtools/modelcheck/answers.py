@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from devtools.modelcheck.handler import key_of_number, told_by
+from devtools.modelcheck.handler import key_of_number, sent_again, told_by
 from devtools.modelcheck.scenarios import PLACES, Scenario
 from devtools.modelcheck.store import Library, Store, Stores, entity_number, position_of, token_at
 from devtools.modelcheck.writes import Answer, Write, Writes, described
@@ -19,15 +19,18 @@ from exactlyonce.effects import (
     PUBLISHED,
     UNKNOWN,
     Conflict,
+    DeleteParked,
     DeleteProcessed,
     DeleteStaged,
     Effect,
     FindProcessed,
     Found,
+    FoundParked,
     FoundStaged,
     HasRecords,
     Loaded,
     LoadEntity,
+    LoadParked,
     LoadStaged,
     Park,
     Publish,
@@ -54,6 +57,7 @@ class World:
             linearizable=scenario.linearizable,
             single=frozenset(key_of_number(number) for number, copies in enumerate(scenario.copies) if copies == 1),
             deletes=key_of_number(len(scenario.copies) - 1) if scenario.deletes else None,
+            logs_parked=bool(scenario.budget.requeues),
         )
         self._stale = bool(scenario.budget.stale)
         self._linearizable = scenario.linearizable
@@ -71,9 +75,11 @@ class World:
             case HasRecords():
                 library = store.libraries[entity_number(effect.entity)]
                 yield Answer(any(id.startswith("processed:") for id in library.now), store, said="looks for any record")
+            case LoadParked():
+                yield from self._load_parked(effect, store)
             case Publish():
                 yield from self._publish(effect, store)
-            case DeleteStaged() | DeleteProcessed():
+            case DeleteStaged() | DeleteProcessed() | DeleteParked():
                 yield self.land(effect, store)
                 yield Answer(None, store, LOST, said=f"{described(effect)}, which is lost")
                 if self._delayed:
@@ -129,6 +135,20 @@ class World:
             seen = "staged outputs were gone" if gone else None
             yield Answer(FoundStaged(found), store, said=said, witnessed=seen, aged=position < library.end)
 
+    def _load_parked(self, effect: LoadParked, store: Store) -> Iterator[Answer]:
+        library = store.libraries[entity_number(effect.entity)]
+        yield self._unread(store)
+        if self._stale and effect.token is not None:
+            yield Answer(BEHIND, store, STALE, said="asks a replica that is behind")
+        views = [
+            library.view(position).get(f"parked:{effect.message}") for position in self._views(effect.token, library)
+        ]
+        for parked in dict.fromkeys(reversed(views)):
+            aged = parked != views[-1]
+            said = f"reads {'no' if parked is None else 'the'} parked {effect.message}{', in an older view' if aged else ''}"
+            etag, message = (None, None) if parked is None else parked
+            yield Answer(FoundParked(message, etag, 0), store, said=said, aged=aged)
+
     @staticmethod
     def _unread(store: Store) -> Answer:
         """A read that fails."""
@@ -139,6 +159,14 @@ class World:
         return range(library.end if self._linearizable else position_of(token), library.end + 1)
 
     def _publish(self, effect: Publish, store: Store) -> Iterator[Answer]:
+        again = tuple(key for key in map(sent_again, effect.outputs) if key is not None)
+        if again:
+            arrived = self.stores.changed(store, requeued=store.requeued | frozenset(again))
+            said = f"sends {', '.join(again)} again"
+            yield Answer(PUBLISHED, arrived, said=said, again=again, witnessed="a parked message was sent again")
+            yield Answer(UNKNOWN, arrived, LOST, said=f"{said}; the reply is lost", again=again)
+            yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
+            return
         keys = tuple(told_by(output)[0] for output in effect.outputs)
         violation = self.judged(effect.outputs, store)
         arrived = self.stores.changed(store, published=store.published | frozenset(keys))

@@ -13,8 +13,9 @@ from functools import cache
 from typing import Final
 
 from devtools.modelcheck.answers import NOW, STALE, World
-from devtools.modelcheck.explorer import Explorer, Move
+from devtools.modelcheck.explorer import Explorer
 from devtools.modelcheck.handler import key_of_number, told_by
+from devtools.modelcheck.moves import Move
 from devtools.modelcheck.naming import Naming
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.renaming import names_of

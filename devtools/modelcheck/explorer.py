@@ -7,12 +7,23 @@ docs/model-checking.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import replace
 
 from devtools.modelcheck.amounts import spent, with_copies, without_copies
 from devtools.modelcheck.answers import World
+from devtools.modelcheck.deliveries import (
+    RETURNED,
+    SPOILED,
+    come_again,
+    ever_parked,
+    given_up,
+    may_arrive,
+    returned,
+    vanished,
+)
 from devtools.modelcheck.handler import key_of_number
 from devtools.modelcheck.judging import is_good_end, lost
+from devtools.modelcheck.moves import Move, Outcome
 from devtools.modelcheck.reductions import (
     State,
     alike_messages,
@@ -26,49 +37,14 @@ from devtools.modelcheck.scenarios import PLACES, Scenario
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker, Workers
 from devtools.modelcheck.writes import Answer, Write
+from exactlyonce.effects import DeleteParked
 from exactlyonce.strategies.retention import Cleaned
 
 CRASH = PLACES["crashes"]
-RETURNED = PLACES["returned"]
 GIVES_BACK = "gives back what it holds"
 GOES_ON = "has to give back a delivery, and goes on"
 COPIES = 2
 """Most copies of an output that wait at its consumer: more would do what two do, one after the other."""
-
-
-class Move(NamedTuple):
-    """One step from a state.
-
-    Attributes:
-        state: afterwards.
-        fault: whether it took a fault, so that finishing the work must not rely on it.
-        violation: the property it broke.
-        slot: place of the worker in the state before; -1 if none moved.
-        begun: the worker as it took something to do; None if it did not.
-        what: the answer it got, or what happened, for the story.
-        moved: the worker afterwards.
-        write: the delayed write that took effect; None if none did.
-        crashed: whether the worker finished, and crashed before it acknowledged.
-    """
-
-    state: State
-    fault: bool
-    violation: str | None
-    slot: int
-    begun: Worker | None
-    what: Answer | str
-    moved: Worker | None = None
-    write: Write | None = None
-    crashed: bool = False
-
-
-class Outcome(NamedTuple):
-    """One answer to a worker and what the worker makes of it, as far as nothing else in the state matters."""
-
-    answer: Answer
-    worker: Worker
-    violation: str | None
-    ended: bool
 
 
 class Explorer:
@@ -106,7 +82,9 @@ class Explorer:
                 if worker.starts_over:
                     yield self._gives_back(worker, others, state, slot)
                 if left[RETURNED] and worker.situation.start.task == "attempt":
-                    yield from self._returned(worker, others, state, slot)
+                    self.witnessed.add("a delivery was given back while its attempt went on")
+                    for after, going_on in returned(self.workers, worker, others, state):
+                        yield Move(after, True, None, slot, None, GOES_ON, going_on)
             if left[CRASH] and (worker.situation is not None or worker.remembers):
                 yield self._crashed(worker, others, state, slot)
         for number, write in enumerate(delayed):
@@ -141,9 +119,12 @@ class Explorer:
     def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
         """Chores on an entity, each with its place in the budget; None for one that costs nothing."""
         store, queue, _, delayed, left = state
+        library = store.libraries[entity]
         if left[PLACES["sweeps"]]:
             yield PLACES["sweeps"], Start("sweep", entity)
-        library = store.libraries[entity]
+        if left[PLACES["requeues"]]:
+            for number in ever_parked(self.keys, library):
+                yield PLACES["requeues"], Start("requeue", entity, (number,))
         if self.scenario.budget.cleanings and library.staged:
             present = tuple(id.removeprefix("staged:") for id in library.now if id.startswith("staged:"))
             quiet = not any(queue) and not delayed and all(other.situation is None for other in others)
@@ -152,27 +133,15 @@ class Explorer:
                 yield None if quiet else PLACES["cleanings"], start
         if left[PLACES["forgotten"]]:
             for number, key in enumerate(self.keys):
-                if f"processed:{key}" in library.now and (self.scenario.hasty or not self._may_arrive(number, state)):
+                if f"processed:{key}" in library.now and (
+                    self.scenario.hasty or not may_arrive(self.keys, number, state)
+                ):
                     yield PLACES["forgotten"], Start("forget", entity, (number,))
-
-    def _may_arrive(self, number: int, state: State) -> bool:
-        """Whether a copy of a message is still anywhere."""
-        _, queue, workers, _, _ = state
-        places = range(number, len(queue), len(self.keys))
-        return any(queue[place] or any(place in worker.held for worker in workers) for place in places)
 
     def _happenings(self, state: State) -> Iterator[Move]:
         """What happens without a worker: the host gives up on a delivery."""
-        store, queue, workers, delayed, left = state
-        place = PLACES["poisoned"]
-        if not left[place]:
-            return
-        for number, key in enumerate(self.keys):
-            if queue[number]:
-                given_up = list(without_copies(queue, (number,)))
-                given_up[len(self.keys) + number] += 1
-                after = (store, tuple(given_up), workers, delayed, spent(left, place))
-                yield Move(after, True, None, -1, None, f"The host gives up on {key}")
+        for key, after in given_up(self.keys, state):
+            yield Move(after, True, None, -1, None, f"The host gives up on {key}")
 
     def _crashed(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Move:
         store, queue, _, delayed, left = state
@@ -189,15 +158,6 @@ class Explorer:
         after = (store, with_copies(queue, worker.held), sorted_workers(others, idle), delayed, left)
         return Move(after, True, None, slot, None, GIVES_BACK, idle)
 
-    def _returned(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Iterator[Move]:
-        """A delivery goes back to its queue, and the attempt for it goes on."""
-        store, queue, _, delayed, left = state
-        for place in dict.fromkeys(worker.held):
-            going_on = self.workers.returning(worker, place)
-            workers = sorted_workers(others, going_on)
-            after = (store, with_copies(queue, (place,)), workers, delayed, spent(left, RETURNED))
-            yield Move(after, True, None, slot, None, GOES_ON, going_on)
-
     def _landed(self, write: Write, rest: tuple[Write, ...], state: State) -> Move:
         store, queue, workers, _, left = state
         answer = self.world.land(write, store)
@@ -207,7 +167,10 @@ class Explorer:
         if self._collects:
             after = self._swept(after, workers, rest)
         self.witnessed.add("a delayed write took effect")
-        return Move((after, queue, workers, rest, left), False, answer.violation, -1, None, answer, write=write)
+        violation = answer.violation
+        if violation is None and isinstance(write, DeleteParked):
+            violation = vanished(self.scenario, self.keys, after, queue, workers)
+        return Move((after, queue, workers, rest, left), False, violation, -1, None, answer, write=write)
 
     def _steps(self, worker: Worker, rest: State, slot: int, begun: Worker | None = None) -> Iterator[Move]:
         """Every outcome of what a worker asks for. `rest` is the state without it; `begun` it too if it just began."""
@@ -230,27 +193,31 @@ class Explorer:
             workers = sorted_workers(others, moved)
             if ended and self._collects:
                 after = self._swept(after, workers, later)
-            fed = self._fed(queue, answer.arrivals) if answer.arrivals else queue
+            fed = self._arrived(queue, answer)
+            if violation is None and isinstance(worker.asks, DeleteParked):
+                violation = vanished(self.scenario, self.keys, after, fed, workers)
             remains = left if place is None else spent(left, place)
-            yield Move(
-                (after, fed, workers, later, remains),
-                place is not None or answer.aged,
-                violation,
-                slot,
-                begun,
-                answer,
-                moved,
-            )
-            if ended and worker.held and moved.situation is None and remains[CRASH]:
-                idle = self.workers.idle()
-                back = (
-                    after,
-                    with_copies(fed, worker.held),
-                    sorted_workers(others, idle),
-                    later,
-                    spent(remains, CRASH),
-                )
-                yield Move(back, True, None, slot, begun, answer, idle, crashed=True)
+            fault = place is not None or answer.aged
+            done = Move((after, fed, workers, later, remains), fault, violation, slot, begun, answer, moved)
+            yield done
+            if ended and worker.held and moved.situation is None:
+                yield from self._unacknowledged(worker, done, (after, fed, others, later, remains))
+
+    def _unacknowledged(self, worker: Worker, done: Move, rest: State) -> Iterator[Move]:
+        """A worker has done its work, and its deliveries come again all the same."""
+        store, queue, others, delayed, left = rest
+        assert isinstance(done.what, Answer)  # noqa: S101
+        assert done.moved is not None  # noqa: S101
+        if left[SPOILED]:
+            said = replace(done.what, said=f"{done.what.said}; its batch comes again")
+            self.witnessed.add("a batch came again")
+            again = come_again(self.scenario, worker.held, done.moved, rest)
+            yield done._replace(state=again, fault=True, violation=None, what=said)
+        if left[CRASH]:
+            idle = self.workers.idle()
+            workers = sorted_workers(others, idle)
+            back = (store, with_copies(queue, worker.held), workers, delayed, spent(left, CRASH))
+            yield done._replace(state=back, fault=True, violation=None, moved=idle, crashed=True)
 
     def _possible(self, answer: Answer, delayed: tuple[Write, ...], left: tuple[int, ...]) -> bool:
         """Whether the budget allows an answer. What cannot happen is no witness."""
@@ -289,6 +256,11 @@ class Explorer:
         if following.situation is None and violation is None:
             violation = lost([self.keys[place % len(self.keys)] for place in worker.held], store)
         return following, violation, True
+
+    def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
+        """The queues after what was sent."""
+        fed = self._fed(queue, answer.arrivals) if answer.arrivals else queue
+        return with_copies(fed, tuple(self.keys.index(key) for key in answer.again)) if answer.again else fed
 
     def _fed(self, queue: tuple[int, ...], published: tuple[str, ...]) -> tuple[int, ...]:
         """The queues after outputs arrived at their consumers."""

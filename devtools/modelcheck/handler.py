@@ -7,6 +7,7 @@ from functools import cache
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Before, Handled, key_of
+from exactlyonce.identity import message_key
 from exactlyonce.records import Output, digest
 
 
@@ -14,6 +15,13 @@ from exactlyonce.records import Output, digest
 def envelope_of(number: int) -> Envelope:
     """The message with this number."""
     return Envelope("web", f"m{number}", "test", Json("{}"))
+
+
+@cache
+def sent_again(output: Output) -> str | None:
+    """The key of the message that this is, if it is one that is sent again, and not what a handler sent."""
+    told = output.envelope.value
+    return message_key(told["source"], told["id"]) if "source" in told else None
 
 
 @cache

@@ -207,7 +207,10 @@ class Naming:
         committed = frozenset([(keys[key], scope(("told", told))) for key, told in store.committed if key in keys])
         published = frozenset([keys[key] for key in store.published if key in keys])
         return self._stores.store(
-            (self._stores.entity(0, versions),), (self._stores.library(writes),), committed, published
+            (self._stores.entity(0, versions),),
+            (self._stores.library(writes),),
+            committed=committed,
+            published=published,
         )
 
 

@@ -30,6 +30,8 @@ class Budget:
         forgotten: processed records deleted by retention, once no copy of their message can still arrive.
         returned: deliveries that go back to their queue while the attempt for them goes on: their time is over, or whoever
             waited for them has been cancelled, and others share the attempt, or nobody does.
+        requeues: requests to send a message again that is parked, or was.
+        spoiled: deliveries that come again though all was done with them, since others of their batch failed.
     """
 
     crashes: int = 0
@@ -41,6 +43,8 @@ class Budget:
     cleanings: int = 0
     forgotten: int = 0
     returned: int = 0
+    requeues: int = 0
+    spoiled: int = 0
 
     @property
     def amounts(self) -> tuple[int, ...]:
@@ -58,6 +62,7 @@ class Chores:
 
     sweep: Callable[..., Step[Any]] = settling.sweep
     settle: Callable[..., Step[Any]] = settling.settle
+    requeue: Callable[..., Step[Any]] = settling.requeue
     clean_staged: Callable[..., Step[Any]] = retention.clean_staged
     clean_processed: Callable[..., Step[Any]] = retention.clean_processed
 
@@ -86,6 +91,7 @@ class Scenario:
         linearizable: whether reads see the newest version, and a write without an answer was not applied: the talk's world.
         hasty: whether retention deletes records though copies of their messages may still arrive, against its rule.
         oblivious: whether a driver has forgotten which deliveries were given back, so that `Begin` names all: a twin of it.
+        lenient: whether a batch processes again what a batch has given up: a twin of the host.
         chores: what runs beside processing.
         witnesses: what has to be seen somewhere, or the scenario shows less than it says.
     """
@@ -106,6 +112,7 @@ class Scenario:
     linearizable: bool = False
     hasty: bool = False
     oblivious: bool = False
+    lenient: bool = False
     chores: Chores = Chores()
     witnesses: frozenset[str] = frozenset()
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import Ledger, StagedOutputs, read_entity
+from exactlyonce.records import Ledger, ParkedMessage, StagedOutputs, read_entity
 
 _TOKEN: Final = "0:-1#"  # noqa: S105
 RECORD: Final = "record"
@@ -92,10 +92,15 @@ class Entity:
         return frozenset(entry.tx for version in self.versions for entry in ledger_of(version.document).entries)
 
 
+Parked = tuple[str, ParkedMessage]
+"""A parked document with its ETag."""
+Writes = tuple[tuple[str, StagedOutputs | Parked | str | None], ...]
+
+
 class Library:
     """The accepted writes of a partition of the library: (id, content, or None for a delete), in order."""
 
-    def __init__(self, writes: tuple[tuple[str, StagedOutputs | str | None], ...]) -> None:
+    def __init__(self, writes: Writes) -> None:
         self.writes = writes
         self.end = len(writes)
         self.staged = frozenset(id.removeprefix("staged:") for id, _ in writes if id.startswith("staged:"))
@@ -151,27 +156,16 @@ class Stores:
             found = self._entities[first, versions] = Entity(first, versions)
         return found
 
-    def library(self, writes: tuple[tuple[str, StagedOutputs | str | None], ...]) -> Library:
+    def library(self, writes: Writes) -> Library:
         found = self._libraries.get(writes)
         if found is None:
             found = self._libraries[writes] = Library(writes)
         return found
 
-    def store(
-        self,
-        entities: tuple[Entity, ...],
-        libraries: tuple[Library, ...],
-        committed: frozenset[tuple[str, str]] = frozenset(),
-        published: frozenset[str] = frozenset(),
-        parked: frozenset[str] = frozenset(),
-        requeued: frozenset[str] = frozenset(),
-        now: int = 0,
-    ) -> Store:
-        key = (entities, libraries, committed, published, parked, requeued, now)
-        found = self._stores.get(key)
-        if found is None:
-            found = self._stores[key] = Store(*key)
-        return found
+    def store(self, entities: tuple[Entity, ...], libraries: tuple[Library, ...], **more: Any) -> Store:
+        """The store that has these parts, the others as they are in the beginning."""
+        made = Store(entities, libraries, **more)
+        return self._stores.setdefault(tuple([getattr(made, name) for name in _PARTS]), made)
 
     def empty(self, entities: int) -> Store:
         """Nothing is stored, nothing published."""
@@ -185,7 +179,11 @@ class Stores:
 
     def changed(self, store: Store, **parts: Any) -> Store:
         """The store with other parts, by their names."""
-        return self.store(**{name: parts.get(name, getattr(store, name)) for name in _PARTS})
+        key = tuple([parts.get(name, getattr(store, name)) for name in _PARTS])
+        found = self._stores.get(key)
+        if found is None:
+            found = self._stores[key] = Store(*key)
+        return found
 
 
 _PARTS: Final = tuple(one.name for one in fields(Store))

@@ -11,16 +11,17 @@ from operator import is_
 from string import ascii_uppercase
 from typing import Any, Final
 
-from devtools.modelcheck.explorer import GIVES_BACK, GOES_ON, Explorer, Move
+from devtools.modelcheck.explorer import GIVES_BACK, GOES_ON, Explorer
+from devtools.modelcheck.moves import Move
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import PLACES
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Worker
 from exactlyonce.beside import DeleteBeside, ReplaceBeside
-from exactlyonce.effects import BEHIND, UNKNOWN, DeleteProcessed, DeleteStaged, Effect
+from exactlyonce.effects import BEHIND, UNKNOWN, DeleteParked, DeleteProcessed, DeleteStaged, Effect
 
 NOBODY: Final = -1
-BEST_EFFORT: Final = (DeleteStaged, DeleteProcessed, ReplaceBeside, DeleteBeside)
+BEST_EFFORT: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceBeside, DeleteBeside)
 """Writes whose reply does not tell whether they took effect."""
 _NAMES: Final = {place: name for name, place in PLACES.items()}
 
@@ -73,6 +74,7 @@ _TASKS: Final = {
     "mark": "marks",
     "sweep": "sweeps",
     "settle": "settles",
+    "requeue": "requeues",
     "clean": "cleans up",
     "forget": "forgets",
     "stumble": "takes, with a handler that raises,",

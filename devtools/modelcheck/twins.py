@@ -56,7 +56,7 @@ EVERYTHING: Final = (
 """All in an order in which each comes after what it imports from."""
 
 _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
-    settling.__name__: {"Settled": settling.Settled},
+    settling.__name__: {"Settled": settling.Settled, "Requeued": settling.Requeued},
     retention.__name__: {"Cleaned": retention.Cleaned},
     resequencer.__name__: {"Rebuild": resequencer.Rebuild},
     replaying.__name__: {"Replayed": replaying.Replayed},
@@ -143,7 +143,7 @@ def chores_of(name: str, sources: Mapping[str, str]) -> Chores:
     """The chores that these sources make; `fencing`, `settling` and `retention` are among them."""
     made = _modules(name, sources)
     settled, cleaned = made[settling.__name__], made[retention.__name__]
-    return Chores(settled.sweep, settled.settle, cleaned.clean_staged, cleaned.clean_processed)
+    return Chores(settled.sweep, settled.settle, settled.requeue, cleaned.clean_staged, cleaned.clean_processed)
 
 
 def modules_of(name: str, sources: Mapping[str, str], wanted: Collection[str]) -> dict[str, ModuleType]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from itertools import permutations
 from typing import Any
@@ -18,7 +18,7 @@ from exactlyonce.effects import Begin, Begun, Effect, Loaded, Step, Together
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Finished, Memory, Work
 from exactlyonce.strategies.retention import Cleaned
-from exactlyonce.strategies.settling import Settled
+from exactlyonce.strategies.settling import Requeued, Settled
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 NOTHING = Memory()
@@ -29,7 +29,7 @@ class Start:
     """How a run starts.
 
     Attributes:
-        task: "attempt", "mark", "sweep", "settle", "clean" or "forget".
+        task: "attempt", "mark", "sweep", "settle", "requeue", "clean" or "forget".
         entity: number of the entity.
         messages: numbers of the messages it is about.
         memory: what its process remembers of the entity.
@@ -166,7 +166,7 @@ class Workers:
     def _after_run(self, worker: Worker) -> Worker:
         assert worker.situation is not None  # noqa: S101
         start, result = worker.situation.start, worker.situation.result
-        if not isinstance(result, Finished | Again | Settled | Cleaned | None):
+        if not isinstance(result, Finished | Again | Settled | Requeued | Cleaned | None):
             raise TypeError(f"A run came to {result!r}, which is no result.")
         memory = NOTHING if result is None else self._kept(result.memory)
         entity = start.entity
@@ -254,7 +254,7 @@ class Workers:
             found = self._workers[key] = Worker(situation, first, memories, held, len(self._workers))
         return found
 
-    def _run(self, start: Start) -> Step[Any]:
+    def _run(self, start: Start) -> Step[Any]:  # noqa: PLR0911
         entity = entity_ref(start.entity)
         absent = Json.of({"id": entity.id})
         strategy = self._scenario.strategy
@@ -271,6 +271,10 @@ class Workers:
             case "settle":
                 return self._scenario.chores.settle(
                     entity, envelope_of(start.messages[0]), "given up", absent, start.memory
+                )
+            case "requeue":
+                return self._scenario.chores.requeue(
+                    entity, key_of_number(start.messages[0]), "in", timedelta(days=1), start.memory
                 )
             case "clean":
                 return self._scenario.chores.clean_staged(entity, start.candidates, absent, start.memory)

@@ -23,6 +23,7 @@ from devtools.modelcheck.store import (
 from exactlyonce.beside import DeleteBeside, ReplaceBeside, SaveTogether
 from exactlyonce.effects import (
     Conflict,
+    DeleteParked,
     DeleteProcessed,
     DeleteStaged,
     Park,
@@ -38,7 +39,7 @@ ANY: Final = "*"
 """An ETag that fits always: only broken twins save like that."""
 OTHER: Final = "somebody else's commit won"
 OVERWRITTEN: Final = "serial_execution: a commit was overwritten by one that did not know of it"
-Write = SaveEntity | WriteProcessed | Stage | DeleteStaged | DeleteProcessed | Park | BesideWrite
+Write = SaveEntity | WriteProcessed | Stage | DeleteStaged | DeleteProcessed | Park | DeleteParked | BesideWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Answer:
         said: for the story.
         witnessed: what a scenario may want to have seen.
         arrivals: keys of messages whose outputs arrive where they are sent to.
+        again: keys of messages that arrive again.
         aged: whether it is an older view of the library. That costs nothing, but finishing the work must not rely on it.
     """
 
@@ -65,6 +67,7 @@ class Answer:
     said: str = ""
     witnessed: str | None = None
     arrivals: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
     aged: bool = False
 
 
@@ -77,6 +80,7 @@ class Writes:
         linearizable: whether all reads see the newest, so that a log need not tell more, and tokens mean nothing.
         single: keys of messages with one copy only: whether these are parked or processed is settled for good.
         deletes: key of the message that deletes the entity; None if none does.
+        logs_parked: whether reads of parked messages matter, so that these have places in the log.
     """
 
     def __init__(
@@ -87,10 +91,12 @@ class Writes:
         linearizable: bool = False,
         single: frozenset[str] = frozenset(),
         deletes: str | None = None,
+        logs_parked: bool = False,
     ) -> None:
         self._stores = stores
         self._single = single
         self._deletes = deletes
+        self._logs_parked = logs_parked
         self._keeps_versions = keeps_versions
         self._linearizable = linearizable
 
@@ -100,6 +106,8 @@ class Writes:
             return self._save(write, store)
         if isinstance(write, SaveTogether | ReplaceBeside | DeleteBeside):
             raise TypeError(write)  # `modelcheck.beside` has a world for them.
+        if isinstance(write, DeleteParked):
+            return self._unpark(write, store)
         return self._park(write, store) if isinstance(write, Park) else self._append(write, store)
 
     def _append(self, write: WriteProcessed | Stage | DeleteStaged | DeleteProcessed, store: Store) -> Answer:
@@ -135,13 +143,30 @@ class Writes:
     def _park(self, write: Park, store: Store) -> Answer:
         key = write.message.message
         violation = None
-        if key in self._single and any(key == committed for committed, _ in store.committed):
+        if key in self._alone(store) and any(key == committed for committed, _ in store.committed):
             violation = f"parked_is_unprocessed: {key} is parked as never processed, but it was committed"
         parked = self._stores.changed(store, parked=store.parked | {key})
-        token = self._token(store.libraries[entity_number(write.entity)])
-        return Answer(
-            Written(token), parked, violation=violation, said=described(write), witnessed="a message was parked"
-        )
+        number = entity_number(write.entity)
+        library = store.libraries[number]
+        if self._logs_parked:
+            library = self._stores.library((*library.writes, (f"parked:{key}", (str(library.end + 1), write.message))))
+            parked = self._stores.with_library(parked, number, library)
+        reply = Written(self._token(library))
+        return Answer(reply, parked, violation=violation, said=described(write), witnessed="a message was parked")
+
+    def _unpark(self, write: DeleteParked, store: Store) -> Answer:
+        number = entity_number(write.entity)
+        library = store.libraries[number]
+        id = f"parked:{write.message}"
+        if id not in library.now or write.etag not in (ANY, library.now[id][0]):
+            return Answer(None, store, said=f"{described(write)}, which has changed")
+        after = self._stores.with_library(store, number, self._stores.library((*library.writes, (id, None))))
+        after = self._stores.changed(after, parked=store.parked - {write.message})
+        return Answer(None, after, said=described(write))
+
+    def _alone(self, store: Store) -> frozenset[str]:
+        """Keys of messages of which there is one copy, and never was another."""
+        return self._single - store.requeued
 
     def _save(self, write: SaveEntity, store: Store) -> Answer:
         number = entity_number(write.entity)
@@ -200,7 +225,7 @@ class Writes:
         """What is wrong with committing an entry on this history as this version. Streams blot out digests and versions."""
         if entry.message in known:
             return f"at_most_one_state_change: {entry.message} is committed a second time"
-        if entry.message in store.parked & self._single:
+        if entry.message in store.parked & self._alone(store):
             return f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
         if entry.digest not in {"", digest_of(entry.message, history)}:
             return f"serial_execution: {entry.message} was not handled on the state it follows"
@@ -227,6 +252,8 @@ def described(write: Write) -> str:  # noqa: PLR0911
             return f"deletes the records of {', '.join(key for key, _ in write.records)}"
         case Park():
             return f"parks {write.message.message}"
+        case DeleteParked():
+            return f"deletes the parked document of {write.message}"
         case SaveTogether() | ReplaceBeside() | DeleteBeside():
             return described_beside(write)
 
@@ -244,7 +271,7 @@ def transactions_in(write: Write) -> frozenset[str]:
             return frozenset(write.transactions)
         case SaveTogether() | ReplaceBeside() | DeleteBeside():
             return transactions_beside(write)
-        case DeleteProcessed() | Park():
+        case DeleteProcessed() | Park() | DeleteParked():
             return frozenset()
 
 
@@ -261,6 +288,8 @@ def messages_in(write: Write) -> frozenset[str]:  # noqa: PLR0911
             return frozenset(key for key, _ in write.records)
         case Park():
             return frozenset({write.message.message})
+        case DeleteParked():
+            return frozenset({write.message})
         case SaveTogether() | ReplaceBeside() | DeleteBeside():
             return messages_beside(write)
         case DeleteStaged():

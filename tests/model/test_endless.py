@@ -14,8 +14,9 @@ from devtools.modelcheck import naming
 from devtools.modelcheck.answers import STALE
 from devtools.modelcheck.catalogue import EVERYTHING
 from devtools.modelcheck.endless import FREE, EndlessExplorer
-from devtools.modelcheck.explorer import Explorer, Move
+from devtools.modelcheck.explorer import Explorer
 from devtools.modelcheck.handler import key_of_number
+from devtools.modelcheck.moves import Move
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import UNLIMITED, Budget, Scenario
 from devtools.modelcheck.scopes import found_at_once

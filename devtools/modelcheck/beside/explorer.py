@@ -13,7 +13,9 @@ from devtools.modelcheck.beside.mending import ANSWER, unsent, was_sent
 from devtools.modelcheck.beside.partition import PartitionVersion, partition_of
 from devtools.modelcheck.beside.scenarios import NUDGES, RAISING, REPLAYS, BesideScenario
 from devtools.modelcheck.beside.workers import EVERYTHING, IN_VAIN, NUDGE, STUMBLE, BesideWorkers
-from devtools.modelcheck.explorer import Explorer, Move, Outcome
+from devtools.modelcheck.deliveries import may_arrive
+from devtools.modelcheck.explorer import Explorer
+from devtools.modelcheck.moves import Move, Outcome
 from devtools.modelcheck.reductions import State, sorted_workers
 from devtools.modelcheck.scenarios import PLACES
 from devtools.modelcheck.store import Store
@@ -135,7 +137,9 @@ class BesideExplorer(Explorer):
         """Keys of messages of which no copy may arrive any more, and no write take effect."""
         writes = frozenset().union(*(messages_in(write) for write in state[3]))
         return frozenset(
-            key for number, key in enumerate(self.keys) if key not in writes and not self._may_arrive(number, state)
+            key
+            for number, key in enumerate(self.keys)
+            if key not in writes and not may_arrive(self.keys, number, state)
         )
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:

@@ -67,7 +67,7 @@ def _replaced(world: Scenario, made: Mapping[str, ModuleType]) -> Scenario:
     kind = type(world.strategy)
     strategy = twin(kind)(**{one.name: getattr(world.strategy, one.name) for one in fields(kind)})
     if not isinstance(world, BesideScenario):
-        chores = (settling.sweep, settling.settle, retention.clean_staged, retention.clean_processed)
+        chores = (settling.sweep, settling.settle, settling.requeue, retention.clean_staged, retention.clean_processed)
         return replace(world, strategy=strategy, chores=Chores(*map(twin, chores)))
     menders = (gaps.tend, replaying.versions_of, replaying.replay, replaying.Missing)
     return replace(

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devtools.modelcheck.explorer import Explorer, Move
+from devtools.modelcheck.explorer import Explorer
+from devtools.modelcheck.moves import Move
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.trace import Event, replayed
 

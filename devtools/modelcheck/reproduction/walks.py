@@ -9,7 +9,8 @@ from typing import Final
 from devtools.modelcheck.beside.explorer import BesideExplorer
 from devtools.modelcheck.beside.partition import partition_of
 from devtools.modelcheck.beside.scenarios import BesideScenario
-from devtools.modelcheck.explorer import Explorer, Move
+from devtools.modelcheck.explorer import Explorer
+from devtools.modelcheck.moves import Move
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import explorer_of

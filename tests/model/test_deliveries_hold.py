@@ -1,0 +1,66 @@
+"""Deliveries that are given back under an attempt, come again with their batch, or are sent again by an operator."""
+
+from __future__ import annotations
+
+import pytest
+
+from devtools.modelcheck.catalogue_deliveries import SMALL
+from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.search import explore
+from tests.model.broken_deliveries import BROKEN_DELIVERIES, BrokenDelivery
+
+LONGEST_STORY = 20
+LIMIT = 20_000
+"""More states than any twin takes to fall."""
+STATES = {
+    "a delivery is given back": 5_306,
+    "a copy is given back": 3_169,
+    "a group gives a delivery back": 3_062,
+    "a group gives all back": 19_841,
+    "stream: a group gives a delivery back": 1_844,
+    "co-located: a group gives a delivery back": 3_600,
+    "resequencer: a group gives a delivery back": 1_136,
+    "a batch comes again, all faults": 1_031,
+    "a batch of two comes again": 22_434,
+    "a parked message is sent again": 6_203,
+    "copies of a parked message": 21_757,
+}
+"""Pinned: a scenario that suddenly has fewer states shows less than it did."""
+
+
+@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.name)
+def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
+    report = explore(scenario, liveness=True)
+    assert report.violation is None, "\n".join(report.ending)
+    assert report.complete
+    assert report.stuck == 0, "\n".join(report.ending)
+    assert scenario.witnesses <= report.witnessed
+    assert report.states == STATES[scenario.name]
+
+
+@pytest.mark.parametrize("twin", BROKEN_DELIVERIES, ids=lambda twin: f"{twin.name}, {twin.scenario.name}")
+def test_a_broken_twin_is_found(twin: BrokenDelivery) -> None:
+    report = explore(twin.scenario_with_twin(), LIMIT)
+    assert report.violation is not None
+    assert report.violation.startswith(twin.falls), report.violation
+    assert 0 < len(report.story) <= LONGEST_STORY
+
+
+def test_a_delivery_that_is_given_back_is_committed_by_a_driver_that_forgets_it() -> None:
+    twin = next(one for one in BROKEN_DELIVERIES if one.scenario.name == "a group gives a delivery back")
+    report = explore(twin.scenario_with_twin(), LIMIT)
+    assert report.violation == "parked_is_unprocessed: web/m0 is committed, but it lies parked"
+    assert report.story == (
+        "A takes web/m0 and loads version 0",
+        "A finds 0 of 1 records in view 0 of 0",
+        "A has to give back a delivery, and goes on",
+        "The host gives up on web/m0",
+        "B settles web/m0 and loads version 0",
+        "B finds 0 of 1 records in view 0 of 0",
+        "B creates the entity",
+        "A creates the entity: conflict",
+        "A loads version 1",
+        "B parks web/m0",
+        "A finds 0 of 1 records in view 0 of 0",
+        "A saves the entity",
+    )
