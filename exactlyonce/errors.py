@@ -5,7 +5,10 @@
     ├── MessageError            the sender's: the message cannot be processed as it is
     │   ├── MalformedMessage        not a CloudEvents envelope in JSON, or beyond a limit
     │   ├── UnknownMessageType      no handler of this entity takes this type
-    │   └── InvalidMessage          the data does not fit the message's model
+    │   ├── InvalidMessage          the data does not fit the message's model
+    │   ├── UndatedMessage          it has no time, so its age cannot be judged
+    │   ├── MessageFromTheFuture    its time is more than a day ahead of the store's
+    │   └── TooOldToJudge           whether it was processed nobody can tell any more
     ├── HandlerError            the business code's: nothing was changed, nothing was sent
     │   ├── HandlerFailed           it raised; the cause is chained
     │   ├── NoStateReturned         it returned None; `context.delete()` is how to delete
@@ -51,6 +54,18 @@ class UnknownMessageType(MessageError):
 
 class InvalidMessage(MessageError):
     """The data of the message does not fit the model declared for its type."""
+
+
+class UndatedMessage(MessageError):
+    """The message has no time, so whether it is a copy of one that was processed long ago cannot be judged."""
+
+
+class MessageFromTheFuture(MessageError):
+    """The time of the message is more than a day ahead of the store's: a clock of its sender is wrong."""
+
+
+class TooOldToJudge(MessageError):
+    """The message is so old that what tells whether it was processed may have been cleaned up."""
 
 
 class HandlerError(ExactlyOnceError):

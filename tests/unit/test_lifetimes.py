@@ -1,0 +1,143 @@
+"""Who may still be judged, what may already be gone, and that nobody is judged by what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as draw
+
+from exactlyonce import ConfigurationError, MessageFromTheFuture, TooOldToJudge, UndatedMessage
+from exactlyonce.lifetimes import AHEAD, CLOCK_TOLERANCE, SETTLING_IN, Lifetimes, Retention
+
+NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+
+
+def days(number: float) -> timedelta:
+    return timedelta(days=number)
+
+
+class TestRefusals:
+    def test_a_message_is_judged_up_to_a_day_and_the_tolerance_before_the_retention_ends(self) -> None:
+        oldest = NOW - (days(29) - CLOCK_TOLERANCE)
+        assert Lifetimes().refusal(oldest, NOW) is None
+        refused = Lifetimes().refusal(oldest - SECOND, NOW)
+        assert isinstance(refused, TooOldToJudge)
+        assert str(refused).startswith(f"It came about 28 days, 23:55:01 ago, at {(oldest - SECOND).isoformat()}.")
+
+    def test_a_senders_clock_may_be_a_day_ahead_and_no_more(self) -> None:
+        assert Lifetimes().refusal(NOW + DAY, NOW) is None
+        refused = Lifetimes().refusal(NOW + DAY + SECOND, NOW)
+        assert isinstance(refused, MessageFromTheFuture)
+        assert "Set the clock of its sender." in str(refused)
+
+    def test_a_message_without_a_time_cannot_be_judged(self) -> None:
+        assert isinstance(Lifetimes().refusal(None, NOW), UndatedMessage)
+
+    def test_what_is_sent_can_wait_in_its_queue_and_in_a_poison_queue_and_still_be_judged(self) -> None:
+        lifetimes = Lifetimes(Retention(days(20)), delivery_limit=days(4))
+        oldest_sent = NOW - lifetimes.send_limit(NOW)
+        assert lifetimes.refusal(oldest_sent, NOW + days(8)) is None
+        assert isinstance(lifetimes.refusal(oldest_sent, NOW + days(8) + SECOND), TooOldToJudge)
+
+    def test_a_retention_that_leaves_no_time_to_send_anything_is_refused(self) -> None:
+        with pytest.raises(ConfigurationError, match="Make it longer than 15 days, 0:05:00"):
+            Lifetimes(Retention(days(15) + CLOCK_TOLERANCE))
+        assert Lifetimes(Retention(days(15) + CLOCK_TOLERANCE + SECOND)).send_limit(NOW) == SECOND
+
+
+class TestChanges:
+    def test_a_shorter_one_is_for_those_who_judge_at_once_and_for_those_who_delete_a_day_later(self) -> None:
+        shorter = Retention(days(30)).changed_to(days(20), NOW)
+        assert (shorter.judged(NOW), shorter.kept(NOW)) == (days(20), days(30))
+        assert (shorter.judged(NOW + DAY), shorter.kept(NOW + DAY)) == (days(20), days(20))
+        assert shorter.settled(NOW + DAY)
+        assert not shorter.settled(NOW + DAY - SECOND)
+
+    def test_a_longer_one_is_for_those_who_delete_at_once_and_for_those_who_judge_as_it_fills(self) -> None:
+        longer = Retention(days(20)).changed_to(days(30), NOW)
+        assert (longer.judged(NOW), longer.kept(NOW)) == (days(20), days(30))
+        assert longer.judged(NOW + days(5)) == days(24)
+        assert longer.judged(NOW + days(12)) == longer.kept(NOW + days(12)) == days(30)
+
+    def test_a_change_waits_for_the_one_before(self) -> None:
+        changing = Retention(days(30)).changed_to(days(20), NOW)
+        with pytest.raises(ConfigurationError, match="from 30 days, 0:00:00 to 20 days, 0:00:00, made at 2026-06-01"):
+            changing.changed_to(days(40), NOW + DAY - SECOND)
+        assert changing.changed_to(days(40), NOW + DAY).previous == days(20)
+
+    def test_a_change_to_what_it_is_changes_nothing(self) -> None:
+        assert Retention().changed_to(days(30), NOW) == Retention()
+
+
+@dataclass(frozen=True)
+class History:
+    """A message, and how the retention changed meanwhile.
+
+    Attributes:
+        first: the retention at first.
+        changes: when it was changed, and to what.
+        committed: when the message was processed first.
+        ahead: how far its time is ahead of that.
+        deleted: when clean-up takes what tells of it, if it is old enough.
+        judged: when a late copy comes.
+        lag: for how long the judge has not looked at what is in force.
+        running: for how long the job has not, when it deletes.
+    """
+
+    first: timedelta
+    changes: list[tuple[datetime, timedelta]]
+    committed: datetime
+    ahead: timedelta
+    deleted: datetime
+    judged: datetime
+    lag: timedelta
+    running: timedelta
+
+    @property
+    def known(self) -> Callable[[datetime], Retention]:
+        """What is in force at a moment."""
+        history = [(NOW - days(1_000), Retention(self.first))]
+        for at, new in sorted(self.changes):
+            latest = history[-1][1]
+            if latest.settled(at):
+                history.append((at, latest.changed_to(new, at)))
+        return lambda moment: next(one for since, one in reversed(history) if since <= moment)
+
+
+@draw.composite
+def histories(any: draw.DrawFn) -> History:
+    """Histories near the edges: a copy that comes about when what tells of the message goes."""
+    hours = any(draw.lists(draw.integers(0, 24 * 90), max_size=3))
+    first, others = any(retentions), [any(retentions) for _ in hours]
+    changes = [(NOW + timedelta(hours=at), new) for at, new in zip(hours, others, strict=True)]
+    committed = NOW + timedelta(hours=any(draw.integers(-24 * 60, 24 * 60)))
+    near = any(draw.sampled_from([first, *others]))
+    deleted = committed + near + any(draw.sampled_from([SECOND, timedelta(hours=1), DAY, days(3)]))
+    lags = draw.integers(0, 23).map(lambda hours: timedelta(hours=hours))
+    ahead = any(draw.sampled_from([AHEAD, AHEAD - timedelta(hours=1), timedelta(0), -days(3)]))
+    return History(first, changes, committed, ahead, deleted, deleted + any(lags), any(lags), any(lags))
+
+
+retentions = draw.integers(4, 40).map(days)
+
+
+@settings(max_examples=500)
+@given(histories())
+def test_nobody_is_judged_by_what_may_be_gone(history: History) -> None:
+    """Whatever the retention becomes, however late a judge hears of it and however long a job goes on by what it read first:
+    a message whose record went before it was judged is refused."""
+    job, judge = (history.known(at) for at in (history.deleted - history.running, history.judged - history.lag))
+    gone = history.deleted - history.committed > job.kept(history.deleted - history.running)
+    time = history.committed + history.ahead
+    taken = Lifetimes(judge, timedelta(hours=1)).refusal(time, history.judged) is None
+    assert not (gone and taken)
+
+
+def test_all_that_may_lag_ends_while_a_change_settles_in() -> None:
+    assert timedelta(hours=23) < SETTLING_IN
