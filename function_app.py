@@ -47,14 +47,14 @@ async def process_outcomes(message: func.QueueMessage) -> None:
 
 @queues.queue_trigger(arg_name="message", queue_name="shooting-range-poison", connection="AzureWebJobsStorage")
 async def settle_shots(message: func.QueueMessage) -> None:
-    """A shot that its queue gave up on is finished, or parked."""
-    await once.settle(message, ranges)
+    """A shot that its queue gave up on is finished, comes again later, or is parked."""
+    await once.settle(message, ranges, queue="shooting-range")
 
 
 @queues.queue_trigger(arg_name="message", queue_name="leader-board-poison", connection="AzureWebJobsStorage")
 async def settle_outcomes(message: func.QueueMessage) -> None:
     """So is an outcome."""
-    await once.settle(message, boards)
+    await once.settle(message, boards, queue="leader-board")
 
 
 @bus.service_bus_queue_trigger(
@@ -82,7 +82,7 @@ async def process_outcomes_of_bus(message: func.ServiceBusMessage) -> None:
 )
 async def process_batches_of_shots(messages: List[func.ServiceBusMessage]) -> None:  # noqa: UP006
     """Shots of one game that come together share a commit."""
-    await once.process_batch(messages, ranges)
+    await once.process_batch(messages, ranges, queue="shooting-range")
 
 
 @batches.service_bus_queue_trigger(
@@ -94,15 +94,15 @@ async def process_batches_of_shots(messages: List[func.ServiceBusMessage]) -> No
 )
 async def process_batches_of_outcomes(messages: List[func.ServiceBusMessage]) -> None:  # noqa: UP006
     """So do outcomes."""
-    await once.process_batch(messages, boards)
+    await once.process_batch(messages, boards, queue="leader-board")
 
 
 @dead_letters.service_bus_queue_trigger(
     arg_name="message", queue_name="shooting-range/$DeadLetterQueue", connection="ServiceBus"
 )
 async def settle_dead_shots(message: func.ServiceBusMessage) -> None:
-    """A shot that Service Bus gave up on is finished, or parked."""
-    await once.settle(message, ranges)
+    """A shot that Service Bus gave up on is finished, comes again later, or is parked."""
+    await once.settle(message, ranges, queue="shooting-range")
 
 
 @dead_letters.service_bus_queue_trigger(
@@ -110,7 +110,7 @@ async def settle_dead_shots(message: func.ServiceBusMessage) -> None:
 )
 async def settle_dead_outcomes(message: func.ServiceBusMessage) -> None:
     """So is an outcome."""
-    await once.settle(message, boards)
+    await once.settle(message, boards, queue="leader-board")
 
 
 if transport == "servicebus":

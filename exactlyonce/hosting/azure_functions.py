@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import datetime, timezone
 from typing import Any, Final
 
 import azure.functions as func
@@ -58,15 +57,6 @@ def broker_says(message: Delivered) -> str | None:
     """
     given = getattr(message, "dead_letter_reason", None) or _properties(message).get("DeadLetterReason")
     return str(given)[:_LONGEST_REASON] if given else None
-
-
-def enqueued_at(message: Delivered) -> datetime | None:
-    """When the broker took a message in, which a dead letter remembers; None if the host does not say.
-
-    The poison copy of a storage queue is a new message, so the host does not say it of those.
-    """
-    at: datetime | None = getattr(message, "enqueued_time_utc", None)
-    return at if at is None or at.tzinfo is not None else at.replace(tzinfo=timezone.utc)
 
 
 def _read(message: Delivered, adapter: Adapter | None) -> Envelope:

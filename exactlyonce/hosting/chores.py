@@ -7,22 +7,24 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.drivers.retrying import Retrying
-from exactlyonce.effects import Step
+from exactlyonce.effects import LoadEntity, NoAnswer, Step
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ConfigurationError
+from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.attempts import Again, Memory, Work
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.running import Runner
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import Protocol
+from exactlyonce.records import Protocol, read_entity
 from exactlyonce.strategies.colocated import Colocated
 from exactlyonce.strategies.outbox import Outbox
 from exactlyonce.strategies.resequencer import Resequencer
 from exactlyonce.strategies.version_stream import VersionStream
 
 Result = TypeVar("Result")
+State = TypeVar("State")
 _PROTOCOLS: Final[dict[type, Protocol]] = {
     Outbox: "outbox",
     Colocated: "colocated",
@@ -46,10 +48,33 @@ class Chores:
     routes: Routes
 
     async def run(
-        self, ref: EntityRef, attempt: Callable[[Memory], Step[Result | Again]], memory: Memory | None = None
+        self,
+        ref: EntityRef,
+        attempt: Callable[[Memory], Step[Result | Again]],
+        memory: Memory | None = None,
+        deadline: Deadline | None = None,
     ) -> Result:
-        """Make attempts until one comes to something. Raises what `Retrying.process` raises."""
-        return await self.driver.process(self.retrying, ref, attempt, memory or Memory())
+        """Make attempts until one comes to something.
+
+        Args:
+            ref: the entity that they are made on.
+            attempt: begins one.
+            memory: for the first.
+            deadline: when they have to have ended; None for that of something that begins now.
+
+        Raises:
+            As `Retrying.process` does.
+        """
+        return await self.driver.process(self.retrying, ref, attempt, memory or Memory(), deadline=deadline)
+
+    async def state(self, entity: Entity[State], ref: EntityRef) -> State | None:
+        """The state of an entity as some replica has it. Raises as `ExactlyOnce.read` does."""
+        loaded = await self.driver.run(self.retrying.insist(iter(LoadEntity(ref))))
+        if isinstance(loaded, NoAnswer):
+            raise TryAgainLater(f"Entity {ref} could not be read.")
+        body = read_entity(ref, loaded.document).body
+        state: State | None = None if body is None else entity.shape.read(ref, body)
+        return state
 
     def work(self, entity: Entity[Any], ref: EntityRef, *messages: Envelope) -> Work:
         """Messages for an entity, with its handler."""

@@ -12,8 +12,7 @@ from exactlyonce.drivers.combining import Combiner
 from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import LoadEntity, NoAnswer
-from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity, EntityKey
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.hosting.adapters import Adapter
@@ -24,14 +23,16 @@ from exactlyonce.hosting.connections import Connections, ServiceBusConnection, S
 from exactlyonce.hosting.contradictions import require_distinct, require_rebuilds, require_retention
 from exactlyonce.hosting.environment import load_all
 from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.giving_up import GivingUp, Outcome
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.operating import Operator
-from exactlyonce.hosting.poison import Outcome, PoisonSettler
+from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.receiving import Receiver
+from exactlyonce.hosting.returning import Returning
 from exactlyonce.hosting.sending import Sender
 from exactlyonce.hosting.settings import Settings
 from exactlyonce.hosting.sweeping import Sweeper, Swept
-from exactlyonce.records import read_entity
+from exactlyonce.lifetimes import Lifetimes
 
 State = TypeVar("State")
 
@@ -61,20 +62,17 @@ class ExactlyOnce:
         service_bus: ServiceBusConnection | None = None,
         surroundings: Surroundings | None = None,
     ) -> None:
-        self._entities = tuple(entities)
-        self._destinations = tuple(destinations)
+        self._entities, self._destinations = tuple(entities), tuple(destinations)
         require_distinct(self._entities, self._destinations)
         require_retention(self._entities, settings.delivery_limit)
         require_rebuilds(self._entities, self._destinations)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._surroundings = surroundings or Surroundings()
-        self._observing = self._surroundings.observing
-        connections, charged = Connections(storage, service_bus), self._observing.charged
+        connections, charged = Connections(storage, service_bus), self._surroundings.observing.charged
         self._resources = AzureResources(settings, connections, self._entities, self._destinations, charged)
         self._lifetime = self._resources.lifetime()
         store, addresses, blobs = self._resources.store, self._resources.addresses, self._resources.blobs
-        publisher = Publisher(addresses)
-        claims = ClaimChecks(blobs)
+        publisher, claims = Publisher(addresses), ClaimChecks(blobs)
         address = None if blobs is None else blobs.address
         self._routes = Routes.to(self._destinations, publisher.limits, settings.delivery_limit, address)
         self._driver = AsyncDriver(store, publisher, self._surroundings, blobs)
@@ -84,18 +82,17 @@ class ExactlyOnce:
         finishing = AsyncDriver(store, Publisher(addresses, marks), self._surroundings, blobs)
         self._retrying = Retrying(Backoff(seconds=limit), random)
         self._mending = Mending(again, self._retrying, self._routes)
-        self._failures, clock = Failures(), self._surroundings.clock
+        failures, clock, ready = Failures(), self._surroundings.clock, self._ready
         settling = Mending(finishing, self._retrying, self._routes)
-        self._poison = PoisonSettler(settling, claims, self._failures, settings.delivery_limit, clock.now)
+        lifetimes, returning = Lifetimes(delivery_limit=settings.delivery_limit), Returning(settling, claims, random)
+        poison = PoisonSettler(GivingUp(settling, failures, returning, lifetimes, ready, clock.now), claims)
         # It comes again every minute, so it need not try for long.
         sweeping = Mending(finishing, Retrying(Backoff(tries=3, seconds=limit), random), self._routes)
         self._sweeper = Sweeper(sweeping, self._resources.listing, self._surroundings)
         self._sweep_after = timedelta(seconds=settings.sweep_after)
         self._operator = Operator(self._mending, self._resources.listing, settings.delivery_limit)
         self._combiner = Combiner(self._driver, self._retrying, clock, settings.mark_after)
-        self._receiver = Receiver(
-            self._combiner, self._mending, claims, self._failures, self._poison, self._require_one_loop, self._ready
-        )
+        self._receiver = Receiver(self._combiner, self._mending, claims, failures, poison, self._begin, ready)
         self._sender = Sender(publisher, self._routes, claims, self._surroundings)
 
     @classmethod
@@ -104,9 +101,7 @@ class ExactlyOnce:
     ) -> ExactlyOnce:
         """An application with the settings of this environment; see `Settings` for their names.
 
-        Args:
-            entities, destinations: as above.
-            transport: `storage` or `servicebus`, in place of what `EXACTLYONCE__transport` says.
+        Its transport may be told (`storage`, `servicebus`) in place of what `EXACTLYONCE__transport` says.
         """
         destinations = tuple(destinations)
         settings, connections = load_all((one.name for one in destinations), transport)
@@ -122,8 +117,7 @@ class ExactlyOnce:
             adapter: makes an envelope of a body that is none.
 
         Raises:
-            ExactlyOnceError: naming message and entity; nothing was changed, or what was changed is known and will not be
-                repeated by the next delivery.
+            ExactlyOnceError: naming message and entity; what was changed, if anything, is known to the next delivery.
         """
         self._require_own(entity)
         await self._receiver.take(message, entity, adapter)
@@ -133,52 +127,53 @@ class ExactlyOnce:
         messages: Sequence[Delivered],
         entity: Entity[Any],
         *,
+        queue: str,
         adapter: Adapter | None = None,
         give_up_after: int = 5,
     ) -> None:
         """Process the messages of a trigger with `cardinality="many"`. Those for one entity share commits.
 
         The host acknowledges all of them or none. So those that are done come again with one that failed, are known, and cost
-        a look each. One that keeps failing is parked after some deliveries, as `settle` would: then the others are rid of it.
+        a look each. What has come too often is not processed any more but settled, as by `settle`: the others are rid of it.
 
         Args:
             messages: as the trigger delivers them.
-            entity, adapter: as for `process`.
-            give_up_after: deliveries after which a message that fails is parked. Less than the queue's `maxDeliveryCount`, or
-                the broker makes dead letters of the whole batch; more for a queue whose messages may have to wait for others.
+            entity, queue, adapter: as for `settle`.
+            give_up_after: deliveries in which a message is processed; later ones settle it. Some below `maxDeliveryCount`.
 
         Raises:
             ExactlyOnceError: of the class of the first that failed; all of them come again.
         """
         self._require_own(entity)
-        await self._receiver.take_all(messages, entity, adapter, give_up_after)
+        await self._receiver.take_all(messages, entity, queue, adapter, give_up_after)
 
-    async def settle(self, message: Delivered, entity: Entity[Any], *, adapter: Adapter | None = None) -> Outcome:
+    async def settle(
+        self, message: Delivered, entity: Entity[Any], *, queue: str, adapter: Adapter | None = None
+    ) -> Outcome:
         """Decide about a message that its queue gave up on. Returning acknowledges it.
 
         For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`, or a subscription's.
-
-        What was processed is finished: its outputs are published. What was not is parked, with the reason; so is what cannot be
-        read, or cannot be decided about. Parked messages are an operator's: `python -m exactlyonce.hosting.ops`.
+        What was processed is finished: its outputs are published. What failed because the store, a queue or settings did goes
+        back to its queue, later each time, until it is too old; so does, for some rounds, what this process did not see fail.
+        The rest is parked with the reason, and so is what cannot be read: `python -m exactlyonce.hosting.ops` shows it.
 
         Args:
             message: as the trigger delivers it.
             entity: the type whose handlers take the queue's messages.
+            queue: the destination whose queue they come from.
             adapter: that the queue's function uses.
 
         Raises:
-            TryAgainLater: the store, a queue or a blob did not answer; the message stays.
-            ConfigurationError: the store refuses what only an operator can change; the message stays.
+            TryAgainLater, ConfigurationError: neither store nor queue answered, or there is no such destination. It stays.
         """
         self._require_own(entity)
-        await self._ready()
-        return await self._poison.settle(entity, message, adapter)
+        await self._begin()
+        return await self._receiver.poison.settle(entity, message, queue, adapter)
 
     async def sweep(
         self, entity: Entity[Any] | None = None, older_than: timedelta | None = None, limit: int = 1_000
     ) -> Swept:
         """Publish what has been owed for long, and look after read models that are stuck: for a timer, every minute.
-
         It may run at any time, on several instances. An entity that fails does not stop the others.
 
         Args:
@@ -187,8 +182,7 @@ class ExactlyOnce:
             limit: most entities to look after.
 
         Raises:
-            ConfigurationError: the entity is not the application's, the limit is below 1, or the accounts are not as they
-                have to be.
+            ConfigurationError: there is no such entity, the limit is below 1, or the accounts are not as they have to be.
             TryAgainLater: the accounts could not be asked.
         """
         if limit < 1:
@@ -262,7 +256,7 @@ class ExactlyOnce:
             UnknownDestination, OutputTooLarge, ValueError: as `context.send` does; or the time has no time zone.
             TryAgainLater: whether the queue, or the container for blobs, took it is not known; send it again under the same id.
         """
-        await self._require_one_loop()
+        await self._begin()
         await self._sender.send(destination, message, message_id, source, time)
 
     async def read(self, entity: Entity[State], key: str | EntityKey) -> State | None:
@@ -274,22 +268,17 @@ class ExactlyOnce:
         """
         ref = entity.ref(key)
         await self._ready()
-        loaded = await self._driver.run(self._retrying.insist(iter(LoadEntity(ref))))
-        if isinstance(loaded, NoAnswer):
-            raise TryAgainLater(f"Entity {ref} could not be read.")
-        body = read_entity(ref, loaded.document).body
-        state: State | None = None if body is None else entity.shape.read(ref, body)
-        return state
+        return await self._mending.state(entity, ref)
 
     async def _ready(self) -> None:
-        await self._require_one_loop()
+        await self._begin()
         await self._resources.ready()
 
     def _require_own(self, entity: Entity[Any]) -> None:
         if entity not in self._entities:
             raise ConfigurationError(f"{entity} is not among the entities this application was made with.")
 
-    async def _require_one_loop(self) -> None:
+    async def _begin(self) -> None:
         """Clients belong to the event loop they were opened on; a function that starts its own would find them dead."""
         loop = asyncio.get_running_loop()
         if self._loop is None:
@@ -297,10 +286,9 @@ class ExactlyOnce:
             await anext(self._lifetime)
         if self._loop is not loop:
             raise ConfigurationError(
-                "The application is used from a second event loop. Declare the function `async def` and await, in place of "
-                "asyncio.run()."
+                "The application is used from a second event loop. Let an `async def` function await it."
             )
-        self._observing.look(self._surroundings.clock.now)
+        self._surroundings.observing.look(self._surroundings.clock.now)
 
     async def quiesce(self) -> None:
         """Finish what is under way, and mark at once what was published. For scripts and measurements."""

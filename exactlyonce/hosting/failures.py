@@ -1,22 +1,43 @@
-"""What this process saw of messages that failed: the reason of those that are given up later, if they come here again."""
+"""What this process saw of messages that failed: the cause of those that are given up later, if they come here again."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
-from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, NewerSchema, TryAgainLater
 
 MOST: Final = 1_000
 """Messages that are remembered."""
 
+ENVIRONMENT: Final = (TryAgainLater, ConfigurationError, NewerSchema)
+"""Errors that say nothing about the message: the store, a queue, or how this process is configured or deployed, is to blame."""
+
+
+class Cause(Enum):
+    """Why a message failed, as far as this process knows."""
+
+    OWN = "its own"
+    """The message cannot be processed as it is: it comes to the same wherever it is delivered."""
+    ENVIRONMENT = "its environment's"
+    """It says nothing about the message, which is processed as soon as the environment answers."""
+    UNKNOWN = "not known"
+    """Another process saw it, or this one was started since."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    cause: Cause
+    told: str
+
 
 @dataclass(frozen=True)
 class Failures:
-    """Names of errors by entity type and message. They never hold what a message says."""
+    """The last failure of messages, by entity type and key: what they say of it is never held."""
 
-    _seen: OrderedDict[tuple[str, str], str] = field(default_factory=OrderedDict)
+    _seen: OrderedDict[tuple[str, str], _Failure] = field(default_factory=OrderedDict)
 
     def note(self, entity: str, message: str, error: ExactlyOnceError, delivery: int | None) -> None:
         """Remember the failure of a delivery.
@@ -28,15 +49,21 @@ class Failures:
             delivery: which delivery it was, from 1; None if the host did not say.
         """
         counted = "" if delivery is None else f"delivery {delivery} "
-        self._seen[entity, message] = f"{counted}failed with {named(error)}"
+        cause = Cause.ENVIRONMENT if isinstance(error, ENVIRONMENT) else Cause.OWN
+        self._seen[entity, message] = _Failure(cause, f"{counted}failed with {named(error)}")
         self._seen.move_to_end((entity, message))
         if len(self._seen) > MOST:
             self._seen.popitem(last=False)
 
+    def cause(self, entity: str, message: str) -> Cause:
+        """Why a message failed last."""
+        seen = self._seen.get((entity, message))
+        return Cause.UNKNOWN if seen is None else seen.cause
+
     def reason(self, entity: str, message: str, who: str = "its queue") -> str:
         """Why a message was given up, as far as this process knows, and who did."""
-        seen = self._seen.get((entity, message), "this process did not see why")
-        return f"{who} gave it up; {seen}"
+        seen = self._seen.get((entity, message))
+        return f"{who} gave it up; {'this process did not see why' if seen is None else seen.told}"
 
 
 def named(error: BaseException) -> str:

@@ -1,142 +1,113 @@
-"""The poison settler: messages that a queue gave up on are finished, parked, or put aside, and leave their poison queue.
+"""The poison settler: messages that a queue gave up on are finished, returned, parked, or put aside.
 
-None stays there but while the store does not answer. The host's copy in a poison queue lives for 7 days, and nothing can
-change that; a function on a poison queue that fails gets its message again every 10 minutes until it is gone. So what cannot be
-read, or cannot be decided about, is put aside in the library's container, where it stays until somebody has looked at it.
+None stays in its poison queue but while neither the store nor its queue answers. The host's copy there lives for 7 days, and
+nothing can change that; a function on a poison queue that fails gets its message again every 10 minutes until it is gone. So
+what cannot be read, or cannot be decided about, is put aside in the library's container, where it stays until somebody has
+looked at it.
 
-The dead-letter queues of Service Bus keep their messages for ever. One that has been there for so long that the record of a
-copy may be gone cannot be decided about, either.
+The dead-letter queues of Service Bus keep their messages for ever. One that is so old that the record of a copy may be gone
+cannot be decided about, either.
 """
 
 from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from exactlyonce.drivers.surroundings import SystemClock
-from exactlyonce.effects import Step
+import azure.functions as func
+
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ConfigurationError, HandlerError, MalformedMessage, MessageError, StoredDataError
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Memory, Work, key_of
+from exactlyonce.handling.attempts import key_of
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.adapters import Adapter
-from exactlyonce.hosting.azure_functions import Delivered, broker_says, enqueued_at, envelope_of, id_of
-from exactlyonce.hosting.chores import protocol_of
+from exactlyonce.hosting.azure_functions import Delivered, broker_says, delivery_of, envelope_of, id_of
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.failures import Failures, named
-from exactlyonce.hosting.mending import Mending
-from exactlyonce.identity import EntityRef, message_key
-from exactlyonce.strategies import settling
+from exactlyonce.hosting.failures import named
+from exactlyonce.hosting.giving_up import GivenUp, GivingUp, Outcome, Settling, nobodys
+from exactlyonce.identity import message_key
 from exactlyonce.strategies.gaps import REPLAY
-from exactlyonce.strategies.operating import put_aside
-from exactlyonce.strategies.settling import Settled
-from exactlyonce.strategies.settling_beside import settle_beside
 
 UNREADABLE: Final = "exactlyonce.unreadable"
 """Source and type of the envelope around a body that is none."""
-ASIDE: Final = "exactlyonce.put-aside"
-"""In place of an entity's id, in the name of the place for what was put aside."""
 
-Outcome = Literal["processed", "parked"]
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class PoisonSettler:
-    """Decides about messages from poison queues.
+    """Decides about messages that were given up.
 
     Attributes:
-        mending: runs what settles, and answers replay requests.
+        giving_up: decides about those that can be read.
         claims: fetches the data of messages that only refer to it.
-        failures: what this process knows of their deliveries.
-        delivery_limit: how long a message may wait in its queue.
-        now: the time of day.
     """
 
-    mending: Mending
+    giving_up: GivingUp
     claims: ClaimChecks
-    failures: Failures
-    delivery_limit: timedelta = timedelta(days=7)
-    now: Callable[[], datetime] = SystemClock().now
 
     async def settle(
-        self, entity: Entity[Any], message: Delivered, adapter: Adapter | None = None, who: str = "its queue"
+        self,
+        entity: Entity[Any],
+        message: Delivered,
+        queue: str,
+        adapter: Adapter | None = None,
+        *,
+        who: str = "its queue",
+        settling: Settling | None = None,
     ) -> Outcome:
         """Decide about one message.
 
         Args:
             entity: the type whose handlers take it.
             message: as the trigger delivers it.
+            queue: logical name of the queue that it came from.
             adapter: that the queue's function uses.
             who: gave it up.
+            settling: whether it is settled for the first time; None for what the delivery itself says.
 
         Raises:
             TryAgainLater: the store, a queue or a blob did not answer.
-            ConfigurationError: the store refuses what only an operator can change.
+            ConfigurationError: there is no such queue; or the store refuses what only an operator can change.
         """
+        self.giving_up.returning.require_queue(queue)
         try:
             envelope = envelope_of(message, adapter)
         except Exception as error:  # An adapter is the application's.
-            return await self._put_aside(nobodys(entity), _around(message), _with_brokers(message, named(error)))
+            return await self._put_aside(entity, _around(message), _with_brokers(message, named(error)))
         if envelope.type == REPLAY:
             return await self._answer(entity, envelope)
         try:
             whole = await self.claims.redeemed(envelope) if self.claims.claims(envelope) else envelope
             ref = entity.ref_of(whole)
         except (MessageError, HandlerError, ConfigurationError) as error:
-            return await self._put_aside(nobodys(entity), envelope, _with_brokers(message, named(error)))
-        reason = _with_brokers(message, self.failures.reason(entity.name, key_of(envelope), who))
-        if self._may_be_forgotten(message):
-            return await self._put_aside(
-                nobodys(entity), envelope, f"{reason}; too old to tell whether {ref} processed it"
-            )
-        work = self.mending.work(entity, ref, whole)
-        try:
-            settled = await self.mending.run(ref, lambda memory: _settling(entity, work, envelope, reason, memory))
-        except (HandlerError, StoredDataError, ConfigurationError) as error:
-            # Whether it was processed nobody can tell now.
-            return await self._put_aside(nobodys(entity), envelope, f"{named(error)}, of entity {ref}")
-        return _told(settled.outcome, envelope, ref, reason)
+            return await self._put_aside(entity, envelope, _with_brokers(message, named(error)))
+        failures, mending = self.giving_up.failures, self.giving_up.mending
+        reason = _with_brokers(message, failures.reason(entity.name, key_of(envelope), who))
+        work = mending.work(entity, ref, whole)
+        return await self.giving_up.decide(
+            GivenUp(entity, envelope, work, queue, settling or _settling_of(message), reason)
+        )
 
     async def _answer(self, entity: Entity[Any], request: Envelope) -> Outcome:
         """A request to send again is answered, which changes no state; or put aside, once however often it is asked.
 
         Nothing is lost with it: while its gap lasts, the read model asks again, under the same id.
         """
+        await self.giving_up.ready()
         try:
-            await self.mending.answer(entity, request)
+            await self.giving_up.mending.answer(entity, request)
         except (MessageError, HandlerError, StoredDataError, ConfigurationError) as error:
-            return await self._put_aside(nobodys(entity), request, f"{named(error)}, asked by {request.source}")
+            return await self._put_aside(entity, request, f"{named(error)}, asked by {request.source}")
         _log.info("request %s was given up by its queue, and answered now", key_of(request))
         return "processed"
 
-    def _may_be_forgotten(self, message: Delivered) -> bool:
-        """Whether clean-up may have taken the record of a copy: its retention covers two delivery limits, the second of them
-        for messages that are sent again."""
-        enqueued = enqueued_at(message)
-        return enqueued is not None and self.now() - enqueued > 2 * self.delivery_limit
-
-    async def _put_aside(self, place: EntityRef, envelope: Envelope, reason: str) -> Outcome:
-        settled = await self.mending.run(place, lambda memory: put_aside(place, envelope, reason, memory))
-        return _told(settled.outcome, envelope, place, reason)
-
-
-def _settling(entity: Entity[Any], work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
-    """What decides about a message. It is parked as it came: with its data elsewhere, if that is where it was."""
-    protocol = protocol_of(entity)
-    if protocol == "outbox":
-        return settling.settle(work.entity, came, reason, work.absent, memory)
-    return settle_beside(protocol, work, reason, memory, came)
-
-
-def nobodys(entity: Entity[Any]) -> EntityRef:
-    """The place for what was sent to an entity type, and put aside. It has no partition key, as every entity has."""
-    return EntityRef(entity.name, (), ASIDE)
+    async def _put_aside(self, entity: Entity[Any], envelope: Envelope, reason: str) -> Outcome:
+        await self.giving_up.ready()
+        return await self.giving_up.put_aside(nobodys(entity), envelope, reason)
 
 
 def require_readable(message: str) -> None:
@@ -164,9 +135,11 @@ def _with_brokers(message: Delivered, reason: str) -> str:
     return reason if told is None else f"{reason}; its broker says {told}"
 
 
-def _told(outcome: Outcome, envelope: Envelope, place: EntityRef, reason: str) -> Outcome:
-    if outcome == "parked":
-        _log.error("message %s was parked under %s: %s", key_of(envelope), place.key, reason)
-    else:
-        _log.info("message %s was given up by its queue, but had been processed by %s", key_of(envelope), place)
-    return outcome
+def _settling_of(message: Delivered) -> Settling:
+    """Whether a delivery is settled for the first time.
+
+    A poison copy is a new message, whose deliveries are all settled. A dead letter counts on from where its queue was.
+    """
+    if isinstance(message, func.ServiceBusMessage):
+        return "not known"
+    return "first" if delivery_of(message) in (None, 1) else "again"

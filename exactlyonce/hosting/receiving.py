@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from exactlyonce.drivers.combining import Assignment, Combiner
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLater
+from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.attempts import key_of
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.running import Runner
@@ -17,14 +18,16 @@ from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.azure_functions import Delivered, delivery_of, envelope_of, id_of
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures, named
+from exactlyonce.hosting.giving_up import Settling
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.poison import PoisonSettler
+from exactlyonce.identity import EntityRef
 from exactlyonce.strategies.gaps import REPLAY
+from exactlyonce.strategies.operating import discard
 
-_ENVIRONMENT: Final = (TryAgainLater, ConfigurationError)
-"""What says nothing about the message."""
 _MOST_NAMED: Final = 3
 """Failures of one batch that its error names."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,20 +62,28 @@ class Receiver:
             raise
 
     async def take_all(
-        self, messages: Sequence[Delivered], entity: Entity[Any], adapter: Adapter | None, give_up_after: int
+        self,
+        messages: Sequence[Delivered],
+        entity: Entity[Any],
+        queue: str,
+        adapter: Adapter | None,
+        give_up_after: int,
     ) -> None:
-        """Process the deliveries of a batch side by side; those for one entity share commits. Raises as `take` does."""
-        deadline = self.mending.retrying.begin(self.poison.now)
+        """Process the deliveries of a batch side by side; those for one entity share commits. Raises as `take` does.
+
+        What has come more often than `give_up_after` is settled, and never processed. So what was given up once is given up
+        whenever it comes again, with whatever keeps its batch from being acknowledged.
+        """
+        self.poison.giving_up.returning.require_queue(queue)
         done = await asyncio.gather(
-            *(self.take(message, entity, adapter) for message in messages), return_exceptions=True
+            *(self._take_or_settle(message, entity, queue, adapter, give_up_after) for message in messages),
+            return_exceptions=True,
         )
         failed: list[tuple[Delivered, ExactlyOnceError]] = []
         for message, error in zip(messages, done, strict=True):
             if isinstance(error, ExactlyOnceError):
-                in_time = deadline is None or deadline.left > 0  # The others may be given up when they come again.
-                if not (in_time and await self._given_up(message, error, entity, adapter, give_up_after)):
-                    failed.append((message, error))
-            elif error is not None:
+                failed.append((message, error))
+            elif isinstance(error, BaseException):
                 raise error
         if failed:
             told = "; ".join(
@@ -83,6 +94,16 @@ class Receiver:
                 f"{len(failed)} of the {len(messages)} messages of a batch failed, so all of them come again, and those that "
                 f"are done will be known. The first that failed: {told}."
             ) from first
+
+    async def _take_or_settle(
+        self, message: Delivered, entity: Entity[Any], queue: str, adapter: Adapter | None, give_up_after: int
+    ) -> None:
+        times = (delivery_of(message) or 1) - give_up_after
+        if times < 1:
+            await self.take(message, entity, adapter)
+        else:
+            settling: Settling = "first" if times == 1 else "again"
+            await self.poison.settle(entity, message, queue, adapter, who="its batch", settling=settling)
 
     async def _process(self, envelope: Envelope, entity: Entity[Any]) -> None:
         if self.claims.claims(envelope):
@@ -96,16 +117,12 @@ class Receiver:
         await self.ready()
         runner = Runner(entity, ref, self.mending.routes)
         await self.combiner.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), envelope)
+        if envelope.requeued:
+            await self._take_away(ref, key_of(envelope))
 
-    async def _given_up(
-        self, message: Delivered, error: ExactlyOnceError, entity: Entity[Any], adapter: Adapter | None, after: int
-    ) -> bool:
-        """Whether a message that failed once too often was put out of the way of those that come with it."""
-        if isinstance(error, _ENVIRONMENT) or (delivery_of(message) or 0) < after:
-            return False
+    async def _take_away(self, ref: EntityRef, message: str) -> None:
+        """Delete what is still parked of a message that was sent once more, and is processed now. Best effort."""
         try:
-            await self.ready()
-            await self.poison.settle(entity, message, adapter, who="its batch")
-        except ExactlyOnceError:  # Whatever keeps it from being put away, the others may be.
-            return False
-        return True
+            await self.mending.run(ref, lambda memory: discard(ref, message, memory))
+        except ExactlyOnceError as error:
+            _log.info("what may be parked of message %s was left there (%s)", message, named(error))

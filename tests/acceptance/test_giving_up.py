@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from uuid import uuid4
 
 import azure.functions as func
@@ -33,7 +34,7 @@ class Shake:
     note: str
 
 
-SHAKE = Envelope("web", "m-1", "account.shake", Json.of({"account": "a", "note": SECRET}))
+SHAKE = Envelope("web", "m-1", "account.shake", Json.of({"account": "a", "note": SECRET}), datetime.now(timezone.utc))
 
 
 class Shaking(Bank):
@@ -52,7 +53,7 @@ class Shaking(Bank):
 
         @self.app.queue_trigger(arg_name="message", queue_name=f"{name}-poison", connection="AzureWebJobsStorage")
         async def settle(message: func.QueueMessage) -> None:
-            await self.once.settle(message, self.entity)
+            await self.once.settle(message, self.entity, queue="accounts")
 
     def _composed(self) -> ExactlyOnce:
         settings = {

@@ -16,7 +16,7 @@ from devtools.servicebus_endpoint.topology import Queue, Topology
 from exactlyonce import Destination, Envelope
 from exactlyonce.effects import PUBLISHED
 from exactlyonce.frozen_json import Json
-from exactlyonce.hosting.poison import nobodys
+from exactlyonce.hosting.giving_up import nobodys
 from exactlyonce.invariants import violations
 from exactlyonce.records import Output
 from exactlyonce.testing.world import World
@@ -81,7 +81,7 @@ async def test_what_is_requeued_arrives_although_the_broker_remembers_its_id(
         once = start()
         operator = await once.operator()
         for count in (1, 2):
-            assert await once.settle(delivered(message), GAMES) == "parked"
+            assert await once.settle(delivered(message), GAMES, queue="receipts") == "parked"
             requeued = await operator.requeue(nobodys(GAMES).key, "web/m-1", "receipts")
             assert requeued.outcome == "sent"
             assert bus.counts("receipts").active == count

@@ -11,6 +11,7 @@ from exactlyonce import (
     Destination,
     Entity,
     Envelope,
+    HandlerFailed,
     MalformedMessage,
     Outbox,
     OutputTooLarge,
@@ -27,11 +28,11 @@ from exactlyonce.handling.attempts import Strategy
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.mending import Mending
-from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.testing.world import World
 from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
 from tests.samples import Deposited, accounts, breaking, deposit
+from tests.unit.giving_up import dated, settler
 
 BASE = "https://account.blob.core.windows.net/blobs"
 RECEIPTS = Destination("receipts", receives=(Deposited,))
@@ -192,8 +193,8 @@ class TestGivenUp:
 
     @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
     async def test_it_is_parked_by_its_reference_and_sent_again_so(self, strategy: Strategy) -> None:
-        place, world = Place(), Host((RECEIPTS,))
-        kind, poison = accounts(strategy), breaking("m-1")
+        place, world = Place(), Host((RECEIPTS, Destination("accounts")))
+        kind, poison = accounts(strategy), dated(breaking("m-1"))
         left = await place.claims.left(poison)
         assert await settled(place, world, kind, left) == "parked"
         found = world.store.load_parked(LoadParked(kind.ref("a"), "web/m-1"))
@@ -204,7 +205,7 @@ class TestGivenUp:
 
     @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
     async def test_one_that_was_processed_is_finished(self, strategy: Strategy) -> None:
-        place, world = Place(), Host((RECEIPTS,))
+        place, world = Place(), Host((RECEIPTS, Destination("accounts")))
         kind = accounts(strategy)
         await world.process().deliver(kind, deposit("m-1"))
         assert await settled(place, world, kind, await place.claims.left(deposit("m-1"))) == "processed"
@@ -214,4 +215,7 @@ async def settled(place: Place, world: Host, kind: Entity[Any], message: Envelop
     """What becomes of a message that a queue gave up on."""
     mending = Mending(world.driver, Retrying(Backoff(tries=2), world.random), world.routes)
     body = message.to_json().text.encode()
-    return await PoisonSettler(mending, place.claims, Failures()).settle(kind, func.QueueMessage(id="q-1", body=body))
+    failures = Failures()
+    failures.note(kind.name, "web/m-1", HandlerFailed("seen by this process"), 5)
+    given_up = func.QueueMessage(id="q-1", body=body)
+    return await settler(world, mending, failures, place.claims).settle(kind, given_up, "accounts")

@@ -161,9 +161,9 @@ async def test_an_entity_the_application_was_not_made_with_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="not among the entities"):
         await once.process(func.QueueMessage(id="1", body=b"{}"), accounts())
     with pytest.raises(ConfigurationError, match="not among the entities"):
-        await once.process_batch([], accounts())
+        await once.process_batch([], accounts(), queue="accounts")
     with pytest.raises(ConfigurationError, match="not among the entities"):
-        await once.settle(func.QueueMessage(id="1", body=b"{}"), accounts())
+        await once.settle(func.QueueMessage(id="1", body=b"{}"), accounts(), queue="accounts")
     with pytest.raises(ConfigurationError, match="not among the entities"):
         await once.sweep(accounts())
     with pytest.raises(ConfigurationError, match="its limit is 0"):
@@ -176,18 +176,19 @@ async def test_why_a_delivery_failed_is_remembered_for_whoever_settles_its_messa
     delivery = QueueMessage(id="1", body=body, dequeue_count=3)  # type: ignore[no-untyped-call]
     with pytest.raises(InvalidMessage):
         await once.process(delivery, once.entities[0])
-    assert once._failures.reason("account", "web/m-1").endswith("delivery 3 failed with InvalidMessage")
+    assert once._receiver.failures.reason("account", "web/m-1").endswith("delivery 3 failed with InvalidMessage")
     await once.close()
 
 
 async def test_so_it_is_of_a_delivery_of_service_bus_and_of_each_of_a_batch() -> None:
-    once = application(accounts(), storage=None, bus=BUS, transport="servicebus")
+    queues = (Destination("accounts"),)
+    once = application(accounts(), destinations=queues, storage=None, bus=BUS, transport="servicebus")
     with pytest.raises(InvalidMessage):
         await once.process(delivered(deposit("m-1", account="a/b"), delivery_count=3), once.entities[0])
     batch = [delivered(deposit(f"n-{number}", account="a/b"), delivery_count=2) for number in range(2)]
     with pytest.raises(InvalidMessage, match="2 of the 2 messages"):
-        await once.process_batch(batch, once.entities[0])
-    reasons = [once._failures.reason("account", f"web/{id}") for id in ("m-1", "n-0", "n-1")]
+        await once.process_batch(batch, once.entities[0], queue="accounts")
+    reasons = [once._receiver.failures.reason("account", f"web/{id}") for id in ("m-1", "n-0", "n-1")]
     assert [reason.split("; ")[1] for reason in reasons] == [
         f"delivery {number} failed with InvalidMessage" for number in (3, 2, 2)
     ]
@@ -227,14 +228,19 @@ async def test_all_that_works_on_entities_has_the_time_that_settings_give_a_deli
 ) -> None:
     monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "7")
     once = application(accounts())
-    menders = once._mending, once._sweeper.mending, once._poison.mending
+    menders = once._mending, once._sweeper.mending, once._receiver.poison.giving_up.mending
     assert {one.retrying.backoff.seconds for one in menders} == {once._retrying.backoff.seconds} == {7}
     await once.close()
 
 
 async def test_only_what_is_sent_again_on_purpose_is_sent_again_as_a_whole() -> None:
     once = application(accounts())
-    drivers = once._driver, once._sweeper.mending.driver, once._poison.mending.driver, once._mending.driver
+    drivers = (
+        once._driver,
+        once._sweeper.mending.driver,
+        once._receiver.poison.giving_up.mending.driver,
+        once._mending.driver,
+    )
     publishers: list[Any] = [getattr(driver._perform[Publish], "__self__", None) for driver in drivers]
     assert [one._accepted is not None for one in publishers] == [True, True, True, False]
     await once.close()

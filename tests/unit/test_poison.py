@@ -13,7 +13,6 @@ import pytest
 
 from exactlyonce import (
     Colocated,
-    Destination,
     Entity,
     Envelope,
     HandlerFailed,
@@ -24,68 +23,27 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.blobs import Blob, WriteOnce
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import FoundParked, LoadParked
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Strategy, key_of
 from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import MOST, Failures
+from exactlyonce.hosting.giving_up import nobodys
 from exactlyonce.hosting.mending import Mending
-from exactlyonce.hosting.poison import UNREADABLE, PoisonSettler, nobodys, require_readable
-from exactlyonce.identity import EntityRef, message_key
-from exactlyonce.records import ParkedMessage
-from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.trouble import Fate
-from exactlyonce.testing.world import World
+from exactlyonce.hosting.poison import UNREADABLE, require_readable
+from exactlyonce.identity import message_key
 from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
-from tests.samples import Deposit, Deposited, accounts, breaking, deposit
-from tests.unit.boards import BOARDS, Shown, scored
+from tests.samples import Deposit, accounts, breaking, deposit
+from tests.unit.boards import BOARDS, scored
+from tests.unit.giving_up import SECRET, Place, Silent, dated
 from tests.unit.playing import AT
 
-RECEIPTS = Destination("receipts", receives=(Deposited,))
-SCREENS = Destination("screens", receives=(Shown,))
 STRATEGIES: dict[str, Strategy] = {
     "outbox": Outbox(),
     "transaction_id": Outbox.transaction_id(),
     "colocated": Colocated(),
     "stream": VersionStream(),
 }
-SECRET = "what-the-body-says"
-
-
-class Place(World):
-    """A world whose queues take nothing while they are not open; and what settles there."""
-
-    def __init__(self) -> None:
-        self.open = True
-        self.failures = Failures()
-        super().__init__((RECEIPTS, SCREENS), outcome=lambda _: (self.open, self.open))
-
-    @property
-    def settler(self) -> PoisonSettler:
-        driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
-        mending = Mending(driver, Retrying(Backoff(tries=2), self.random), self.routes)
-        return PoisonSettler(mending, ClaimChecks(None), self.failures)
-
-    async def settle(self, kind: Entity[Any], message: Envelope | bytes, **more: Any) -> str:
-        body = message if isinstance(message, bytes) else message.to_json().text.encode()
-        return await self.settler.settle(kind, func.QueueMessage(id="q-1", body=body), **more)
-
-    async def crashed_after_commit(self, kind: Entity[Any], message: Envelope) -> None:
-        self.open = False
-        process = self.process(backoff=Backoff(tries=1))
-        with pytest.raises(TryAgainLater):
-            await process.deliver(kind, message)
-        await process.crash()
-        self.open = True
-
-    def parked(self, place: EntityRef, message: str) -> ParkedMessage | None:
-        found = self.store.load_parked(LoadParked(place, message))
-        assert isinstance(found, FoundParked)
-        return found.message
 
 
 @pytest.fixture
@@ -105,7 +63,7 @@ async def test_a_message_that_was_processed_is_finished(place: Place, strategy: 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 async def test_one_that_was_not_is_parked_as_it_is_with_the_reason(place: Place, strategy: Strategy) -> None:
-    kind, poison = accounts(strategy), breaking("m-1")
+    kind, poison = accounts(strategy), dated(breaking("m-1"))
     for delivery in (1, 2):
         with pytest.raises(HandlerFailed) as raised:
             await place.process().deliver(kind, poison)
@@ -120,6 +78,7 @@ async def test_one_that_was_not_is_parked_as_it_is_with_the_reason(place: Place,
 
 async def test_a_held_message_of_a_read_model_was_taken_and_one_that_never_came_is_parked(place: Place) -> None:
     boards = BOARDS.using(Resequencer())
+    place.saw_fail(boards, "s/m-3")
     await place.process().deliver(boards, scored(2))
     assert await place.settle(boards, scored(2)) == "processed"
     assert await place.settle(boards, scored(3)) == "parked"
@@ -164,6 +123,7 @@ async def test_what_cannot_be_decided_about_is_put_aside_body_and_all(
 async def test_bodies_that_an_adapter_reads_are_settled_by_what_it_makes_of_them(place: Place) -> None:
     kind = accounts()
     adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: AT)
+    place.saw_fail(kind, "shop/7")
     assert await place.settle(kind, b'{"order": 7, "account": "a"}', adapter=adapter) == "parked"
     assert place.parked(kind.ref("a"), "shop/7") is not None
 
@@ -171,6 +131,7 @@ async def test_bodies_that_an_adapter_reads_are_settled_by_what_it_makes_of_them
 async def test_a_message_whose_entity_is_damaged_is_put_aside_and_names_it(place: Place) -> None:
     await place.process().deliver(accounts(), deposit("m-1"))
     moved = accounts(VersionStream())
+    place.saw_fail(moved, "web/m-2")
     assert await place.settle(moved, deposit("m-2")) == "parked"
     parked = place.parked(nobodys(moved), "web/m-2")
     assert parked is not None
@@ -186,14 +147,6 @@ async def test_while_the_store_does_not_answer_a_message_stays_in_its_queue(
     place.store._trouble = Silent()
     with pytest.raises(TryAgainLater):
         await place.settle(kind, message)
-
-
-class Silent:
-    def fate(self, operation: str) -> Fate:
-        return Fate.LOST_BEFORE
-
-    def replica(self, newest: int) -> int:
-        return newest
 
 
 def replay_request(first: int, last: int) -> Envelope:
@@ -259,11 +212,12 @@ async def test_a_message_with_its_data_elsewhere_is_parked_as_it_came(place: Pla
     base = "https://account.blob.core.windows.net/blobs"
     blobs = MemoryBlobs()
     blobs.write_once(WriteOnce((Blob("a/b", deposit("m-1").data.text.encode(), "application/json"),)))
-    came = deposit("m-1").by_reference(f"{base}/a/b")
+    came = dated(deposit("m-1")).by_reference(f"{base}/a/b")
     kind = accounts(strategy)
-    settler = replace(place.settler, claims=ClaimChecks(AwaitedBlobs(blobs, base)))
+    place.saw_fail(kind, "web/m-1")
+    settles = replace(place.settler, claims=ClaimChecks(AwaitedBlobs(blobs, base)))
     body = func.QueueMessage(id="q-1", body=came.to_json().text.encode())
-    assert await settler.settle(kind, body) == "parked"
+    assert await settles.settle(kind, body, "accounts") == "parked"
     parked = place.parked(kind.ref("a"), "web/m-1")
     assert parked is not None
     assert parked.envelope == came.to_json()

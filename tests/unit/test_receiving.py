@@ -1,32 +1,40 @@
-"""What triggers deliver: read, processed alone or in batches, and given up."""
+"""What triggers deliver, processed in batches and given up."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
-import azure.functions as func
 import pytest
-from azure.functions import meta
-from azure.functions.servicebus import ServiceBusMessage, ServiceBusMessageInConverter
+from azure.functions.servicebus import ServiceBusMessage
 
-from exactlyonce import Destination, Entity, Envelope, HandlerFailed, MalformedMessage, TryAgainLater
+from exactlyonce import (
+    ConfigurationError,
+    Context,
+    Destination,
+    Entity,
+    Envelope,
+    HandlerFailed,
+    MalformedMessage,
+    TryAgainLater,
+    message,
+)
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.combining import Combiner
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import Conflict, FoundParked, LoadParked, Saved, SaveEntity
+from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import key_of
-from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.azure_functions import envelope_of, id_of
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.giving_up import nobodys
 from exactlyonce.hosting.mending import Mending
-from exactlyonce.hosting.poison import PoisonSettler, nobodys
+from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.receiving import Receiver
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import ParkedMessage
@@ -36,11 +44,17 @@ from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
 from exactlyonce.transports.service_bus_binding import Content, written
-from tests.samples import Deposit, accounts, breaking, deposit
+from tests.samples import Account, accounts, breaking, deposit
 from tests.unit.bus import delivered
-from tests.unit.playing import AT
+from tests.unit.giving_up import dated, settler
 
 SECRET = "what-the-body-says"
+
+
+@message("account.spend")
+@dataclass
+class Spend:
+    account: str
 
 
 class Counting(MemoryStore):
@@ -62,12 +76,14 @@ class Place(World):
 
     def __init__(self) -> None:
         clock = InstantClock()
-        super().__init__((Destination("receipts"),), clock=clock, store=Counting(clock.now))
+        super().__init__((Destination("receipts"), Destination("accounts")), clock=clock, store=Counting(clock.now))
         self.open = True
         driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
         retrying = Retrying(Backoff(tries=2), self.random)
         mending, claims, failures = Mending(driver, retrying, self.routes), ClaimChecks(None), Failures()
-        self.settler = PoisonSettler(mending, claims, failures, timedelta(days=7), self.clock.now)
+        self.failures = failures
+        self.settler = settler(self, mending, failures)
+        self.settler = replace(self.settler, giving_up=replace(self.settler.giving_up, ready=self._begin))
         combiner = Combiner(driver, retrying, self.clock)
         self.receiver = Receiver(combiner, mending, claims, failures, self.settler, self._begin, self._begin)
         self.combiner = combiner
@@ -77,7 +93,7 @@ class Place(World):
             raise TryAgainLater("The account could not be asked.")
 
     async def take(self, kind: Entity[Any], *messages: ServiceBusMessage, give_up_after: int = 5) -> None:
-        await self.receiver.take_all(messages, kind, None, give_up_after)
+        await self.receiver.take_all(messages, kind, "accounts", None, give_up_after)
 
     def parked(self, place: EntityRef, message: str) -> ParkedMessage | None:
         found = self.store.load_parked(LoadParked(place, message))
@@ -93,61 +109,6 @@ class Place(World):
 @pytest.fixture
 def place() -> Place:
     return Place()
-
-
-class TestReading:
-    @pytest.mark.parametrize(
-        "content",
-        [
-            written(deposit("m-1").to_json()),
-            Content(deposit("m-1").to_json().text.encode(), "application/cloudevents+json"),
-            Content(deposit("m-1").to_json().text.encode()),
-        ],
-        ids=["binary", "structured", "not said"],
-    )
-    def test_a_message_of_service_bus_is_read_in_every_mode(self, content: Content) -> None:
-        assert envelope_of(delivered(content)) == deposit("m-1")
-
-    def test_properties_are_found_under_the_name_of_before(self) -> None:
-        content = written(deposit("m-1").to_json())
-        older = delivered(content, application_properties=None, user_properties=dict(content.properties))
-        assert envelope_of(older) == deposit("m-1")
-
-    def test_a_batch_is_read_as_the_hosts_own_decoder_makes_it(self) -> None:
-        contents = [written(deposit(f"m-{number}").to_json()) for number in range(3)]
-        arrays: dict[str, list[Any]] = {
-            "ApplicationPropertiesArray": [dict(one.properties) for one in contents],
-            "UserPropertiesArray": [dict(one.properties) for one in contents],
-            "ContentTypeArray": [one.type for one in contents],
-            "MessageIdArray": ["o-0", "o-1", "o-2"],
-            "DeliveryCountArray": [1, 2, 3],
-        }
-        metadata = {name: meta.Datum(json.dumps(values), "json") for name, values in arrays.items()}
-        data = meta.Datum(json.dumps([json.loads(one.body) for one in contents]), "json")
-        messages = ServiceBusMessageInConverter.decode(data, trigger_metadata=metadata)
-        assert isinstance(messages, list)
-        assert [envelope_of(message) for message in messages] == [deposit(f"m-{number}") for number in range(3)]
-
-    def test_an_adapter_gets_the_body_as_it_came(self) -> None:
-        adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: AT)
-        foreign = delivered(Content(b'{"order": 7, "account": "a"}', "application/json", {"color": "red"}))
-        assert key_of(envelope_of(foreign, adapter)) == "shop/7"
-
-    def test_what_is_no_envelope_is_refused_by_the_name_of_its_delivery(self) -> None:
-        with pytest.raises(MalformedMessage, match=r"Queue message o-1/7/[0-9a-f]{16}: .*adapter") as told:
-            envelope_of(delivered(Content(SECRET.encode())))
-        assert SECRET not in str(told.value)
-
-    def test_deliveries_that_share_an_id_are_told_apart_by_number_and_body(self) -> None:
-        some = [
-            delivered(Content(b"a")),
-            delivered(Content(b"b")),
-            delivered(Content(b"a"), sequence_number=8),
-            delivered(Content(b"a"), message_id=None),
-        ]
-        assert len({id_of(one) for one in some}) == 4
-        assert id_of(some[0]) == id_of(delivered(Content(b"a"), delivery_count=3))
-        assert id_of(func.QueueMessage(id="q-1", body=b"")) == "q-1"
 
 
 class TestBatches:
@@ -176,52 +137,85 @@ class TestBatches:
         assert set(place.changed_by("a")) == {"web/m-1"}
 
     async def test_one_that_keeps_failing_is_parked_and_the_others_are_rid_of_it(self, place: Place) -> None:
-        kind, batch = accounts(), (deposit("m-1"), breaking("m-2"))
-        with pytest.raises(HandlerFailed):
-            await place.take(kind, *(delivered(one, delivery_count=4) for one in batch))
-        assert place.parked(kind.ref("a"), "web/m-2") is None
-        await place.take(kind, *(delivered(one, delivery_count=5) for one in batch))
+        kind, batch = accounts(), (deposit("m-1"), dated(breaking("m-2")))
+        for delivery in range(1, 6):
+            with pytest.raises(HandlerFailed):
+                await place.take(kind, *(delivered(one, delivery_count=delivery) for one in batch))
+            assert place.parked(kind.ref("a"), "web/m-2") is None
+        await place.take(kind, *(delivered(one, delivery_count=6) for one in batch))
         parked = place.parked(kind.ref("a"), "web/m-2")
         assert parked is not None
         assert parked.reason == "its batch gave it up; delivery 5 failed with HandlerFailed (RuntimeError)"
+        assert set(place.changed_by("a")) == {"web/m-1"}
+
+    async def test_one_that_was_parked_is_not_processed_with_those_that_brought_it_back(self, place: Place) -> None:
+        purse: list[str] = []
+        kind = accounts()
+
+        @kind.handles(Spend, key=lambda spend: spend.account)
+        def spend(state: Account, given: Spend, context: Context) -> Account:
+            if not purse:
+                raise RuntimeError("not enough in the purse")
+            return Account(state.total - 1)
+
+        spending = dated(Envelope("web", "m-1", "account.spend", Json.of({"account": "a"})))
+        with pytest.raises(HandlerFailed):
+            await place.take(kind, delivered(spending, delivery_count=5))
+        with pytest.raises(HandlerFailed, match="1 of the 2"):
+            await place.take(kind, delivered(spending, delivery_count=6), delivered(breaking("m-2")))
+        purse.append("money")
+        await place.take(kind, delivered(spending, delivery_count=7), delivered(deposit("m-3")))
+        assert set(place.changed_by("a")) == {"web/m-3"}
+        assert place.parked(kind.ref("a"), "web/m-1") is not None
 
     async def test_one_that_nobody_can_read_is_put_aside_in_the_end(self, place: Place) -> None:
         kind = accounts()
-        unreadable = delivered(Content(SECRET.encode()), delivery_count=5)
+        unreadable = delivered(Content(SECRET.encode()), delivery_count=6)
         await place.take(kind, unreadable, delivered(deposit("m-1")))
         key = f"exactlyonce.unreadable/{id_of(unreadable).replace('/', '%2F')}"
         assert place.parked(nobodys(kind), key) is not None
         assert place.changed_by("a") == ["web/m-1"]
 
-    async def test_what_the_world_does_is_no_reason_to_give_a_message_up(self, place: Place) -> None:
+    @pytest.mark.parametrize("deliveries", [6, 7])
+    async def test_what_the_world_does_is_no_reason_to_park_a_message(self, place: Place, deliveries: int) -> None:
         kind = accounts()
-        place.open = False
-        for message in (deposit("m-1"), breaking("m-2")):
-            with pytest.raises(TryAgainLater):
-                await place.take(kind, delivered(message, delivery_count=9))
-        place.open = True
+        place.failures.note(kind.name, "web/m-1", TryAgainLater("a queue did not answer"), deliveries - 1)
+        await place.take(kind, delivered(dated(deposit("m-1")), delivery_count=deliveries))
         assert place.parked(kind.ref("a"), "web/m-1") is None
-        assert place.parked(kind.ref("a"), "web/m-2") is None
+        (returned,) = place.transport.queues["accounts"]
+        assert Envelope.read(returned.envelope.text).requeued == 1
+        assert place.changed_by("a") == []
 
-    async def test_no_other_is_given_up_once_the_time_of_a_delivery_is_over(self, place: Place) -> None:
-        kind, clock = accounts(), place.clock
-        settle = place.settler.settle
+    async def test_what_was_parked_before_is_not_returned_by_a_process_that_did_not_see_why(self, place: Place) -> None:
+        kind, poison = accounts(), dated(breaking("m-1"))
+        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 5)
+        await place.take(kind, delivered(poison, delivery_count=6))
+        place.failures._seen.clear()
+        await place.take(kind, delivered(poison, delivery_count=7))
+        assert place.transport.queues["accounts"] == []
+        assert place.parked(kind.ref("a"), "web/m-1") is not None
 
-        async def slowly(*given: Any, **more: Any) -> Any:
-            await clock.sleep(25)
-            return await settle(*given, **more)
+    async def test_what_may_have_been_returned_before_is_not_parked(self, place: Place) -> None:
+        kind, poison = accounts(), dated(breaking("m-1"))
+        await place.take(kind, delivered(poison, delivery_count=6))
+        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 1)
+        await place.take(kind, delivered(poison, delivery_count=7))
+        assert [Envelope.read(one.envelope.text).unexplained for one in place.transport.queues["accounts"]] == [1, 1]
+        assert place.parked(kind.ref("a"), "web/m-1") is None
 
-        retrying = Retrying(Backoff(tries=2, seconds=60), place.random)
-        receiver = replace(
-            place.receiver,
-            mending=replace(place.receiver.mending, retrying=retrying),
-            poison=cast("PoisonSettler", SimpleNamespace(settle=slowly, now=clock.now)),
-        )
-        batch = [delivered(breaking(f"m-{number}"), delivery_count=5) for number in range(5)]
-        with pytest.raises(HandlerFailed, match="2 of the 5 messages"):
-            await receiver.take_all(batch, kind, None, 5)
-        parked = [place.parked(kind.ref("a"), f"web/m-{number}") is not None for number in range(5)]
-        assert parked == [True, True, True, False, False]
+    async def test_a_queue_that_there_is_not_is_refused_before_anything_is_done(self, place: Place) -> None:
+        with pytest.raises(ConfigurationError, match="no destination 'purses'"):
+            await place.receiver.take_all([delivered(deposit("m-1"))], accounts(), "purses", None, 5)
+        assert place.changed_by("a") == []
+
+    async def test_who_processes_what_was_sent_once_more_takes_away_what_is_parked_of_it(self, place: Place) -> None:
+        kind = accounts()
+        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 5)
+        await place.take(kind, delivered(dated(deposit("m-1")), delivery_count=6))
+        assert place.parked(kind.ref("a"), "web/m-1") is not None
+        await place.take(kind, delivered(deposit("m-1").once_more()))
+        assert place.parked(kind.ref("a"), "web/m-1") is None
+        assert place.changed_by("a") == ["web/m-1"]
 
     async def test_one_that_cannot_even_be_parked_keeps_no_other_from_it(self, place: Place) -> None:
         kind, settle = accounts(), place.settler.settle
@@ -231,10 +225,12 @@ class TestBatches:
                 raise MalformedMessage("the message is too large to be parked")
             return await settle(entity, message, *given, **more)
 
-        poison = cast("PoisonSettler", SimpleNamespace(settle=unless_too_large, now=place.clock.now))
-        batch = [delivered(breaking(id), delivery_count=5) for id in ("m-1", "m-2")]
-        with pytest.raises(HandlerFailed, match="1 of the 2 messages"):
-            await replace(place.receiver, poison=poison).take_all(batch, kind, None, 5)
+        poison = cast("PoisonSettler", SimpleNamespace(settle=unless_too_large, giving_up=place.settler.giving_up))
+        batch = [delivered(dated(breaking(id)), delivery_count=6) for id in ("m-1", "m-2")]
+        for id in ("m-1", "m-2"):
+            place.failures.note(kind.name, f"web/{id}", HandlerFailed(SECRET), 5)
+        with pytest.raises(MalformedMessage, match="1 of the 2 messages"):
+            await replace(place.receiver, poison=poison).take_all(batch, kind, "accounts", None, 5)
         assert place.parked(kind.ref("a"), "web/m-2") is not None
 
     async def test_an_empty_batch_is_done(self, place: Place) -> None:
@@ -245,38 +241,32 @@ class TestDeadLetters:
     @pytest.mark.parametrize("as_property", [False, True])
     async def test_the_brokers_reason_is_kept(self, place: Place, as_property: bool) -> None:
         kind, reason = accounts(), "MaxDeliveryCountExceeded"
+        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 10)
         more: dict[str, Any] = {"dead_letter_reason": reason}
         if as_property:
             more = {
-                "application_properties": {**written(breaking("m-1").to_json()).properties, "DeadLetterReason": reason}
+                "application_properties": {
+                    **written(dated(breaking("m-1")).to_json()).properties,
+                    "DeadLetterReason": reason,
+                }
             }
-        assert await place.settler.settle(kind, delivered(breaking("m-1"), **more)) == "parked"
+        assert await place.settler.settle(kind, delivered(dated(breaking("m-1")), **more), "accounts") == "parked"
         parked = place.parked(kind.ref("a"), "web/m-1")
         assert parked is not None
         assert parked.reason == (
-            "its queue gave it up; this process did not see why; its broker says MaxDeliveryCountExceeded"
+            "its queue gave it up; delivery 10 failed with HandlerFailed; its broker says MaxDeliveryCountExceeded"
         )
 
     async def test_one_that_was_processed_is_finished(self, place: Place) -> None:
         await place.take(accounts(), delivered(deposit("m-1")))
-        assert await place.settler.settle(accounts(), delivered(deposit("m-1"))) == "processed"
+        assert await place.settler.settle(accounts(), delivered(deposit("m-1")), "accounts") == "processed"
         assert len({output.id for output in place.published}) == 1
-
-    @pytest.mark.parametrize(("days", "aside"), [(13.9, False), (14.1, True)])
-    async def test_one_that_lay_there_for_too_long_cannot_be_decided_about(
-        self, place: Place, days: float, aside: bool
-    ) -> None:
-        kind, enqueued = accounts(), place.clock.now() - timedelta(days=days)
-        old = delivered(deposit("m-1"), enqueued_time_utc=enqueued.replace(tzinfo=None))
-        assert await place.settler.settle(kind, old) == "parked"
-        assert (place.parked(nobodys(kind), "web/m-1") is not None) is aside
-        assert (place.parked(kind.ref("a"), "web/m-1") is not None) is not aside
 
     async def test_the_same_body_under_two_numbers_is_put_aside_twice(self, place: Place) -> None:
         kind = accounts()
         for number in (7, 8, 8):
             unreadable = delivered(Content(b"?"), sequence_number=number)
-            assert await place.settler.settle(kind, unreadable) == "parked"
+            assert await place.settler.settle(kind, unreadable, "accounts") == "parked"
         kept = [
             place.parked(nobodys(kind), key_of(Envelope("exactlyonce.unreadable", id_of(one), "x", deposit("m").data)))
             for one in (delivered(Content(b"?"), sequence_number=number) for number in (7, 8))

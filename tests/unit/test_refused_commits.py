@@ -7,16 +7,16 @@ from typing import Any
 
 import azure.functions as func
 
-from exactlyonce import Envelope, UniqueKeyTaken
+from exactlyonce import Destination, Envelope, HandlerFailed, UniqueKeyTaken
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import FoundParked, LoadParked
-from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.giving_up import nobodys
 from exactlyonce.hosting.mending import Mending
-from exactlyonce.hosting.poison import PoisonSettler, nobodys
+from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory import MemoryStore
@@ -24,6 +24,7 @@ from exactlyonce.stores.trouble import Fate
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
 from tests.people import UNIQUE_KEYS, leave, move, people, welcomes
+from tests.unit.giving_up import dated, settler
 
 
 class Lossy:
@@ -45,7 +46,7 @@ class Company:
     def __init__(self, trouble: Any = None) -> None:
         clock = InstantClock()
         self.store = MemoryStore(clock.now, trouble, unique_keys=UNIQUE_KEYS)
-        self.world = World([welcomes], clock=clock, store=self.store)
+        self.world = World([welcomes, Destination("people")], clock=clock, store=self.store)
         self.people = people()
         self.process = self.world.process()
 
@@ -59,7 +60,9 @@ class Company:
         surroundings = Surroundings(self.world.clock, self.world.random)
         driver = AsyncDriver(Awaited(self.store), Publisher({}), surroundings)
         mending = Mending(driver, Retrying(Backoff(tries=2), self.world.random), self.world.routes)
-        return PoisonSettler(mending, ClaimChecks(None), Failures())
+        failures = Failures()
+        failures.note("person", "web/m-3", HandlerFailed("seen by this process"), 5)
+        return settler(self.world, mending, failures)
 
     def saved(self, person: str) -> dict[str, Any] | None:
         partition = self.store.entities["person", "acme"]
@@ -141,9 +144,9 @@ async def test_a_commit_whose_reply_was_lost_is_found_and_not_taken_for_one_that
 async def test_a_message_that_was_given_up_is_put_aside_where_no_fence_can_stand_beside_another_tombstone() -> None:
     company = Company()
     await company.deliver(move("m-1", "ann", "a@x"), leave("m-2", "ann"))
-    given_up = move("m-3", "bob", "b@x")
+    given_up = dated(move("m-3", "bob", "b@x"))
     body = given_up.to_json().text.encode()
-    assert await company.settler.settle(company.people, func.QueueMessage(id="q-1", body=body)) == "parked"
+    assert await company.settler.settle(company.people, func.QueueMessage(id="q-1", body=body), "people") == "parked"
     aside = company.store.load_parked(LoadParked(nobodys(company.people), "web/m-3"))
     assert isinstance(aside, FoundParked)
     assert aside.message is not None

@@ -1,0 +1,103 @@
+"""What settles messages that were given up, in a world of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from azure.functions.queue import QueueMessage
+
+from exactlyonce import Destination, Entity, Envelope, HandlerFailed, TryAgainLater
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.effects import FoundParked, LoadParked
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.giving_up import GivingUp
+from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.poison import PoisonSettler
+from exactlyonce.hosting.returning import Returning
+from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import Lifetimes
+from exactlyonce.records import ParkedMessage
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.stores.trouble import Fate
+from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.world import World
+from tests.samples import Deposited
+from tests.unit.boards import Shown
+
+SECRET = "what-the-body-says"
+
+
+def dated(envelope: Envelope, ago: timedelta = timedelta(0)) -> Envelope:
+    """The message as it came about when the clocks of tests begin, or so long before."""
+    return replace(envelope, time=ManualClock().now() - ago)
+
+
+async def ready() -> None:
+    """The accounts are as they have to be."""
+
+
+def settler(
+    world: World, mending: Mending, failures: Failures | None = None, claims: ClaimChecks | None = None
+) -> PoisonSettler:
+    """A settler of this world."""
+    claims = claims or ClaimChecks(None)
+    returning = Returning(mending, claims, world.random)
+    return PoisonSettler(
+        GivingUp(mending, failures or Failures(), returning, Lifetimes(), ready, world.clock.now), claims
+    )
+
+
+class Place(World):
+    """A world whose queues take nothing while they are not open; and what settles there."""
+
+    def __init__(self) -> None:
+        self.open = True
+        self.failures = Failures()
+        queues = (Destination("receipts", (Deposited,)), Destination("screens", (Shown,)), Destination("accounts"))
+        super().__init__(queues, outcome=lambda _: (self.open, self.open))
+
+    @property
+    def settler(self) -> PoisonSettler:
+        driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
+        mending = Mending(driver, Retrying(Backoff(tries=2), self.random), self.routes)
+        return settler(self, mending, self.failures)
+
+    async def settle(
+        self, kind: Entity[Any], message: Envelope | bytes, queue: str = "accounts", times: int = 1, **more: Any
+    ) -> str:
+        """Settle the poison copy of a message, which comes for the `times`-th time."""
+        body = message if isinstance(message, bytes) else message.to_json().text.encode()
+        given_up = QueueMessage(id="q-1", body=body, dequeue_count=times)  # type: ignore[no-untyped-call]
+        return await self.settler.settle(kind, given_up, queue, **more)
+
+    def saw_fail(self, kind: Entity[Any], *messages: str) -> None:
+        """This process saw how messages failed, and it was their own fault."""
+        for key in messages:
+            self.failures.note(kind.name, key, HandlerFailed(SECRET), 5)
+
+    async def crashed_after_commit(self, kind: Entity[Any], message: Envelope) -> None:
+        self.open = False
+        process = self.process(backoff=Backoff(tries=1))
+        with pytest.raises(TryAgainLater):
+            await process.deliver(kind, message)
+        await process.crash()
+        self.open = True
+
+    def parked(self, place: EntityRef, message: str) -> ParkedMessage | None:
+        found = self.store.load_parked(LoadParked(place, message))
+        assert isinstance(found, FoundParked)
+        return found.message
+
+
+class Silent:
+    def fate(self, operation: str) -> Fate:
+        return Fate.LOST_BEFORE
+
+    def replica(self, newest: int) -> int:
+        return newest

@@ -1,0 +1,295 @@
+"""What was given up: returned to its queue for its environment's sake, parked for its own, and never both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from azure.functions.queue import QueueMessage
+
+from exactlyonce import (
+    Colocated,
+    ConfigurationError,
+    Entity,
+    Envelope,
+    NewerSchema,
+    Outbox,
+    Resequencer,
+    TryAgainLater,
+    VersionStream,
+)
+from exactlyonce.handling.attempts import Strategy
+from exactlyonce.hosting.adapters import PlainJson
+from exactlyonce.hosting.azure_functions import envelope_of
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.giving_up import nobodys
+from exactlyonce.hosting.returning import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
+from exactlyonce.lifetimes import Lifetimes
+from exactlyonce.records import Output
+from exactlyonce.stores.trouble import Fate
+from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
+from tests.samples import Deposit, accounts, breaking, deposit
+from tests.unit.boards import BOARDS, scored
+from tests.unit.giving_up import SECRET, Place, Silent, dated
+
+STRATEGIES: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
+every_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+def returned(place: Place) -> list[Envelope]:
+    return [Envelope.read(output.envelope.text) for output in queue(place)]
+
+
+def queue(place: Place) -> Sequence[Output]:
+    return place.transport.queues["accounts"]
+
+
+class TestTheEnvironment:
+    @every_strategy
+    @pytest.mark.parametrize(
+        "error", [TryAgainLater("the store did not answer"), ConfigurationError("no container"), NewerSchema("newer")]
+    )
+    async def test_a_message_that_failed_for_its_sake_comes_again_as_it_was(
+        self, place: Place, strategy: Strategy, error: Any
+    ) -> None:
+        kind, message = accounts(strategy), dated(deposit("m-1"))
+        place.failures.note(kind.name, "web/m-1", error, 5)
+        assert await place.settle(kind, message) == "returned"
+        assert returned(place) == [message.once_more()]
+        assert place.parked(kind.ref("a"), "web/m-1") is None
+
+    async def test_it_comes_later_each_time_and_not_with_all_the_others(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
+        for _ in range(8):
+            await place.settle(kind, message)
+            message = returned(place)[-1]
+        longest = [min(FIRST_DELAY * 2**times, LONGEST_DELAY) for times in range(8)]
+        delays = [output.delay for output in queue(place)]
+        assert all(most / 2 <= delay <= most for delay, most in zip(delays, longest, strict=True))
+        assert len(set(delays)) == len(delays)
+        assert (message.requeued, message.unexplained) == (8, 0)
+
+    @every_strategy
+    async def test_one_that_was_processed_is_finished_and_does_not_come_again(
+        self, place: Place, strategy: Strategy
+    ) -> None:
+        kind, message = accounts(strategy), dated(deposit("m-1"))
+        await place.crashed_after_commit(kind, message)
+        place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
+        assert await place.settle(kind, message) == "processed"
+        assert queue(place) == []
+        assert {output.destination for output in place.published} == {"receipts"}
+
+    async def test_while_the_store_does_not_answer_a_message_goes_back_without_it(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        place.store._trouble = Silent()
+        assert await place.settle(kind, message) == "returned"
+        assert returned(place) == [message.once_more()]
+
+    async def test_what_may_be_parked_already_does_not(self, place: Place) -> None:
+        place.store._trouble = Silent()
+        with pytest.raises(TryAgainLater):
+            await place.settle(accounts(), dated(deposit("m-1")), times=2)
+        assert queue(place) == []
+
+    async def test_while_its_queue_takes_nothing_either_it_stays(self, place: Place) -> None:
+        place.open = False
+        with pytest.raises(TryAgainLater):
+            await place.settle(accounts(), dated(deposit("m-1")))
+
+    async def test_it_is_processed_once_however_many_copies_were_returned(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
+        for times in (1, 2):  # The settler died before it had acknowledged the first.
+            assert await place.settle(kind, message, times=times) == "returned"
+        process = place.process()
+        for copy in returned(place):
+            await process.deliver(kind, copy)
+        assert await place.settle(kind, message, times=3) == "processed"
+        assert len(place.facts().commits) == 1
+
+    async def test_a_configuration_that_stays_wrong_ends_with_the_message_put_aside(self, place: Place) -> None:
+        await place.process().deliver(accounts(), dated(deposit("m-1")))
+        moved = accounts(VersionStream())
+        assert await place.settle(moved, dated(deposit("m-2"))) == "returned"
+        old = dated(deposit("m-2"), Lifetimes().send_limit(place.clock.now()) + timedelta(seconds=1))
+        assert await place.settle(moved, old) == "parked"
+        parked = place.parked(nobodys(moved), "web/m-2")
+        assert parked is not None
+        assert parked.reason == "ConfigurationError, of entity account/a"
+
+    async def test_a_queue_that_there_is_not_is_refused(self, place: Place) -> None:
+        with pytest.raises(
+            ConfigurationError, match="no destination 'shots' to return messages to; known are: accounts"
+        ):
+            await place.settle(accounts(), deposit("m-1"), queue="shots")
+
+
+class TestACauseThatIsNotKnown:
+    async def test_it_counts_for_some_rounds_as_the_environments(self, place: Place) -> None:
+        kind, message = accounts(), dated(breaking("m-1"))
+        for number in range(1, UNEXPLAINED_ROUNDS + 1):
+            assert await place.settle(kind, message) == "returned"
+            message = returned(place)[-1]
+            assert (message.requeued, message.unexplained) == (number, number)
+        assert await place.settle(kind, message) == "parked"
+        parked = place.parked(kind.ref("a"), "web/m-1")
+        assert parked is not None
+        assert parked.reason == "its queue gave it up; this process did not see why"
+
+    async def test_what_the_environment_did_in_between_does_not_count(self, place: Place) -> None:
+        kind = accounts()
+        message = dated(breaking("m-1")).once_more(UNEXPLAINED_ROUNDS)
+        place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
+        assert await place.settle(kind, message) == "returned"
+        assert returned(place)[-1].unexplained == UNEXPLAINED_ROUNDS
+
+
+class TestAge:
+    @pytest.mark.parametrize(("seconds", "outcome"), [(-1, "returned"), (1, "parked")])
+    async def test_what_could_be_too_old_on_arrival_is_parked(self, place: Place, seconds: int, outcome: str) -> None:
+        kind, limit = accounts(), Lifetimes().send_limit(place.clock.now())
+        assert await place.settle(kind, dated(deposit("m-1"), limit + timedelta(seconds=seconds))) == outcome
+        assert (place.parked(kind.ref("a"), "web/m-1") is not None) is (outcome == "parked")
+
+    @pytest.mark.parametrize(
+        ("message", "reason"),
+        [
+            (dated(deposit("m-1"), timedelta(days=29)), "TooOldToJudge"),
+            (dated(deposit("m-1"), timedelta(days=-2)), "MessageFromTheFuture"),
+            (deposit("m-1"), "UndatedMessage"),
+        ],
+    )
+    async def test_what_cannot_be_judged_is_put_aside_where_nothing_is_said_of_it(
+        self, place: Place, message: Envelope, reason: str
+    ) -> None:
+        kind = accounts()
+        assert await place.settle(kind, message) == "parked"
+        parked = place.parked(nobodys(kind), "web/m-1")
+        assert parked is not None
+        assert parked.reason == f"its queue gave it up; this process did not see why; {reason}"
+
+    async def test_one_of_any_age_that_is_known_is_finished(self, place: Place) -> None:
+        kind = accounts()
+        await place.crashed_after_commit(kind, deposit("m-1"))
+        assert await place.settle(kind, dated(deposit("m-1"), timedelta(days=29))) == "processed"
+
+    async def test_a_read_model_knows_its_numbers_for_ever(self, place: Place) -> None:
+        boards = BOARDS.using(Resequencer())
+        place.saw_fail(boards, "s/m-3")
+        assert await place.settle(boards, replace(scored(3), time=None)) == "parked"
+        assert place.parked(boards.ref("b"), "s/m-3") is not None
+
+
+class TestNeverBoth:
+    async def test_what_is_parked_is_not_returned(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        assert await place.settle(kind, message) == "parked"
+        place.failures._seen.clear()
+        assert await place.settle(kind, message, times=2) == "parked"
+        assert queue(place) == []
+
+    async def test_a_view_that_may_not_hold_it_yet_proves_nothing(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        await place.settle(kind, message)
+        place.failures._seen.clear()
+        place.store._trouble = Stale()
+        with pytest.raises(TryAgainLater):
+            await place.settle(kind, message, times=2)
+        assert queue(place) == []
+
+    async def test_what_was_settled_before_is_not_parked_but_put_aside_in_the_end(self, place: Place) -> None:
+        kind, message = accounts(), dated(breaking("m-1")).once_more(UNEXPLAINED_ROUNDS)
+        place.saw_fail(kind, "web/m-1")
+        assert await place.settle(kind, message, times=2) == "parked"
+        assert place.parked(kind.ref("a"), "web/m-1") is None
+        parked = place.parked(nobodys(kind), "web/m-1")
+        assert parked is not None
+        assert parked.reason.endswith("; it was settled before, and may have been returned to its queue")
+
+
+class Stale:
+    """All reads are answered by replicas that have seen nothing yet."""
+
+    def fate(self, operation: str) -> Fate:
+        del operation
+        return Fate.ANSWERED
+
+    def replica(self, newest: int) -> int:
+        del newest
+        return 0
+
+
+class TestWhatIsSent:
+    async def test_a_body_that_an_adapter_read_comes_again_as_an_envelope_that_it_never_sees(
+        self, place: Place
+    ) -> None:
+        kind = accounts()
+        adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: place.clock.now())
+        assert await place.settle(kind, b'{"order": 7, "account": "a"}', adapter=adapter) == "returned"
+        (output,) = queue(place)
+        wire = QueueMessage(id="q-2", body=output.envelope.text.encode())  # type: ignore[no-untyped-call]
+        await place.process().deliver(kind, envelope_of(wire, adapter))
+        assert [commit.message for commit in place.facts().commits] == ["shop/7"]
+
+    async def test_numbers_and_sessions_stay(self, place: Place) -> None:
+        boards = BOARDS.using(Resequencer())
+        message = dated(scored(3))
+        assert await place.settle(boards, message) == "returned"
+        assert set(message.extensions) <= set(returned(place)[0].extensions)
+
+    async def test_data_that_was_elsewhere_stays_there(self, place: Place) -> None:
+        kind, base = accounts(), "https://account.blob.core.windows.net/blobs"
+        claims = ClaimChecks(AwaitedBlobs(MemoryBlobs(), base))
+        left = await claims.left(dated(deposit("m-1")))
+        settler = replace(place.settler, claims=claims)
+        given_up = QueueMessage(id="q-1", body=left.to_json().text.encode())  # type: ignore[no-untyped-call]
+        assert await settler.settle(kind, given_up, "accounts") == "returned"
+        assert returned(place) == [left.once_more(1)]
+
+    @pytest.mark.parametrize("blobs", [False, True])
+    async def test_one_that_fits_its_queue_no_more_goes_by_reference_or_is_parked(
+        self, place: Place, blobs: bool
+    ) -> None:
+        kind = accounts()
+        message = full(kind, place)
+        settler = place.settler
+        if blobs:
+            base = "https://account.blob.core.windows.net/blobs"
+            claims = ClaimChecks(AwaitedBlobs(MemoryBlobs(), base))
+            returning = replace(settler.giving_up.returning, claims=claims)
+            settler = replace(settler, giving_up=replace(settler.giving_up, returning=returning), claims=claims)
+        given_up = QueueMessage(id="q-1", body=message.to_json().text.encode())  # type: ignore[no-untyped-call]
+        assert await settler.settle(kind, given_up, "accounts") == ("returned" if blobs else "parked")
+        assert [one.reference is not None for one in returned(place)] == ([True] if blobs else [])
+
+
+def full(kind: Entity[Any], place: Place) -> Envelope:
+    """A message as long as its queue takes."""
+    del kind
+    bare = dated(deposit("m-1", padding=""))
+    return dated(deposit("m-1", padding="x" * (place.routes.limits["accounts"] - bare.to_json().size)))
+
+
+async def test_a_message_that_says_nothing_of_its_deliveries_is_taken_for_one_that_is_settled_first(
+    place: Place,
+) -> None:
+    kind = accounts()
+    place.saw_fail(kind, "web/m-1")
+    body = dated(breaking("m-1")).to_json().text.encode()
+    without = QueueMessage(id="q-1", body=body)  # type: ignore[no-untyped-call]
+    assert await place.settler.settle(kind, without, "accounts") == "parked"
+    assert place.parked(kind.ref("a"), "web/m-1") is not None
+    assert SECRET not in str(place.parked(kind.ref("a"), "web/m-1"))
