@@ -12,10 +12,18 @@ import pytest
 
 from devtools.cosmos_emulator.inprocess import running_emulator
 from devtools.cosmos_emulator.semantics.account import AccountSettings
+from devtools.servicebus_endpoint.topology import Queue, Topology
 from tests.packaging.sources import ROOT
+from tests.servicebus import endpoint
 
 HERE = Path(__file__).parent
 PATIENCE_SECONDS = 100
+QUEUES = (
+    Queue("batches"),
+    Queue("failing", max_delivery_count=3),
+    Queue("settled"),
+    Queue("sessions", requires_session=True),
+)
 
 
 def require_clients() -> None:
@@ -49,3 +57,9 @@ def test_an_application_of_azure_cosmos_runs_on_the_local_cosmos() -> None:
     require_clients()
     with running_emulator(AccountSettings(partitions=3)) as emulator:
         run_tests("cosmos.test.mjs", {"COSMOS_ENDPOINT": emulator.endpoint, "COSMOS_KEY": emulator.key})
+
+
+def test_an_application_of_azure_service_bus_runs_on_the_local_service_bus() -> None:
+    require_clients()
+    with endpoint(Topology(QUEUES)) as running:
+        run_tests("servicebus.test.mjs", {"SERVICEBUS_CONNECTION": running.connection_string})

@@ -8,6 +8,7 @@ const rhea = require("rhea");
 const [port, keyName, key] = process.argv.slice(2);
 const DEAD_LETTER = "com.microsoft:dead-letter";
 const SCHEDULED = "x-opt-scheduled-enqueue-time";
+const BATCH_FORMAT = 0x80013700;
 const SESSION = "com.microsoft:session-filter";
 
 const container = rhea.create_container({ id: "rhea" });
@@ -105,6 +106,23 @@ async function settling(connection) {
     reasons: [DeadLetterReason, DeadLetterErrorDescription] };
 }
 
+async function batches(connection) {
+  const sender = await openSender(connection, "batches");
+  const message = (id) => ({ message_id: id, body: rhea.message.data_section(Buffer.from(id)) });
+  const encoded = ["j", "k"].map((id) => rhea.message.encode(message(id)));
+  const envelope = { durable: true, message_id: "j", application_properties: { of: "the first" },
+    body: rhea.message.data_sections(encoded) };
+  const accepted = once(sender, "accepted");
+  sender.send(rhea.message.encode(envelope), undefined, BATCH_FORMAT);
+  await accepted;
+  const receiver = await openReceiver(connection, "batches");
+  const got = [await receive(receiver), await receive(receiver)];
+  await settle(receiver, () => got[0].delivery.modified({ undeliverable_here: false })); // As Microsoft's client abandons.
+  const again = await receive(receiver);
+  for (const each of [got[1], again]) await settle(receiver, () => each.delivery.accept());
+  return { received: got.map(seenOf), again: seenOf(again) };
+}
+
 async function scheduling(connection) {
   const ask = await asker(connection, "later/$management");
   const at = rhea.types.wrap_timestamp(Date.now() + 3600000);
@@ -151,7 +169,8 @@ async function authorize(connection) {
 async function main() {
   const connection = await connect();
   const token = await authorize(connection);
-  const seen = { token, settling: await settling(connection), scheduling: await scheduling(connection),
+  const seen = { token, settling: await settling(connection),
+    batches: await batches(connection), scheduling: await scheduling(connection),
     sessions: await sessions(connection) };
   console.log(JSON.stringify(seen));
   process.exit(0);

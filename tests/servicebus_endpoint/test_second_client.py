@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from devtools.servicebus_endpoint.inprocess import RunningEndpoint
 
 SCRIPT = Path(__file__).with_name("rhea_client.js")
-TOPOLOGY = Topology((Queue("orders", max_bytes=10_000), Queue("later"), Queue("sessions", requires_session=True)))
+TOPOLOGY = Topology(
+    (Queue("orders", max_bytes=10_000), Queue("batches"), Queue("later"), Queue("sessions", requires_session=True))
+)
 
 
 def require_rhea() -> None:
@@ -55,7 +57,9 @@ def seen_by_the_sdk() -> dict[str, Any]:
     """The same scenario, by the client of Python."""
     with running_endpoint(TOPOLOGY) as endpoint, ThreadPoolExecutor() as pool:
         client = ServiceBusClient.from_connection_string(endpoint.connection_string, retry_total=0)
-        played = {part.__name__: pool.submit(part, client, endpoint) for part in (settling, scheduling, sessions)}
+        played = {
+            part.__name__: pool.submit(part, client, endpoint) for part in (settling, batches, scheduling, sessions)
+        }
         seen_parts = {name: part.result() for name, part in played.items()}
         client.close()
     return {"token": 202, **seen_parts}
@@ -86,6 +90,18 @@ def settling(client: ServiceBusClient, _: RunningEndpoint) -> dict[str, Any]:
             "dead": seen(dead),
             "reasons": [dead.dead_letter_reason, dead.dead_letter_error_description],
         }
+
+
+def batches(client: ServiceBusClient, _: RunningEndpoint) -> dict[str, Any]:
+    with client.get_queue_sender("batches") as sender, client.get_queue_receiver("batches") as receiver:
+        sender.send_messages([message(id, message_id=id) for id in "jk"])
+        got = receiver.receive_messages(2, max_wait_time=5)
+        received = [seen(one) for one in got]
+        receiver.abandon_message(got[0])
+        (again,) = receiver.receive_messages(1, max_wait_time=5)
+        receiver.complete_message(got[1])
+        receiver.complete_message(again)
+        return {"received": received, "again": seen(again)}
 
 
 def scheduling(client: ServiceBusClient, endpoint: RunningEndpoint) -> dict[str, Any]:

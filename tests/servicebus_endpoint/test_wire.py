@@ -62,12 +62,36 @@ def test_a_dead_letter_tells_why_beside_what_it_had(proton: Any, sections: Any) 
     assert written.properties == {"n": 1, "DeadLetterReason": "bad"}
 
 
-def test_a_batch_is_told_from_a_message_that_looks_like_one(proton: Any, sections: Any) -> None:
+def test_a_batch_has_its_messages_in_data_sections_whatever_its_envelope_says(proton: Any, sections: Any) -> None:
     one, two = encoded(proton, b"1"), encoded(proton, b"2")
-    data = [sections.encode(proton.Described(proton.ulong(sections.DATA), part)) for part in (one, two)]
-    assert sections.messages_in(b"".join(data)) == [one, two]
-    for single in (encoded(proton, b"1"), encoded(proton, one, properties={"n": 1}), encoded(proton, "text")):
-        assert sections.messages_in(single) == [single]
+    data = b"".join(sections.encode(proton.Described(proton.ulong(sections.DATA), part)) for part in (one, two))
+    envelope = encoded(proton, b"", properties={"n": 1}, durable=True)[: -len(b"\x00\x53\x75\xa0\x00")]
+    assert sections.messages_in(data) == sections.messages_in(envelope + data) == [one, two]
+    for none in (encoded(proton, "text"), b""):
+        with pytest.raises(RefusedError, match="no AMQP message"):
+            sections.messages_in(none)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 8, 9, 64, 10_000])
+def test_frames_are_told_apart_however_they_come(proton: Any, sections: Any, size: int) -> None:
+    frames = import_module("devtools.servicebus_endpoint.amqp.frames")
+
+    def frame(*fields: object, body: bytes = b"") -> bytes:
+        payload: bytes = sections.encode(proton.Described(proton.ulong(0x14), list(fields))) + body
+        return (8 + len(payload)).to_bytes(4, "big") + b"\x02\x00\x00\x00" + payload
+
+    single = frame(proton.uint(0), proton.uint(0), b"tag", proton.uint(0), False)
+    batch = frame(proton.uint(0), proton.uint(1), b"tag", proton.uint(frames.BATCH), False, body=b"x" * 5000)
+    rest, empty = frame(proton.uint(0), body=b"x" * 5), b"\x00\x00\x00\x08\x02\x00\x00\x00"
+    stream = b"AMQP\x00\x01\x00\x00" + single + batch + empty + rest
+    ends = {8 + len(single): 0, 8 + len(single + batch): frames.BATCH, len(stream) - len(rest): 0, len(stream): 0}
+    reader, read, found = frames.Frames(), 0, {}
+    for start in range(0, len(stream), size):
+        for piece in reader.cut(stream[start : start + size]):
+            read += len(piece)
+            if read in ends:
+                found[read] = reader.message_format()
+    assert found == ends
 
 
 def test_what_is_no_message_is_refused(proton: Any, sections: Any) -> None:

@@ -10,6 +10,7 @@ from proton import Collector, Connection, Link, Session, Transport
 
 from devtools.servicebus_endpoint.amqp.accepting import AcceptingSession
 from devtools.servicebus_endpoint.amqp.attaching import Role, attach, entity_address
+from devtools.servicebus_endpoint.amqp.frames import Frames
 from devtools.servicebus_endpoint.amqp.replies import Replies
 from devtools.servicebus_endpoint.amqp.service import Service
 from devtools.servicebus_endpoint.amqp.wire import close_with, condition_of
@@ -48,6 +49,7 @@ class AmqpConnection(asyncio.Protocol):
         self._server = server
         self._socket: asyncio.Transport | None = None
         self._roles: dict[Link, Role] = {}
+        self._frames = Frames()
         self._collector = Collector()
         self._connection = Connection()
         self._connection.collect(self._collector)
@@ -74,14 +76,9 @@ class AmqpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Let the engine read, and do what it has read."""
         self._server.service.pass_time()
-        rest = memoryview(data)
-        while self.alive and rest:
-            room = self._engine.capacity()
-            if room <= 0:  # The engine has read enough: it closes the connection.
+        for piece in self._frames.cut(data):
+            if not self._read(piece):
                 break
-            self._engine.push(bytes(rest[:room]))
-            rest = rest[room:]
-            self._handle_events()
         self._server.turn()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio names it.
@@ -145,6 +142,17 @@ class AmqpConnection(asyncio.Protocol):
                     return session
         return None
 
+    def _read(self, piece: bytes) -> bool:
+        """Let the engine read a frame or a part of it; False if it has read enough."""
+        while self.alive and piece:
+            room = self._engine.capacity()
+            if room <= 0:  # The engine closes the connection.
+                return False
+            self._engine.push(piece[:room])
+            piece = piece[room:]
+            self._handle_events()
+        return self.alive
+
     def _handle_events(self) -> None:
         while self.alive and (event := self._collector.peek()) is not None:
             handler = self._handlers.get(event.type.method)
@@ -179,9 +187,11 @@ class AmqpConnection(asyncio.Protocol):
         session.close()
 
     def _on_delivery(self, event: Any) -> None:
-        role = self._roles.get(event.link)
+        role, delivery = self._roles.get(event.link), event.delivery
+        if delivery.readable and getattr(delivery, "message_format", None) is None:
+            delivery.message_format = self._frames.message_format()
         if role is not None:
-            role.on_delivery(event.delivery)
+            role.on_delivery(delivery)
 
     def _write(self, data: bytes | None) -> None:
         if data and self._socket is not None:

@@ -189,10 +189,10 @@ def _operation(delivery: Delivery) -> str:
         return "complete"
     if state == Delivery.REJECTED:
         return "dead_letter"
-    if state == Delivery.MODIFIED and delivery.remote.undeliverable:
-        return "defer"
-    if state == Delivery.MODIFIED and delivery.remote.failed:
-        return "abandon"
+    if (
+        state == Delivery.MODIFIED
+    ):  # Whether the delivery failed is not looked at: JavaScript abandons without saying so.
+        return "defer" if delivery.remote.undeliverable else "abandon"
     return "release"
 
 

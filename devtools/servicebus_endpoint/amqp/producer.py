@@ -7,6 +7,7 @@ from typing import Final
 
 from proton import Delivery, Endpoint, Link
 
+from devtools.servicebus_endpoint.amqp.frames import BATCH
 from devtools.servicebus_endpoint.amqp.sections import messages_in, read
 from devtools.servicebus_endpoint.amqp.service import Service
 from devtools.servicebus_endpoint.amqp.steps import Client, Step
@@ -40,7 +41,8 @@ class Producer:
         if payload is None or self._link.state & Endpoint.LOCAL_CLOSED:  # What was under way when it ended is lost.
             return
         try:
-            contents = [read(one) for one in messages_in(payload)]
+            encoded = messages_in(payload) if delivery.message_format == BATCH else [payload]
+            contents = [read(one) for one in encoded]
         except RefusedError as refusal:
             answer_sender(delivery, refusal)
         else:

@@ -103,16 +103,16 @@ def split(payload: bytes) -> list[Section]:
     return sections
 
 
-def messages_in(payload: bytes) -> list[bytes]:
-    """The encoded messages in a transfer: several if it is a batch, each in a data section of its own.
+def messages_in(batch: bytes) -> list[bytes]:
+    """The encoded messages of a batch, each in a data section of its own; what its envelope says beside them is not looked at.
 
-    proton does not tell the message format that marks a batch, so it is known by its looks: nothing but an envelope
-    without application properties, and data sections that are messages themselves.
+    Raises:
+        RefusedError: if it is no batch.
     """
-    sections = split(payload)
-    inner = [_binary(one) for one in sections if one.code == DATA]
-    plain = any(one.code in (HEADER, APPLICATION_PROPERTIES) or one.code > DATA for one in sections)
-    return inner if inner and not plain and all(map(_is_message, inner)) else [payload]
+    inner = [_binary(one) for one in split(batch) if one.code == DATA]
+    if not inner:
+        raise _malformed()
+    return inner
 
 
 def read(payload: bytes) -> Content:
@@ -222,13 +222,6 @@ def _end_of_value(payload: bytes, start: int) -> int:
 def _binary(section: Section) -> bytes:
     value = section.value
     return value if isinstance(value, bytes) else b""
-
-
-def _is_message(payload: bytes) -> bool:
-    try:
-        return bool(split(payload))
-    except RefusedError:
-        return False
 
 
 def _list(section: Section | None, length: int) -> Sequence[Any]:

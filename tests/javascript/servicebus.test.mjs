@@ -1,0 +1,97 @@
+// An application of @azure/service-bus, on a local Service Bus with the queues `batches`, `failing` (three deliveries at
+// most), `settled` and `sessions`. Environment: SERVICEBUS_CONNECTION.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { ServiceBusClient } from "@azure/service-bus";
+
+const client = new ServiceBusClient(process.env.SERVICEBUS_CONNECTION, { retryOptions: { maxRetries: 0 } });
+const SOON = { maxWaitTimeInMs: 5000 };
+const bodies = (messages) => messages.map((one) => one.body);
+
+after(() => client.close());
+
+async function receiveAll(receiver, most) {
+  const found = [];
+  while (found.length < most) {
+    const some = await receiver.receiveMessages(most - found.length, SOON);
+    if (!some.length) break;
+    found.push(...some);
+  }
+  return found;
+}
+
+test("messages that are sent together arrive one by one", async () => {
+  const sender = client.createSender("batches");
+  const receiver = client.createReceiver("batches");
+  const numbered = (n) => ({ body: { n }, messageId: `${n}`, applicationProperties: { n }, subject: "numbered" });
+  await sender.sendMessages([0, 1, 2].map(numbered));
+  const batch = await sender.createMessageBatch();
+  for (const n of [3, 4]) assert.ok(batch.tryAddMessage({ body: { n }, messageId: `${n}` }));
+  await sender.sendMessages(batch);
+  await sender.sendMessages({ body: { n: 5 }, messageId: "5" });
+  const found = await receiveAll(receiver, 6);
+  assert.deepEqual(bodies(found), [0, 1, 2, 3, 4, 5].map((n) => ({ n })));
+  assert.deepEqual(found.map((one) => one.messageId), ["0", "1", "2", "3", "4", "5"]);
+  assert.deepEqual(found.map((one) => one.applicationProperties?.n), [0, 1, 2, undefined, undefined, undefined]);
+  for (const one of found) await receiver.completeMessage(one);
+  await Promise.all([sender.close(), receiver.close()]);
+});
+
+test("a message whose body is a message stays one message", async () => {
+  const sender = client.createSender("batches");
+  const receiver = client.createReceiver("batches");
+  const inner = Buffer.from([0x00, 0x53, 0x77, 0xa1, 0x01, 0x61]); // An AMQP message whose value is "a".
+  await sender.sendMessages({ body: inner, messageId: "outer" });
+  const [found] = await receiver.receiveMessages(1, SOON);
+  assert.deepEqual([...found.body], [...inner]);
+  await receiver.completeMessage(found);
+  await Promise.all([sender.close(), receiver.close()]);
+});
+
+test("a message that is abandoned too often is a dead letter", async () => {
+  const sender = client.createSender("failing");
+  const receiver = client.createReceiver("failing");
+  const graves = client.createReceiver("failing", { subQueueType: "deadLetter" });
+  await sender.sendMessages({ body: "poison", messageId: "p" });
+  for (const failed of [0, 1, 2]) {
+    const [found] = await receiver.receiveMessages(1, SOON);
+    assert.equal(found.deliveryCount, failed);
+    await receiver.abandonMessage(found);
+  }
+  const [dead] = await graves.receiveMessages(1, SOON);
+  assert.equal(dead.deadLetterReason, "MaxDeliveryCountExceeded");
+  await graves.completeMessage(dead);
+  await Promise.all([sender.close(), receiver.close(), graves.close()]);
+});
+
+test("messages are completed, deferred and dead-lettered with their reasons", async () => {
+  const sender = client.createSender("settled");
+  const receiver = client.createReceiver("settled");
+  const graves = client.createReceiver("settled", { subQueueType: "deadLetter" });
+  await sender.sendMessages(["a", "b", "c"].map((id) => ({ body: id, messageId: id })));
+  const [first, second, third] = await receiveAll(receiver, 3);
+  await receiver.completeMessage(first);
+  await receiver.deferMessage(second);
+  await receiver.deadLetterMessage(third, { deadLetterReason: "bad", deadLetterErrorDescription: "it is bad" });
+  const [deferred] = await receiver.receiveDeferredMessages(second.sequenceNumber);
+  assert.equal(deferred.body, "b");
+  await receiver.completeMessage(deferred);
+  const [dead] = await graves.receiveMessages(1, SOON);
+  assert.deepEqual([dead.body, dead.deadLetterReason, dead.deadLetterErrorDescription], ["c", "bad", "it is bad"]);
+  await graves.completeMessage(dead);
+  assert.deepEqual(await receiver.peekMessages(10), []);
+  await Promise.all([sender.close(), receiver.close(), graves.close()]);
+});
+
+test("a session gives its messages in order, and nobody else", async () => {
+  const sender = client.createSender("sessions");
+  await sender.sendMessages([0, 1, 2, 3].map((n) => ({ body: n, messageId: `${n}`, sessionId: n % 2 ? "odd" : "even" })));
+  const receiver = await client.acceptSession("sessions", "even");
+  await assert.rejects(client.acceptSession("sessions", "even"), { code: "SessionCannotBeLocked" });
+  const found = await receiveAll(receiver, 2);
+  assert.deepEqual(bodies(found), [0, 2]);
+  for (const one of found) await receiver.completeMessage(one);
+  await receiver.setSessionState({ done: 2 });
+  assert.deepEqual(await receiver.getSessionState(), { done: 2 });
+  await Promise.all([sender.close(), receiver.close()]);
+});
