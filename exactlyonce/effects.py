@@ -296,10 +296,31 @@ class DeleteParked(Effect[None]):
 
 
 @dataclass(frozen=True, slots=True)
+class Owed:
+    """Whose the outputs are that were committed before, and since when they may be owed.
+
+    Attributes:
+        entity: that committed them.
+        since: time of the oldest of their commits.
+    """
+
+    entity: EntityRef
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Publish(Effect[Published | Literal[NoAnswer.UNKNOWN]]):
-    """Hand outputs to their transports. UNKNOWN if any of them may not have arrived."""
+    """Hand outputs to their transports. UNKNOWN if any of them may not have arrived.
+
+    What was committed so long ago that its receivers could not judge it any more is parked instead, which pays what is owed.
+
+    Attributes:
+        outputs: to be published.
+        owed: if they were committed before; None for those that have just been.
+    """
 
     outputs: tuple[Output, ...]
+    owed: Owed | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,10 +137,11 @@ class Lifetimes:
             time: when it came about, as all its copies tell.
             now: the present, by the store's time, later than the look that did not find it.
         """
-        if time is None:
+        if time is None or time.tzinfo is None:
             return UndatedMessage(
-                "It has no time, so nobody can tell whether it is a copy of one that was processed long ago. Send it with the "
-                "time when it came about, the same in every copy; an adapter may take it from the body."
+                "It has no time, or one without a time zone, so nobody can tell whether it is a copy of one that was processed "
+                "long ago. Send it with the time when it came about, the same in every copy; an adapter may take it from the "
+                "body."
             )
         age = now - time
         if age < -AHEAD:

@@ -204,6 +204,7 @@ class ParkedMessage:
         reason: why it cannot be processed. For people and logs, so never a part of the body.
         at: when it was parked, by the clock of its process. Never used to judge age.
         envelope: as it will be on the wire again; a string in documents.
+        destination: where an output was to go that was too old to be published; None for a message that came.
     """
 
     entity: str
@@ -211,6 +212,7 @@ class ParkedMessage:
     reason: str
     at: datetime
     envelope: Json
+    destination: str | None = None
     kind: Literal["parked"] = "parked"
     schema: int = SCHEMA
 

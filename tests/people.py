@@ -7,6 +7,7 @@ from typing import Final
 
 from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, Outbox, message
 from exactlyonce.frozen_json import Json
+from tests.samples import SENT
 
 UNIQUE_KEYS: Final = {"person": [["/email"]]}
 
@@ -56,8 +57,8 @@ def people() -> Entity[Person]:
 
 
 def move(id: str, person: str, email: str) -> Envelope:
-    return Envelope("web", id, "person.move", Json.of({"person": person, "email": email}))
+    return Envelope("web", id, "person.move", Json.of({"person": person, "email": email}), SENT)
 
 
 def leave(id: str, person: str) -> Envelope:
-    return Envelope("web", id, "person.leave", Json.of({"person": person}))
+    return Envelope("web", id, "person.leave", Json.of({"person": person}), SENT)

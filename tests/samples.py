@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime, timezone
+from typing import Any, Final
 
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.frozen_json import Json
@@ -47,6 +48,9 @@ class Account:
     note: str = ""
 
 
+SENT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
+"""When samples were sent: the time at which the clocks of tests start."""
+
 ledger_queue = Destination("receipts", receives=(Deposited,))
 
 
@@ -78,12 +82,12 @@ def accounts(strategy: Strategy | None = None) -> Entity[Account]:
 
 
 def deposit(id: str, account: str = "a", **more: Any) -> Envelope:
-    return Envelope("web", id, "account.deposit", Json.of({"account": account, **more}))
+    return Envelope("web", id, "account.deposit", Json.of({"account": account, **more}), SENT)
 
 
 def close(id: str, account: str = "a") -> Envelope:
-    return Envelope("web", id, "account.close", Json.of({"account": account}))
+    return Envelope("web", id, "account.close", Json.of({"account": account}), SENT)
 
 
 def breaking(id: str, account: str = "a") -> Envelope:
-    return Envelope("web", id, "account.break", Json.of({"account": account}))
+    return Envelope("web", id, "account.break", Json.of({"account": account}), SENT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from benchmarks.competitors.requests import Claim, Overwrite
 from exactlyonce.effects import PUBLISHED, UNKNOWN, Begin, Conflict, LoadEntity, NoAnswer, Publish, Step
@@ -21,9 +20,9 @@ class Naive:
         return 1
 
     @property
-    def retention(self) -> timedelta | None:
+    def forgets(self) -> bool:
         """It remembers nothing."""
-        return None
+        return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Process one message. Two store operations."""
@@ -67,9 +66,9 @@ class ProcessedDocument:
         return self.handler.group_limit
 
     @property
-    def retention(self) -> timedelta | None:
+    def forgets(self) -> bool:
         """Its documents stay."""
-        return None
+        return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Process one message. Three store operations; one for a copy."""

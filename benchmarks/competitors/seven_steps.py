@@ -11,7 +11,6 @@ The generator is the one that the model checker explores. It has six ways to go 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from benchmarks.competitors.requests import Promote
@@ -34,9 +33,9 @@ class SevenSteps:
         return _CHECKED.group_limit
 
     @property
-    def retention(self) -> timedelta | None:
+    def forgets(self) -> bool:
         """Records stay."""
-        return _CHECKED.retention
+        return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Process one message. Seven store operations where nothing is left of another one."""

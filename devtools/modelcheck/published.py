@@ -10,7 +10,6 @@ Each known repair is a switch, so that the checker can tell which fault it ends 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from enum import Enum, auto
 from typing import Final
 
@@ -114,9 +113,9 @@ class PublishedAlgorithm:
         return 1
 
     @property
-    def retention(self) -> timedelta | None:
+    def forgets(self) -> bool:
         """The entity forgets at once; records stay."""
-        return None
+        return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Load, finish what is unfinished, look for a record, handle, stage, commit, finish."""

@@ -101,9 +101,6 @@ class Plan:
 
     def settings(self, application: Application) -> Settings:
         """What processes are started with: strategies beside the entity, or, without any, outboxes with the presets."""
-        presets = (
-            application.protocols.outbox(window, inline_limit, RETENTION if window is None else None)
-            for window, inline_limit in self.presets
-        )
+        presets = (application.protocols.outbox(window, inline_limit) for window, inline_limit in self.presets)
         strategies = application.protocols.beside or tuple(presets)
         return Settings(application, strategies, self.mark_after, self.tries, self.deliveries)

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.drivers.observing.port import Delivery
 from exactlyonce.drivers.operations import blob_operations, store_operations
+from exactlyonce.drivers.overdue import divided
 from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.retrying import Pause, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import Begin, Begun, Effect, Publish, Step, Together
+from exactlyonce.effects import PUBLISHED, UNKNOWN, Begin, Begun, Effect, Publish, Step, Together, Written
 from exactlyonce.handling.attempts import Again, Memory
 from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import Lifetimes
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.blobs import AsyncBlobs
+from exactlyonce.transports.port import SendReply
 
 Result = TypeVar("Result")
+_log = logging.getLogger(__name__)
 
 
 class AsyncDriver:
@@ -29,21 +35,30 @@ class AsyncDriver:
         publisher: where outputs go.
         surroundings: time and chance.
         blobs: where blobs are; None if there are none.
+        lifetimes: how long messages of the application may live, at present.
 
     Attributes:
         observing: where its observer is found, if it has one.
     """
 
     def __init__(
-        self, store: AsyncStore, publisher: Publisher, surroundings: Surroundings, blobs: AsyncBlobs | None = None
+        self,
+        store: AsyncStore,
+        publisher: Publisher,
+        surroundings: Surroundings,
+        blobs: AsyncBlobs | None = None,
+        lifetimes: Callable[[], Lifetimes] = Lifetimes,
     ) -> None:
+        self._store = store
+        self._publisher = publisher
         self._surroundings = surroundings
+        self._lifetimes = lifetimes
         self.observing = surroundings.observing
         self._perform: Mapping[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
             Begin: self._begin,
             Pause: self._pause,
             Together: self._together,
-            Publish: publisher.publish,
+            Publish: self._publish,
             **store_operations(store),
             **blob_operations(blobs),
         }
@@ -95,6 +110,16 @@ class AsyncDriver:
 
     async def _begin(self, effect: Begin) -> Begun:
         return self._surroundings.begin(effect)
+
+    async def _publish(self, effect: Publish) -> SendReply:
+        if effect.owed is None:
+            return await self._publisher.publish(effect)
+        outputs, overdue = divided(effect, self._lifetimes(), self._surroundings.now())
+        for park in overdue:
+            if not isinstance(await self._store.park(park), Written):
+                return UNKNOWN
+            _log.error("output %s was parked under %s: %s", park.message.message, park.entity.key, park.message.reason)
+        return await self._publisher.publish(replace(effect, outputs=outputs)) if outputs else PUBLISHED
 
     async def _pause(self, effect: Pause) -> None:
         await self._surroundings.clock.sleep(effect.seconds)

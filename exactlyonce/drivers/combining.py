@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,6 +31,7 @@ from exactlyonce.errors import ExactlyOnceError, HandlerError, TryAgainLater
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Evolve, Finished, Handle, Memory, Strategy, Work, key_of
 from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import RETENTION
 
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class Assignment:
     handle: Handle
     absent: Json
     evolve: Evolve | None = None
+    retention: timedelta = RETENTION
 
 
 class _Waiting(NamedTuple):
@@ -106,6 +109,7 @@ class Combiner:
             task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        lane.assignment = assignment  # An entity that is never quiet goes by what its newest message was given.
         one = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
         lane.waiting.append(one)
         lane.stirred.set()
@@ -163,8 +167,16 @@ class Combiner:
         def attempt(memory: Memory) -> Step[Finished | Again]:
             lane.attempts += 1
             held = [one for one in group if not one.done.done()] or group  # Without anybody it ends by itself.
-            work = Work(given.entity, tuple(one.envelope for one in held), given.handle, given.absent, given.evolve)
-            return _for_those_held(strategy.attempt(work, memory), held)
+            work = Work(
+                given.entity,
+                tuple(one.envelope for one in held),
+                given.handle,
+                given.absent,
+                given.evolve,
+                given.retention,
+            )
+            outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
+            return outcome
 
         try:
             deliveries = [one.delivery for one in group if one.delivery is not None]

@@ -53,13 +53,19 @@ class Surroundings:
         random: jitter of delays.
         new_transaction: makes transaction ids, each of which nobody else has.
         observing: where its observer is found, if it has one.
+        present: the time of day as the store has it; None where that is the clock's.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     random: Random = field(default_factory=SystemRandom)
     new_transaction: Callable[[], str] = field(default=lambda: uuid4().hex)
     observing: Observing = field(default_factory=Observing)
+    present: Callable[[], datetime] | None = None
+
+    def now(self) -> datetime:
+        """The present, by the store's time."""
+        return (self.present or self.clock.now)()
 
     def begin(self, effect: Begin) -> Begun:
         """Perform `Begin`."""
-        return Begun(self.clock.now(), tuple(self.new_transaction() for _ in range(effect.count)))
+        return Begun(self.now(), tuple(self.new_transaction() for _ in range(effect.count)))

@@ -14,6 +14,7 @@ from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef, message_key
+from exactlyonce.lifetimes import RETENTION
 from exactlyonce.numbering import Sequences
 from exactlyonce.records import Output, OutputRef
 
@@ -76,6 +77,7 @@ class Work:
         handle: handles one of them.
         absent: the id and partition key properties of the entity's document, for when it has to be saved without a state.
         evolve: applies events, where the entity is event-sourced; None elsewhere.
+        retention: age from which a ledger that keeps everything may forget.
     """
 
     entity: EntityRef
@@ -83,6 +85,7 @@ class Work:
     handle: Handle
     absent: Json
     evolve: Evolve | None = None
+    retention: timedelta = RETENTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +154,8 @@ class Strategy(Protocol):
         ...
 
     @property
-    def retention(self) -> timedelta | None:
-        """Age at which the strategy itself forgets messages; None for never."""
+    def forgets(self) -> bool:
+        """Whether what tells of a message goes with age, so that a message that is not known has to be judged by its own."""
         ...
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from datetime import datetime
 from typing import Any
 
 from azure.identity.aio import DefaultAzureCredential
@@ -36,6 +37,7 @@ class AzureResources:
         entities: whose containers are verified.
         destinations: which get an address each.
         charged: told the request units of every reply of Cosmos DB; None if nobody wants to know.
+        dated: told its time of replies; None if nobody wants to know.
 
     Raises:
         ConfigurationError: settings do not fit the destinations or the account; it names all that is wrong.
@@ -47,7 +49,9 @@ class AzureResources:
         connections: Connections,
         entities: Iterable[Entity[Any]],
         destinations: Iterable[Destination],
+        *,
         charged: Callable[[float], None] | None = None,
+        dated: Callable[[datetime], None] | None = None,
     ) -> None:
         names = tuple(destination.name for destination in destinations)
         require_fit(settings, connections, names)
@@ -61,7 +65,12 @@ class AzureResources:
         )
         self._library = settings.library_container
         self._connection = CosmosConnection(
-            settings.account_endpoint, settings.database, key=key, client_id=settings.client_id, charged=charged
+            settings.account_endpoint,
+            settings.database,
+            key=key,
+            client_id=settings.client_id,
+            charged=charged,
+            dated=dated,
         )
         self._identities: list[DefaultAzureCredential] = []
         identity = None if storage is None else self._identity(storage.client_id)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.combining import Combiner
 from exactlyonce.drivers.publishing import Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.store_time import StoreTime
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity, EntityKey
@@ -20,7 +23,7 @@ from exactlyonce.hosting.azure_functions import Delivered
 from exactlyonce.hosting.azure_resources import AzureResources
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.connections import Connections, ServiceBusConnection, StorageConnection
-from exactlyonce.hosting.contradictions import require_distinct, require_rebuilds, require_retention
+from exactlyonce.hosting.contradictions import require_distinct, require_rebuilds
 from exactlyonce.hosting.environment import load_all
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.giving_up import GivingUp, Outcome
@@ -64,27 +67,31 @@ class ExactlyOnce:
     ) -> None:
         self._entities, self._destinations = tuple(entities), tuple(destinations)
         require_distinct(self._entities, self._destinations)
-        require_retention(self._entities, settings.delivery_limit)
         require_rebuilds(self._entities, self._destinations)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._surroundings = surroundings or Surroundings()
+        given = surroundings or Surroundings()
+        present = StoreTime(given.clock)
+        self._surroundings = replace(given, present=present.now)
+        lifetimes = partial(Lifetimes, delivery_limit=settings.delivery_limit)
         connections, charged = Connections(storage, service_bus), self._surroundings.observing.charged
-        self._resources = AzureResources(settings, connections, self._entities, self._destinations, charged)
+        self._resources = AzureResources(
+            settings, connections, self._entities, self._destinations, charged=charged, dated=present.tell
+        )
         self._lifetime = self._resources.lifetime()
         store, addresses, blobs = self._resources.store, self._resources.addresses, self._resources.blobs
         publisher, claims = Publisher(addresses), ClaimChecks(blobs)
         address = None if blobs is None else blobs.address
         self._routes = Routes.to(self._destinations, publisher.limits, settings.delivery_limit, address)
-        self._driver = AsyncDriver(store, publisher, self._surroundings, blobs)
+        self._driver = AsyncDriver(store, publisher, self._surroundings, blobs, lifetimes)
         # What is sent beside processing is often sent again on purpose; but who finishes what is owed goes on where it was.
         marks, limit, random = self._surroundings.new_transaction, settings.delivery_timeout, self._surroundings.random
-        again = AsyncDriver(store, Publisher(addresses, marks, remembers=False), self._surroundings, blobs)
-        finishing = AsyncDriver(store, Publisher(addresses, marks), self._surroundings, blobs)
+        again = AsyncDriver(store, Publisher(addresses, marks, remembers=False), self._surroundings, blobs, lifetimes)
+        finishing = AsyncDriver(store, Publisher(addresses, marks), self._surroundings, blobs, lifetimes)
         self._retrying = Retrying(Backoff(seconds=limit), random)
         self._mending = Mending(again, self._retrying, self._routes)
         failures, clock, ready = Failures(), self._surroundings.clock, self._ready
         settling = Mending(finishing, self._retrying, self._routes)
-        lifetimes, returning = Lifetimes(delivery_limit=settings.delivery_limit), Returning(settling, claims, random)
+        returning = Returning(settling, claims, random)
         poison = PoisonSettler(GivingUp(settling, failures, returning, lifetimes, ready, clock.now), claims)
         # It comes again every minute, so it need not try for long.
         sweeping = Mending(finishing, Retrying(Backoff(tries=3, seconds=limit), random), self._routes)
@@ -92,7 +99,9 @@ class ExactlyOnce:
         self._sweep_after = timedelta(seconds=settings.sweep_after)
         self._operator = Operator(self._mending, self._resources.listing, settings.delivery_limit)
         self._combiner = Combiner(self._driver, self._retrying, clock, settings.mark_after)
-        self._receiver = Receiver(self._combiner, self._mending, claims, failures, poison, self._begin, ready)
+        self._receiver = Receiver(
+            self._combiner, self._mending, claims, failures, poison, self._begin, ready, lifetimes, present.now
+        )
         self._sender = Sender(publisher, self._routes, claims, self._surroundings)
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from exactlyonce.errors import ConfigurationError
@@ -10,18 +9,6 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import message_type
 from exactlyonce.handling.routes import Destination
 from exactlyonce.strategies.resequencer import Rebuild, Resequencer
-
-
-def require_retention(entities: tuple[Entity[Any], ...], delivery_limit: timedelta) -> None:
-    """Raise `ConfigurationError` where a message would be forgotten while a copy of it may still wait in a queue."""
-    forgetful = [
-        f"Entity {entity.name!r} forgets messages after {retention}, but a copy may wait in its queue for {delivery_limit} "
-        "(EXACTLYONCE__deliveryLimit). Make the retention longer, also by the time that an output may stay owed."
-        for entity in entities
-        if (retention := entity.strategy.retention) is not None and retention <= delivery_limit
-    ]
-    if forgetful:
-        raise ConfigurationError("\n".join(forgetful))
 
 
 def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:

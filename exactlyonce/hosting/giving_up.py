@@ -76,7 +76,7 @@ class GivingUp:
         mending: runs what settles.
         failures: what this process knows of their deliveries.
         returning: sends them to their queues once more.
-        lifetimes: how old a message may be.
+        lifetimes: how long messages of the application may live, at present.
         ready: to be awaited before the store is asked.
         now: the time of day, for how long it may take.
     """
@@ -84,7 +84,7 @@ class GivingUp:
     mending: Mending
     failures: Failures
     returning: Returning
-    lifetimes: Lifetimes
+    lifetimes: Callable[[], Lifetimes]
     ready: Callable[[], Awaitable[None]]
     now: Callable[[], datetime]
 
@@ -122,7 +122,7 @@ class GivingUp:
         entity, came = given.work.entity, given.came
         refused = None
         if not isinstance(given.entity.strategy, Resequencer):
-            refused = self.lifetimes.refusal(came.time, await self._present())
+            refused = self.lifetimes().refusal(came.time, await self._present())
         rounds = self._unexplained(given)
         if refused is not None or rounds is not None:
             finished = await self.mending.run(
@@ -152,7 +152,7 @@ class GivingUp:
     async def _returned(self, given: GivenUp, unexplained: int, deadline: Deadline | None) -> Outcome | None:
         """What comes of returning a message; None if it is too old for that, or too large."""
         now, entity = await self._present(), given.work.entity
-        if given.came.time is None or now - given.came.time > self.lifetimes.send_limit(now):
+        if given.came.time is None or now - given.came.time > self.lifetimes().send_limit(now):
             return None
         output = await self.returning.output(given.came, given.queue, unexplained)
         if output is None:

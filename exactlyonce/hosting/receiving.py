@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from exactlyonce.drivers.combining import Assignment, Combiner
@@ -13,6 +14,7 @@ from exactlyonce.envelope import Envelope
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.attempts import key_of
 from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.judging import Judging
 from exactlyonce.handling.running import Runner
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.azure_functions import Delivered, delivery_of, envelope_of, id_of
@@ -22,6 +24,7 @@ from exactlyonce.hosting.giving_up import Settling
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import Lifetimes
 from exactlyonce.strategies.gaps import REPLAY
 from exactlyonce.strategies.operating import discard
 
@@ -42,6 +45,8 @@ class Receiver:
         poison: decides about messages that are given up.
         begin: to be awaited before anything is asked of anybody.
         ready: to be awaited before the store is asked.
+        lifetimes: how long messages of the application may live, at present.
+        now: the present, by the store's time.
     """
 
     combiner: Combiner
@@ -51,6 +56,8 @@ class Receiver:
     poison: PoisonSettler
     begin: Callable[[], Awaitable[None]]
     ready: Callable[[], Awaitable[None]]
+    lifetimes: Callable[[], Lifetimes]
+    now: Callable[[], datetime]
 
     async def take(self, message: Delivered, entity: Entity[Any], adapter: Adapter | None) -> None:
         """Process one delivery. Raises `ExactlyOnceError`."""
@@ -115,8 +122,11 @@ class Receiver:
             return
         ref = entity.ref_of(envelope)
         await self.ready()
-        runner = Runner(entity, ref, self.mending.routes)
-        await self.combiner.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), envelope)
+        runner, lifetimes = Runner(entity, ref, self.mending.routes), self.lifetimes()
+        handle = Judging(runner, ref, lifetimes) if entity.strategy.forgets else runner
+        retention = lifetimes.retention.kept(self.now())
+        assignment = Assignment(ref, entity.strategy, handle, runner.absent, runner.evolve, retention)
+        await self.combiner.process(assignment, envelope)
         if envelope.requeued:
             await self._take_away(ref, key_of(envelope))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Any, Final
 from urllib.request import getproxies
 
@@ -11,7 +12,7 @@ from azure.core.pipeline.transport import AioHttpTransport
 from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.identity.aio import DefaultAzureCredential
 
-from exactlyonce.stores.cosmos_replies import FAILURES, Operation, meaning_of
+from exactlyonce.stores.cosmos_replies import FAILURES, Operation, answered_at, meaning_of
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 6
@@ -21,7 +22,10 @@ REQUEST_CHARGE: Final = "x-ms-request-charge"
 
 
 def cosmos_client(
-    endpoint: str, credential: str | DefaultAzureCredential, charged: Callable[[float], None] | None = None
+    endpoint: str,
+    credential: str | DefaultAzureCredential,
+    charged: Callable[[float], None] | None = None,
+    dated: Callable[[datetime], None] | None = None,
 ) -> CosmosClient:
     """A client with the settings that the protocols rely on.
 
@@ -29,11 +33,19 @@ def cosmos_client(
         endpoint: of the account.
         credential: the account key, or an identity.
         charged: told the request units of every reply, in the task that waits for it.
+        dated: told the service's time of replies, once a second at most.
     """
+    latest = ""
 
     def told(response: Any) -> None:
-        if charged is not None and (units := response.http_response.headers.get(REQUEST_CHARGE)) is not None:
+        nonlocal latest
+        headers = response.http_response.headers
+        if charged is not None and (units := headers.get(REQUEST_CHARGE)) is not None:
             charged(float(units))
+        if dated is not None and (date := headers.get("Date", "")) != latest:
+            latest = date
+            if (answered := answered_at(headers)) is not None:
+                dated(datetime.fromtimestamp(answered, timezone.utc))
 
     return CosmosClient(
         endpoint,
@@ -55,7 +67,7 @@ def cosmos_client(
         # loops (measured: 10 times 10 sends with the default of 9), and a request should end within its time limit.
         retry_throttle_total=3,
         retry_throttle_backoff_max=5,
-        raw_response_hook=None if charged is None else told,
+        raw_response_hook=told,
         # Neither `retry_write` nor an availability strategy: both send writes once more on purpose.
     )
 
@@ -69,6 +81,7 @@ class CosmosConnection:
         key: the account key; for local use. Without one it is `DefaultAzureCredential`.
         client_id: of a user-assigned identity, if it is not to be the default one.
         charged: told the request units of every reply, in the task that waits for it; None if nobody wants to know.
+        dated: told the service's time of replies; None if nobody wants to know.
     """
 
     def __init__(
@@ -79,12 +92,14 @@ class CosmosConnection:
         key: str | None = None,
         client_id: str | None = None,
         charged: Callable[[float], None] | None = None,
+        dated: Callable[[datetime], None] | None = None,
     ) -> None:
         self.database = database
         self._endpoint = endpoint
         self._key = key
         self._client_id = client_id
         self._charged = charged
+        self._dated = dated
         self._opening = asyncio.Lock()
         self._identity: DefaultAzureCredential | None = None
         self._client: CosmosClient | None = None
@@ -131,7 +146,7 @@ class CosmosConnection:
 
     async def _opened(self) -> CosmosClient:
         if self._client is None:
-            client = cosmos_client(self._endpoint, self._key or self._own_identity(), self._charged)
+            client = cosmos_client(self._endpoint, self._key or self._own_identity(), self._charged, self._dated)
             try:
                 await client.__aenter__()
             except BaseException as error:

@@ -10,11 +10,10 @@ It is what the well-known outbox persisters do, for entities whose container may
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from exactlyonce.beside import FindOwing, FoundBeside, ReplaceBeside, SaveTogether
 from exactlyonce.companions import ColocatedRecord, Companion, record_id
-from exactlyonce.effects import PUBLISHED, Begin, Publish, Saved, Step
+from exactlyonce.effects import PUBLISHED, Begin, Owed, Publish, Saved, Step
 from exactlyonce.handling.attempts import Again, Finished, Memory, Work, key_of
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output, digest
@@ -36,9 +35,9 @@ class Colocated:
         return GROUP_LIMIT
 
     @property
-    def retention(self) -> timedelta | None:
-        """It forgets nothing by itself: records are clean-up's."""
-        return None
+    def forgets(self) -> bool:
+        """Records go with age."""
+        return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Process messages for one entity; copies of one message count once. At most 12 effects.
@@ -113,7 +112,7 @@ def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Aga
         output for record, _ in found if isinstance(record, ColocatedRecord) for output in record.owed or ()
     )
     if outputs:
-        published = yield from Publish(outputs)
+        published = yield from Publish(outputs, Owed(entity, min(record.at for record, _ in settled)))
         if published is not PUBLISHED:
             return Again(memory, "owed outputs could not be published")
     if settled:

@@ -32,7 +32,7 @@ _LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides entries and num
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The settings of `Outbox`, which documents them."""
+    """The settings of `Outbox`, which documents them, and the age from which its ledger forgets; None if it need not."""
 
     window: int | None
     inline_limit: int | None

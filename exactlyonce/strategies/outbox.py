@@ -12,7 +12,6 @@ that looks lost may still land, so what a lost attempt staged is left to clean-u
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Final
 
 from exactlyonce.beside import HasCompanions
@@ -29,6 +28,7 @@ from exactlyonce.effects import (
     LoadEntity,
     LoadStaged,
     NoAnswer,
+    Owed,
     Publish,
     Saved,
     SaveEntity,
@@ -63,23 +63,18 @@ class Outbox:
 
     Attributes:
         window: how many transactions the entity document remembers before they leave for the library's partition; None
-            for all.
+            for all, until they are older than the application's retention.
         inline_limit: how many bytes of one message's outputs may ride in the entity document; None for any number.
-        retention: age after which the document drops entries for good, without a record; None for never. It must exceed the
-            longest time in which a copy of a message may still arrive.
     """
 
     window: int | None = 16
     inline_limit: int | None = 32 * 1024
-    retention: timedelta | None = None
 
     def __post_init__(self) -> None:
         if self.window is not None and self.window < 1:
             raise ConfigurationError("The window of an outbox has to hold at least one transaction; None is for all.")
         if self.inline_limit is not None and self.inline_limit < 0:
             raise ConfigurationError("The inline_limit of an outbox cannot be negative; 0 stages all outputs.")
-        if self.retention is not None and self.retention <= timedelta(0):
-            raise ConfigurationError("The retention of an outbox has to be longer than any copy may take to arrive.")
 
     @classmethod
     def transaction_id(cls) -> Outbox:
@@ -87,9 +82,9 @@ class Outbox:
         return cls(window=1, inline_limit=0)
 
     @classmethod
-    def embedded(cls, retention: timedelta = timedelta(days=30)) -> Outbox:
-        """Everything in the document, trimmed by age."""
-        return cls(window=None, inline_limit=None, retention=retention)
+    def embedded(cls) -> Outbox:
+        """Everything in the document, for the application's retention."""
+        return cls(window=None, inline_limit=None)
 
     @property
     def group_limit(self) -> int:
@@ -97,8 +92,12 @@ class Outbox:
         return GROUP_LIMIT if self.window is None else self.window
 
     @property
-    def _limits(self) -> Limits:
-        return Limits(self.window, self.inline_limit, self.retention)
+    def forgets(self) -> bool:
+        """Records go with age, and so do entries of a ledger that keeps all of them."""
+        return True
+
+    def _limits(self, work: Work) -> Limits:
+        return Limits(self.window, self.inline_limit, work.retention if self.window is None else None)
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Process messages for one entity; copies of one message count once. At most 14 effects.
@@ -121,10 +120,10 @@ class Outbox:
         if not fresh:
             return Finished(view.unmarked())
         begun = yield from Begin(tuple(fresh))
-        draft = draft_commit(self._limits, work, view, fresh, begun)
+        draft = draft_commit(self._limits(work), work, view, fresh, begun)
         if not draft.entries:
             return Finished(view.unmarked(), failed=draft.failed)
-        outcome = yield from self._commit(work.entity, view, draft)
+        outcome = yield from self._commit(work, view, draft)
         return outcome
 
     def _look(self, entity: EntityRef, keys: tuple[str, ...], memory: Memory) -> Step[View | Again]:
@@ -159,8 +158,9 @@ class Outbox:
         # A record means done: it was written after publishing, so its message needs nothing more.
         return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, found.messages, memory)
 
-    def _commit(self, entity: EntityRef, view: View, draft: Draft) -> Step[Finished | Again]:
+    def _commit(self, work: Work, view: View, draft: Draft) -> Step[Finished | Again]:
         """Write what the commit relies on, commit, publish: in this order, and never back."""
+        entity = work.entity
         leaving = view.ledger.entries if draft.flush else ()
         remembered = yield from publish_owed(entity, leaving, view)
         if isinstance(remembered, Again):
@@ -169,7 +169,7 @@ class Outbox:
         token = yield from _write_apart(entity, leaving, view, draft)
         if isinstance(token, Again):
             return token
-        ledger = next_ledger(self._limits, view, draft, token)
+        ledger = next_ledger(self._limits(work), view, draft, token)
         document = draft.document(ledger)
         saved = yield from SaveEntity(entity, document, view.etag)
         if not isinstance(saved, Saved):
@@ -217,7 +217,7 @@ def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> S
         # dropped its entry, or behind a fence, so only a stale load leads here.
         outputs += tuple(output for document in found.documents for output in document.outputs)
     if outputs:
-        published = yield from Publish(outputs)
+        published = yield from Publish(outputs, Owed(entity, min(entry.at for entry in owing)))
         if published is not PUBLISHED:
             return Again(view.memory, "owed outputs could not be published")
     return replace(view.memory, published=view.memory.published | {entry.tx for entry in owing})

@@ -96,9 +96,9 @@ class Resequencer:
         return 49
 
     @property
-    def retention(self) -> timedelta | None:
-        """It forgets nothing by itself: the documents of numbers are clean-up's."""
-        return None
+    def forgets(self) -> bool:
+        """How far each sequence was received stays for ever, so a message below that is known however late it comes."""
+        return False
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Take messages for one read model, and release what can be; without messages only that. At most 10 effects.

@@ -11,12 +11,11 @@ Publishing comes after the batch; messages are acknowledged after publishing. No
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Final
 
 from exactlyonce.beside import FindEntries, SaveTogether
 from exactlyonce.companions import StreamEntry, entry_id
-from exactlyonce.effects import PUBLISHED, Begin, NoAnswer, Publish, Saved, Step
+from exactlyonce.effects import PUBLISHED, Begin, NoAnswer, Owed, Publish, Saved, Step
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import (
     ConfigurationError,
@@ -62,9 +61,9 @@ class VersionStream:
         return GROUP_LIMIT
 
     @property
-    def retention(self) -> timedelta | None:
-        """It forgets nothing by itself: entries are clean-up's."""
-        return None
+    def forgets(self) -> bool:
+        """Entries of the stream go with age."""
+        return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Process messages for one entity; copies of one message count once. At most 10 effects.
@@ -181,7 +180,7 @@ def handled_again(
         except ExactlyOnceError as error:
             failed.append((entry.message, error))
     if outputs:
-        published = yield from Publish(tuple(outputs))
+        published = yield from Publish(tuple(outputs), Owed(work.entity, min(entry.at for entry in entries)))
         if published is not PUBLISHED:
             return Again(sight.memory, "the outputs of a duplicate could not be published")
     return tuple(failed)

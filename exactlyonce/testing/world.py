@@ -17,10 +17,12 @@ from exactlyonce.effects import Step
 from exactlyonce.envelope import Envelope
 from exactlyonce.handling.attempts import Again, Memory, Strategy, key_of
 from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.judging import Judging
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.running import Runner
 from exactlyonce.identity import EntityRef
 from exactlyonce.invariants import Facts
+from exactlyonce.lifetimes import Lifetimes
 from exactlyonce.records import Output
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory import MemoryStore
@@ -43,6 +45,7 @@ class World:
         outcome: what happens to sends; see `MemoryTransport`.
         clock: of all processes and of the store.
         store: in place of a `MemoryStore` of its own.
+        lifetimes: how long messages may live.
     """
 
     def __init__(
@@ -54,7 +57,9 @@ class World:
         outcome: Callable[[Output], tuple[bool, bool]] = lambda _: (True, True),
         clock: Clock | None = None,
         store: MemoryStore | None = None,
+        lifetimes: Lifetimes | None = None,
     ) -> None:
+        self.lifetimes = lifetimes or Lifetimes()
         self.clock = clock or InstantClock()
         self.random = random or Random(0)
         self.store = store or MemoryStore(self.clock.now, trouble)
@@ -72,7 +77,9 @@ class World:
         surroundings = Surroundings(
             self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}", Observing(observer)
         )
-        driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), surroundings)
+        driver = AsyncDriver(
+            Awaited(self.store), Publisher(self._addresses), surroundings, lifetimes=lambda: self.lifetimes
+        )
         retrying = Retrying(backoff or Backoff(), self.random)
         return Process(self, driver, retrying, Combiner(driver, retrying, self.clock, mark_after))
 
@@ -108,9 +115,15 @@ class Process:
     async def deliver(self, type: Entity[Any], envelope: Envelope, strategy: Strategy | None = None) -> None:
         """Deliver a message once; returning acknowledges it. Raises what the message would be given back for."""
         ref = type.ref_of(envelope)
-        runner = Runner(type, ref, self._world.routes)
+        runner, strategy, lifetimes = (
+            Runner(type, ref, self._world.routes),
+            strategy or type.strategy,
+            self._world.lifetimes,
+        )
+        handle = Judging(runner, ref, lifetimes) if strategy.forgets else runner
+        retention = lifetimes.retention.kept(self._world.clock.now())
         await self._combiner.process(
-            Assignment(ref, strategy or type.strategy, runner, runner.absent, runner.evolve), envelope
+            Assignment(ref, strategy, handle, runner.absent, runner.evolve, retention), envelope
         )
         self._world.acknowledged.add((ref.key, key_of(envelope)))
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from exactlyonce import Outbox
 from exactlyonce.blobs import CLAIM_CHECKS
 from exactlyonce.hosting import Settings
+from exactlyonce.lifetimes import RETENTION
 from spark_jobs.configuration import Job
 from tests.infra.bicep import INFRA, deployment, one
 from tests.infra.conftest import settings_of
@@ -89,7 +89,7 @@ def age_at_deletion(**parameters: Any) -> timedelta:
 
 def test_days_are_those_of_the_librarys_defaults_and_of_the_clean_up_job() -> None:
     delivery_limit = Settings.model_fields["delivery_limit"].default
-    assert age_at_deletion() == delivery_limit + Outbox.embedded().retention
+    assert age_at_deletion() == delivery_limit + RETENTION
     job = Job.read(json.loads((INFRA / "synapse" / "shooting-range.json").read_text()))
     assert age_at_deletion() == job.delivery_limit + job.retention
     assert job.requeue_limit == delivery_limit

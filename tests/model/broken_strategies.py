@@ -25,7 +25,7 @@ class Twin:
     def scenario_with_twin(self) -> Scenario:
         broken = broken_outbox(self.name, *self.changes)
         shipped = self.scenario.strategy
-        twin = broken(shipped.window, shipped.inline_limit, shipped.retention)
+        twin = broken(shipped.window, shipped.inline_limit)
         return replace(self.scenario, name=f"{self.scenario.name}, {self.name}", strategy=twin)
 
 

@@ -6,7 +6,6 @@ import io
 import json
 import re
 from contextlib import redirect_stdout
-from datetime import timedelta
 from typing import Any, Final
 
 import pytest
@@ -14,8 +13,8 @@ import pytest
 from benchmarks.processing import ROUTES
 from benchmarks.seeding import History
 from benchmarks.subjects import Subject, subjects
-from exactlyonce import Outbox
 from exactlyonce.hosting import Settings
+from exactlyonce.lifetimes import RETENTION
 from exactlyonce.transports.storage_queue import MAX_BYTES
 from tests.packaging.sources import ROOT
 
@@ -104,8 +103,7 @@ def test_what_clean_up_takes_is_its_pages_example() -> None:
 
 
 def test_limits_are_those_of_the_code() -> None:
-    retention = Outbox.embedded().retention
-    assert isinstance(retention, timedelta)
+    retention = RETENTION
     days = retention + Settings.model_fields["delivery_limit"].default
     assert ran(CODE)[0]["RETENTION_DAYS"] == retention.days
     assert f"({retention.days} days)" in PAGE

@@ -49,7 +49,7 @@ def settler(
     claims = claims or ClaimChecks(None)
     returning = Returning(mending, claims, world.random)
     return PoisonSettler(
-        GivingUp(mending, failures or Failures(), returning, Lifetimes(), ready, world.clock.now), claims
+        GivingUp(mending, failures or Failures(), returning, Lifetimes, ready, world.clock.now), claims
     )
 
 

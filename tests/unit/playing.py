@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from itertools import count
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Finished, Handle, Memory, Work
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.running import Runner
+from exactlyonce.lifetimes import RETENTION
 from exactlyonce.records import Entry, Ledger, read_entity
 from tests.samples import accounts
 
@@ -186,8 +187,13 @@ class Script(Player):
 
 
 def attempt(
-    strategy: Outbox, *messages: Envelope, memory: Memory | None = None, handle: Handle | None = None
+    strategy: Outbox,
+    *messages: Envelope,
+    memory: Memory | None = None,
+    handle: Handle | None = None,
+    retention: timedelta = RETENTION,
 ) -> Step[Finished | Again]:
     """An attempt on the sample entity."""
     handle = handle or Runner(accounts(strategy), ENTITY, ROUTES)
-    return strategy.attempt(Work(ENTITY, messages, handle, Json('{"id":"a","owner":"a"}')), memory or Memory())
+    work = Work(ENTITY, messages, handle, Json('{"id":"a","owner":"a"}'), retention=retention)
+    return strategy.attempt(work, memory or Memory())

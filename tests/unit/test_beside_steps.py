@@ -124,7 +124,7 @@ class TestTheFirstTime:
         assert strategy.group_limit == 50
         messages = (deposit(f"m-{number}") for number in range(strategy.group_limit))
         assert len(Beside().play(attempt(strategy, *messages)).finished.processed) == 50
-        assert strategy.retention is None
+        assert strategy.forgets
 
 
 def painting(before: Before, envelope: Envelope) -> Handled:

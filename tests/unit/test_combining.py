@@ -30,7 +30,7 @@ OTHER = EntityRef("account", ("b",), "b")
 class OneSecond:
     """A strategy whose attempts take a second; keeps what it was asked."""
 
-    retention = None
+    forgets = True
     group_limit = 3
 
     def __init__(self) -> None:

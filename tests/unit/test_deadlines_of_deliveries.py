@@ -31,7 +31,7 @@ AGAIN = Again(Memory(), "of this")
 class Requests:
     """A strategy each of whose attempts makes one request, which hangs until it is answered."""
 
-    retention = None
+    forgets = True
     group_limit = 2
 
     def __init__(self) -> None:

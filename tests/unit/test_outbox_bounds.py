@@ -183,7 +183,7 @@ def test_the_stated_maximum_is_reached() -> None:
 @pytest.mark.parametrize("settings_", [{"window": 0}, {"window": -1}, {"inline_limit": -1}])
 def test_settings_that_cannot_work_are_refused(settings_: dict[str, int]) -> None:
     with pytest.raises(ConfigurationError):
-        Outbox(**settings_)  # type: ignore[arg-type]
+        Outbox(**settings_)
 
 
 def test_a_group_is_never_larger_than_the_window() -> None:

@@ -13,7 +13,8 @@ from exactlyonce.records import LEDGER
 from tests.samples import deposit
 from tests.unit.playing import ENTITY, Script, attempt
 
-EMBEDDED = Outbox.embedded(retention=timedelta(seconds=100))
+EMBEDDED = Outbox.embedded()
+RETENTION = timedelta(seconds=100)
 
 
 def test_a_message_that_follows_the_deletion_in_its_group_sees_no_entity() -> None:
@@ -32,10 +33,10 @@ def test_a_message_that_follows_the_deletion_in_its_group_sees_no_entity() -> No
 def test_what_is_owed_stays_however_long_ago_it_was_dated() -> None:
     script = Script(timestamp=1_000)
     for number in (1, 2):
-        script.play(attempt(EMBEDDED, deposit(f"m-{number}", answers=1)))
+        script.play(attempt(EMBEDDED, deposit(f"m-{number}", answers=1), retention=RETENTION))
     assert script.entries[0].seen == 1_000
     script.timestamp = 9_000
-    script.play(attempt(EMBEDDED, deposit("m-3", answers=0)))
+    script.play(attempt(EMBEDDED, deposit("m-3", answers=0), retention=RETENTION))
     assert [entry.message for entry in script.entries] == ["web/m-1", "web/m-2", "web/m-3"]
 
 

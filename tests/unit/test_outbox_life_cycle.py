@@ -161,34 +161,35 @@ def test_a_ledger_that_cannot_be_trusted_stops_everything(ledger: Any, error: ty
         script.play(Outbox().mark(ENTITY, Memory(published=frozenset({"tx-1"}))))
 
 
-EMBEDDED = Outbox.embedded(retention=timedelta(seconds=100))
+EMBEDDED = Outbox.embedded()
+RETENTION = timedelta(seconds=100)
 
 
 def test_embedded_asks_for_no_records_while_none_can_exist() -> None:
     script = Script()
-    played = script.play(attempt(EMBEDDED, deposit("m-1")))
+    played = script.play(attempt(EMBEDDED, deposit("m-1"), retention=RETENTION))
     assert played.kinds == [LoadEntity, Begin, SaveEntity, Publish]
 
 
 def test_embedded_dates_entries_by_the_servers_clock_and_never_before_their_commit() -> None:
     script = Script(timestamp=1_000)
-    script.play(attempt(EMBEDDED, deposit("m-1", answers=0)))
+    script.play(attempt(EMBEDDED, deposit("m-1", answers=0), retention=RETENTION))
     assert script.entries[0].seen is None
-    script.play(attempt(EMBEDDED, deposit("m-2", answers=0)))
+    script.play(attempt(EMBEDDED, deposit("m-2", answers=0), retention=RETENTION))
     assert [entry.seen for entry in script.entries] == [1_000, None]
     script.timestamp = 1_050
-    script.play(attempt(EMBEDDED, deposit("m-3", answers=0)))
+    script.play(attempt(EMBEDDED, deposit("m-3", answers=0), retention=RETENTION))
     assert [entry.seen for entry in script.entries] == [1_000, 1_050, None]
 
 
 def test_embedded_drops_what_is_older_than_the_retention_and_owes_nothing() -> None:
     script = Script(timestamp=1_000)
-    script.play(attempt(EMBEDDED, deposit("m-1", answers=0)))
-    script.play(attempt(EMBEDDED, deposit("m-2", answers=1)))
+    script.play(attempt(EMBEDDED, deposit("m-1", answers=0), retention=RETENTION))
+    script.play(attempt(EMBEDDED, deposit("m-2", answers=1), retention=RETENTION))
     for timestamp, left in ((1_100, ["web/m-1", "web/m-2"]), (1_101, ["web/m-2"]), (9_000, ["web/m-2"])):
         script.timestamp = timestamp
         copy = Script(script.document, timestamp=timestamp)
-        copy.play(attempt(EMBEDDED, deposit("m-3", answers=0)))
+        copy.play(attempt(EMBEDDED, deposit("m-3", answers=0), retention=RETENTION))
         assert [entry.message for entry in copy.entries] == [*left, "web/m-3"]
         assert copy.ledger.version == 3
 
@@ -197,6 +198,6 @@ def test_embedded_after_another_preset_still_finds_its_records() -> None:
     script = Script()
     for number in (1, 2):
         script.play(attempt(Outbox(window=1), deposit(f"m-{number}", answers=0)))
-    played = script.play(attempt(EMBEDDED, deposit("m-1", answers=0)))
+    played = script.play(attempt(EMBEDDED, deposit("m-1", answers=0), retention=RETENTION))
     assert played.kinds == [LoadEntity, FindProcessed]
     assert played.finished.processed == ()

@@ -37,6 +37,7 @@ from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.receiving import Receiver
 from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import Lifetimes
 from exactlyonce.records import ParkedMessage
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory import MemoryStore
@@ -85,7 +86,9 @@ class Place(World):
         self.settler = settler(self, mending, failures)
         self.settler = replace(self.settler, giving_up=replace(self.settler.giving_up, ready=self._begin))
         combiner = Combiner(driver, retrying, self.clock)
-        self.receiver = Receiver(combiner, mending, claims, failures, self.settler, self._begin, self._begin)
+        self.receiver = Receiver(
+            combiner, mending, claims, failures, self.settler, self._begin, self._begin, Lifetimes, self.clock.now
+        )
         self.combiner = combiner
 
     async def _begin(self) -> None:

@@ -246,4 +246,4 @@ class TestTheReadModel:
 
     def test_a_group_is_at_most_half_a_batch(self) -> None:
         assert RESEQUENCER.group_limit == 49
-        assert RESEQUENCER.retention is None
+        assert not RESEQUENCER.forgets

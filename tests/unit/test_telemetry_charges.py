@@ -26,6 +26,7 @@ from exactlyonce.testing.chance import ManualClock
 from exactlyonce.transports.memory import MemoryTransport
 from handlers.leader_board import leader_board
 from handlers.shooting_range import ranges
+from tests.samples import SENT
 from tests.unit.observed import Observed
 
 
@@ -54,7 +55,7 @@ async def process(emulator: RunningEmulator, observed: Observed | None, ids: tup
     runner = Runner(ranges, ref, Routes.to((leader_board,), {"leader-board": 48 * 1024}))
     for id in ids:
         data = Json.of({"game_id": ids[0], "position": 1})
-        shot = Envelope("http", id, "shooting-range.fire-at", data)
+        shot = Envelope("http", id, "shooting-range.fire-at", data, SENT)
         await combiner.process(Assignment(ref, Outbox(window=1), runner, runner.absent), shot)
     combiner.abandon()
     await connection.close()

@@ -17,7 +17,7 @@ from exactlyonce.invariants import violations
 from exactlyonce.strategies.replaying import replay
 from exactlyonce.strategies.settling_beside import settle_beside
 from exactlyonce.testing.world import World
-from tests.samples import Deposited, accounts, deposit, ledger_queue
+from tests.samples import SENT, Deposited, accounts, deposit, ledger_queue
 
 ONE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OTHER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
@@ -102,12 +102,17 @@ async def test_a_number_and_a_trace_go_together() -> None:
     ],
 )
 def test_a_trace_is_passed_on_if_it_is_one(extensions: Extensions, trace: Extensions) -> None:
-    assert Envelope("web", "m-1", "t", Json("{}"), extensions=extensions).trace == trace
+    assert Envelope("web", "m-1", "t", Json("{}"), SENT, extensions=extensions).trace == trace
 
 
 def test_another_trace_replaces_all_of_the_first() -> None:
     given = Envelope(
-        "web", "m-1", "t", Json("{}"), extensions=(("other", "x"), ("traceparent", ONE), ("tracestate", "vendor=1"))
+        "web",
+        "m-1",
+        "t",
+        Json("{}"),
+        SENT,
+        extensions=(("other", "x"), ("traceparent", ONE), ("tracestate", "vendor=1")),
     )
     assert given.with_trace((("traceparent", OTHER),)).extensions == (("other", "x"), ("traceparent", OTHER))
     assert given.with_trace(()).extensions == (("other", "x"),)

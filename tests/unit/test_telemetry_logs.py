@@ -16,7 +16,7 @@ from exactlyonce.handling.attempts import Strategy
 from exactlyonce.stores.trouble import Fate
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.world import World
-from tests.samples import Account, Deposit, Deposited, ledger_queue
+from tests.samples import SENT, Account, Deposit, Deposited, ledger_queue
 from tests.unit.observed import Observed
 
 SECRET = "hunter2-AccountKey=c2VjcmV0"
@@ -50,7 +50,7 @@ def accounts(strategy: Strategy) -> Entity[Account]:
 def message(number: int, amount: int, data: dict[str, Any] | None = None) -> Envelope:
     body = data or {"account": "a", "amount": amount, "padding": SECRET}
     place = (("partitionkey", "a"), ("sequence", f"{number:016d}"))
-    return Envelope("web", f"m-{number}", "account.deposit", Json.of(body), extensions=place)
+    return Envelope("web", f"m-{number}", "account.deposit", Json.of(body), SENT, extensions=place)
 
 
 async def everything(strategy: Strategy, seed: int) -> Observed:

@@ -18,7 +18,7 @@ from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.world import World
 from handlers.leader_board import boards, leader_board
 from handlers.shooting_range import ranges, shooting_range
-from tests.samples import accounts, breaking, deposit, ledger_queue
+from tests.samples import SENT, accounts, breaking, deposit, ledger_queue
 from tests.unit.observed import Observed
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -137,7 +137,7 @@ async def test_what_is_marked_later_is_in_nobodys_trace(played: Range) -> None:
 async def test_a_message_without_a_trace_is_in_that_of_its_invocation() -> None:
     range_ = Range()
     data = Json.of({"game_id": "g-1", "position": 0})
-    await range_.shoot(Envelope("http", "k-1", "shooting-range.fire-at", data))
+    await range_.shoot(Envelope("http", "k-1", "shooting-range.fire-at", data, SENT))
     await range_.close()
     observed = range_.observed
     assert observed.parent(observed.one("process range")) == "invoke range"
@@ -154,6 +154,7 @@ async def test_a_trace_that_is_none_is_passed_over() -> None:
             f"k-{number}",
             "shooting-range.fire-at",
             Json.of({"game_id": "g-1", "position": 0}),
+            SENT,
             extensions=(("traceparent", extension),),
         )
         await range_.shoot(shot)

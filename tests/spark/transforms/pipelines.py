@@ -38,10 +38,10 @@ SENDERS: Mapping[str, tuple[Strategy, ...]] = {
     "presets": (
         Outbox(window=3),
         Outbox.transaction_id(),
-        Outbox.embedded(RETENTION),
+        Outbox.embedded(),
         Outbox(window=2, inline_limit=100),
     ),
-    "embedded": (Outbox.embedded(RETENTION),),
+    "embedded": (Outbox.embedded(),),
     "colocated": (Colocated(),),
     "stream": (VersionStream(snapshot_every=3),),
 }
