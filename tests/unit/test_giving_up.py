@@ -167,7 +167,7 @@ class TestAge:
         [
             (dated(deposit("m-1"), timedelta(days=29)), "TooOldToJudge"),
             (dated(deposit("m-1"), timedelta(days=-2)), "MessageFromTheFuture"),
-            (deposit("m-1"), "UndatedMessage"),
+            (replace(deposit("m-1"), time=None), "UndatedMessage"),
         ],
     )
     async def test_what_cannot_be_judged_is_put_aside_where_nothing_is_said_of_it(

@@ -6,6 +6,7 @@ import base64
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import azure.functions as func
@@ -44,6 +45,9 @@ STRATEGIES: dict[str, Strategy] = {
     "colocated": Colocated(),
     "stream": VersionStream(),
 }
+
+TOO_OLD = replace(deposit("m-2"), time=AT - timedelta(days=20))
+"""A message that is too old to go back to its queue."""
 
 
 @pytest.fixture
@@ -132,14 +136,14 @@ async def test_a_message_whose_entity_is_damaged_is_put_aside_and_names_it(place
     await place.process().deliver(accounts(), deposit("m-1"))
     moved = accounts(VersionStream())
     place.saw_fail(moved, "web/m-2")
-    assert await place.settle(moved, deposit("m-2")) == "parked"
+    assert await place.settle(moved, TOO_OLD) == "parked"
     parked = place.parked(nobodys(moved), "web/m-2")
     assert parked is not None
     assert parked.reason == "ConfigurationError, of entity account/a"
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"), [(accounts(), deposit("m-1")), (accounts(), b"{"), (accounts(Colocated()), deposit("m-1"))]
+    ("kind", "message"), [(accounts(), TOO_OLD), (accounts(), b"{"), (accounts(Colocated()), TOO_OLD)]
 )
 async def test_while_the_store_does_not_answer_a_message_stays_in_its_queue(
     place: Place, kind: Entity[Any], message: Envelope | bytes
