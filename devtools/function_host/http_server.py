@@ -1,8 +1,8 @@
 """The HTTP side: requests to functions, on loopback only.
 
-Mirrors the real host: 404 for anything that matches no route and method, 500 with an empty body when a function fails, 204
-when it returns nothing. Keys (authLevel) are not checked, as under `func start`. `POST /admin/functions/<name>` runs a timer
-function beside its schedule: 202, at once; whether it failed is in the log.
+Mirrors the real host: 404 for anything that matches no route and method, 500 with an empty body when a function fails, or
+returns nothing, which the worker cannot encode. Keys (authLevel) are not checked, as under `func start`. `POST
+/admin/functions/<name>` runs a timer function beside its schedule: 202, at once; whether it failed is in the log.
 """
 
 import logging
@@ -102,8 +102,6 @@ def http_response(result: object) -> web.Response:
     Raises:
         TypeError: it is neither a `func.HttpResponse` nor a text.
     """
-    if result is None:
-        return web.Response(status=204)
     if isinstance(result, str):
         return web.Response(text=result)
     if not isinstance(result, func.HttpResponse):

@@ -7,27 +7,75 @@ real host renews in a process of its own.
 import asyncio
 import threading
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import azure.functions as func
+from azure.functions import _abc
 
-from .functions import CONTEXT_PARAMETER, Function
+from .functions import CONTEXT_PARAMETER, Function, HttpTrigger
 
 
 class FunctionCancelledError(Exception):
     """The function ended with a cancellation of its own; a failure like any other."""
 
 
-class InvocationContext(func.Context):
-    """The `context` argument; without tracing and retries, which this host does not have."""
+class TraceContext(_abc.TraceContext):
+    """A trace of its own for each invocation, which nobody records: this host has no tracing."""
 
-    def __init__(self, function_name: str) -> None:
+    def __init__(self) -> None:
+        self._trace_parent = f"00-{uuid.uuid4().hex}-{uuid.uuid4().hex[:16]}-00"
+
+    @property
+    def trace_parent(self) -> str:
+        """A `traceparent` of W3C, not sampled."""
+        return self._trace_parent
+
+    @property
+    def trace_state(self) -> str:
+        """Empty."""
+        return ""
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """None at all."""
+        return {}
+
+
+class RetryContext(_abc.RetryContext):
+    """As a function without a retry policy sees it; this host has no others."""
+
+    @property
+    def retry_count(self) -> int:
+        """No retries so far."""
+        return 0
+
+    @property
+    def max_retry_count(self) -> int:
+        """No retries at all."""
+        return 0
+
+    @property
+    def exception(self) -> None:  # type: ignore[override]
+        """None: there was no call before this one."""
+        return None
+
+
+class InvocationContext(func.Context):
+    """The `context` argument.
+
+    Args:
+        function_name: of the function.
+        local: storage of the threads that run functions.
+    """
+
+    def __init__(self, function_name: str, local: threading.local) -> None:
         self._function_name = function_name
         self._invocation_id = str(uuid.uuid4())
-        self._local = threading.local
+        self._local = local
+        self._trace_context = TraceContext()
 
     @property
     def invocation_id(self) -> str:
@@ -35,8 +83,8 @@ class InvocationContext(func.Context):
         return self._invocation_id
 
     @property
-    def thread_local_storage(self) -> type[threading.local]:
-        """Storage of the thread that runs a function of the pool."""
+    def thread_local_storage(self) -> threading.local:  # type: ignore[override]  # The worker gives an instance, too.
+        """Storage whose `invocation_id` the worker sets in the threads of its pool, and a function in threads of its own."""
         return self._local
 
     @property
@@ -50,14 +98,14 @@ class InvocationContext(func.Context):
         return ""
 
     @property
-    def trace_context(self) -> None:  # type: ignore[override]
-        """None: no tracing here."""
-        return None
+    def trace_context(self) -> TraceContext:
+        """Trace of the invocation."""
+        return self._trace_context
 
     @property
-    def retry_context(self) -> None:  # type: ignore[override]
-        """None: no retry policies here."""
-        return None
+    def retry_context(self) -> RetryContext:
+        """Without retries: this host has no retry policies."""
+        return RetryContext()
 
 
 class Invoker:
@@ -70,6 +118,7 @@ class Invoker:
     def __init__(self, threads: int | None = None) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="function")
         self._in_threads: set[Future[object]] = set()
+        self._local = threading.local()
 
     @property
     def running_threads(self) -> int:
@@ -81,24 +130,38 @@ class Invoker:
 
         Raises:
             FunctionCancelledError: it was cancelled from within.
+            RuntimeError: it returned something, and nothing takes it: only HTTP functions have an output here.
             Exception: whatever it raises.
         """
+        context = InvocationContext(function.name, self._local)
         arguments: dict[str, object] = {function.argument: value}
         if function.takes_context:
-            arguments[CONTEXT_PARAMETER] = InvocationContext(function.name)
+            arguments[CONTEXT_PARAMETER] = context
         if function.is_async:
-            return await _settle(function.call(**arguments))
-        return await _settle(self._in_pool(function, arguments))
+            result = await _settle(function.call(**arguments))
+        else:
+            result = await _settle(self._in_pool(function, arguments, context.invocation_id))
+        if result is not None and not isinstance(function.trigger, HttpTrigger):
+            # The worker's own words, by which the cause is found.
+            raise RuntimeError(f"function {function.name!r} without a $return binding returned a non-None value")
+        return result
 
     def close(self) -> None:
         """Take no more work; do not wait for functions that still run in threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_pool(self, function: Function, arguments: dict[str, object]) -> object:
-        running = self._pool.submit(partial(function.call, **arguments))
+    async def _in_pool(self, function: Function, arguments: dict[str, object], invocation_id: str) -> object:
+        running = self._pool.submit(self._in_thread, partial(function.call, **arguments), invocation_id)
         self._in_threads.add(running)
         running.add_done_callback(self._in_threads.discard)
         return await asyncio.wrap_future(running)
+
+    def _in_thread(self, call: Callable[[], object], invocation_id: str) -> object:
+        self._local.invocation_id = invocation_id
+        try:
+            return call()
+        finally:
+            self._local.invocation_id = None
 
 
 async def _settle(coroutine: Coroutine[Any, Any, object]) -> object:

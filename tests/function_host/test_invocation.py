@@ -1,16 +1,18 @@
 """Functions are called as the Python worker calls them."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import azure.functions as func
 import pytest
 
-from devtools.function_host.functions import Function, HttpTrigger
+from devtools.function_host.functions import Function, HttpTrigger, TimerTrigger
 from devtools.function_host.invocation import FunctionCancelledError, Invoker
 from devtools.function_host.routes import Route
+from devtools.function_host.schedule import Schedule
 
 
 @pytest.fixture
@@ -55,6 +57,46 @@ async def test_the_context_names_the_function_and_the_invocation(invoker: Invoke
     assert isinstance(first, tuple)
     assert first[0] == "work"
     assert first != second
+
+
+async def test_a_thread_of_a_function_knows_its_invocation(invoker: Invoker) -> None:
+    def work(value: str, context: func.Context) -> tuple[str, str]:
+        local: Any = context.thread_local_storage
+        of_the_pool = local.invocation_id
+        of_a_thread = []
+
+        def log() -> None:
+            local.invocation_id = context.invocation_id
+            of_a_thread.append(local.invocation_id)
+
+        thread = threading.Thread(target=log)
+        thread.start()
+        thread.join()
+        assert of_a_thread == [context.invocation_id]
+        return of_the_pool, context.invocation_id
+
+    known, own = cast("tuple[str, str]", await invoker.invoke(function(work, takes_context=True), "x"))
+    assert known == own
+
+
+async def test_the_context_has_a_trace_and_no_retries(invoker: Invoker) -> None:
+    async def work(value: str, context: func.Context) -> tuple[str, int, int]:
+        retries = context.retry_context
+        return context.trace_context.trace_parent, retries.retry_count, retries.max_retry_count
+
+    found = cast("tuple[str, int, int]", await invoker.invoke(function(work, takes_context=True), "x"))
+    assert re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-00", found[0])
+    assert found[1:] == (0, 0)
+
+
+@pytest.mark.parametrize("result", [7, "", False])
+async def test_what_a_function_without_an_output_returns_is_a_failure(invoker: Invoker, result: object) -> None:
+    async def work(value: str) -> object:
+        return result
+
+    timed = Function("work", "value", work, takes_context=False, trigger=TimerTrigger(Schedule("0 * * * * *"), False))
+    with pytest.raises(RuntimeError, match=r"^function 'work' without a \$return binding returned a non-None value$"):
+        await invoker.invoke(timed, "x")
 
 
 async def test_a_function_that_cancels_itself_has_failed(invoker: Invoker) -> None:
