@@ -37,9 +37,18 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         lambda _: {("at_most_one_state_change", "web/m-2", (2, 4), None)},
     ),
     "two changes": (damaged.two_changes, lambda _: {("two_owners", "web/m-0", (5,), None)}),
+    "two transactions": (
+        damaged.two_transactions,
+        lambda _: {("two_owners", "web/m-5", (5,), None), ("at_most_one_state_change", "web/m-5", (5,), None)},
+    ),
     "hole among records": (damaged.hole_among_records, lambda _: {("ledger_hole", None, (2, 3), None)}),
     "hole in the ledger": (damaged.hole_in_the_ledger, lambda _: {("ledger_hole", None, (8,), None)}),
     "newest entry gone": (damaged.newest_entry_gone, lambda _: {("ledger_hole", None, (6,), None)}),
+    "newest entry gone above what is old": (
+        damaged.newest_entry_gone_above_what_is_old,
+        lambda _: {("ledger_hole", None, (6,), None)},
+    ),
+    "nothing is told": (damaged.nothing_is_told, lambda _: {("ledger_hole", None, (1, 2, 3, 4, 5, 6), None)}),
     "hole beside": (damaged.hole_beside, lambda _: {("ledger_hole", None, (3,), None)}),
     "hole at the top of a stream": (damaged.hole_at_the_top_of_a_stream, lambda _: {("ledger_hole", None, (4,), None)}),
     "number passed over": (damaged.number_passed_over, lambda _: {("ledger_hole", None, (), held(2, 3))}),

@@ -71,6 +71,12 @@ def two_changes(case: str) -> list[Planted]:
     return [planted]
 
 
+def two_transactions(case: str) -> list[Planted]:
+    planted = outbox(case)
+    planted.records.append((kept(planted.entity, told(planted.entity, 5, 3 * DAY, tx="tx-0")), 3 * DAY))
+    return [planted]
+
+
 def hole_among_records(case: str) -> list[Planted]:
     planted = outbox(case)
     del planted.records[1:3]
@@ -86,6 +92,17 @@ def hole_in_the_ledger(case: str) -> list[Planted]:
 def newest_entry_gone(case: str) -> list[Planted]:
     planted = outbox(case)
     return [with_entries(planted, told(planted.entity, 5, 3 * DAY))]
+
+
+def newest_entry_gone_above_what_is_old(case: str) -> list[Planted]:
+    planted = outbox(case)
+    commits = [told(planted.entity, number, 40 * DAY) for number in (4, 5)]
+    planted.records = [(kept(planted.entity, one), 40 * DAY) for one in commits]
+    return [with_entries(planted)]
+
+
+def nothing_is_told(case: str) -> list[Planted]:
+    return [with_entries(replace(outbox(case), records=[]))]
 
 
 def hole_beside(case: str) -> list[Planted]:
@@ -186,7 +203,7 @@ def lost(case: str) -> list[Planted]:
 
 def orphan(case: str) -> list[Planted]:
     planted = outbox(case)
-    planted.records.append((staged(planted.entity, told(planted.entity, 7, 0 * DAY)), 61 * MINUTE))
+    planted.records.append((staged(planted.entity, told(planted.entity, 7, 8 * DAY)), 7 * DAY + 1 * MINUTE))
     return [planted]
 
 
