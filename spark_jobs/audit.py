@@ -148,6 +148,7 @@ class Audit:
             entities=facts.entities.count(),
             transactions=sum(number for _, number in shown.commits),
             open=0,
+            garbage=judging.garbage(facts),
             rules=rules,
             reads=(),
             pictures=shown,
@@ -198,10 +199,12 @@ def _last_full(last: Checkpoint) -> str:
 def _verdict(contents: Contents) -> str:
     what = "a full audit" if contents.mode == "full" else "an incremental audit"
     what += f" of {contents.entities:,} entities in {contents.database}"
+    documents = "staged document" if contents.garbage == 1 else "staged documents"
+    rest = f" Clean-up has {contents.garbage:,} {documents} of lost attempts to take." if contents.garbage else ""
     if not contents.total:
-        return f"Nothing was found in {what}."
+        return f"Nothing was found in {what}.{rest}"
     found = ", ".join(f"{rule.name} {rule.findings:,}" for rule in contents.rules if rule.findings)
-    return f"{contents.total:,} {'finding' if contents.total == 1 else 'findings'} in {what}: {found}."
+    return f"{contents.total:,} {'finding' if contents.total == 1 else 'findings'} in {what}: {found}.{rest}"
 
 
 def main() -> int:

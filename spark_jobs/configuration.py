@@ -83,6 +83,7 @@ class Job(_Model):
         requeue_limit: oldest parked message that is sent again.
         owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap
             are findings.
+        garbage_after: age from which staged outputs that belong to no commit are a finding: clean-up should have taken them.
         grace: age below which nothing is judged, since reads of several containers are not of one moment.
         live_since: when the application went live; None if that is not known.
         rate: most RU per second that the job may spend; None for no limit.
@@ -102,6 +103,7 @@ class Job(_Model):
     owed_after: Positive = limits.OWED_AFTER
     lost_after: Positive = limits.LOST_AFTER
     gap_after: Positive = limits.GAP_AFTER
+    garbage_after: Positive = limits.GARBAGE_AFTER
     grace: Duration = limits.GRACE
     live_since: AwareDatetime | None = None
     rate: float | None = Field(None, gt=0)

@@ -16,7 +16,7 @@ _SYSTEM: Final = ("_rid", "_self", "_etag", "_attachments", "_ts")
 
 
 def read(cosmos: Administration, database: str) -> Database:
-    """All documents of the sample's containers, but for staged outputs that no entry names: those clean-up would take."""
+    """All documents of the sample's containers."""
     copied = Database()
     with CosmosClient(cosmos.endpoint, cosmos.key) as client:
         for name, container in copied.containers():
@@ -24,6 +24,11 @@ def read(cosmos: Administration, database: str) -> Database:
             for found in source.read_all_items():
                 document = {key: value for key, value in found.items() if key not in _SYSTEM}
                 container[name_of(document)] = document
+    return copied
+
+
+def without_garbage(copied: Database) -> Database:
+    """The same documents but for staged outputs that no entry names, which clean-up would take."""
     entries = (entry for one in copied.games.values() for entry in one.get("_ledger", {}).get("entries", ()))
     named = {entry["tx"] for entry in entries}
     orphans = [name for name, one in copied.exactlyonce.items() if one["kind"] == "staged" and one["tx"] not in named]

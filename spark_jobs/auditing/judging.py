@@ -21,6 +21,7 @@ from spark_jobs.transforms.facts import Facts, Thresholds
 from spark_jobs.transforms.recheck import confirmed
 from spark_jobs.transforms.rules import ALL, Rule
 from spark_jobs.transforms.rules.outputs import output_lost
+from spark_jobs.transforms.rules.staging import garbage
 
 MOST_CHOSEN: Final = 10_000
 """Entities that are read one by one. If there are more, it is cheaper to read everything."""
@@ -88,6 +89,10 @@ class Judging:
             )
             for rule in ALL
         )
+
+    def garbage(self, facts: Facts) -> int:
+        """How much there is for clean-up to take that belongs to no commit: staged documents, those of findings among them."""
+        return garbage(facts, self.thresholds, self.now).count()
 
     def facts(self, looked: Looked, seen: DataFrame | None) -> Facts:
         """The facts that documents tell."""

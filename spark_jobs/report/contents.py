@@ -113,6 +113,7 @@ class Contents:
         seconds: how long it took, without the start of Spark.
         entities, transactions: how many were judged.
         open: how many items wait until they can be judged.
+        garbage: how many staged documents of lost attempts clean-up has to take.
         rules, reads, pictures: see there.
         total: how many findings there are.
         findings: the first of them, as many as a page can show.
@@ -128,6 +129,7 @@ class Contents:
     entities: int
     transactions: int
     open: int
+    garbage: int
     rules: tuple[RuleTold, ...]
     reads: tuple[ReadTold, ...]
     pictures: Pictures

@@ -35,6 +35,7 @@ class Thresholds:
         requeue_limit: oldest parked message that is sent again.
         owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap are
             findings. An output that is sent with a delay is unknown to its consumer until the delay is over.
+        garbage_after: age from which staged outputs that belong to no commit are a finding.
         grace: age below which nothing is judged that could look different in another container.
         live_since: when the application went live: there was no commit before. None if that is not known.
         consumers: by destination the entity type that consumes it, as far as it is ours.
@@ -47,6 +48,7 @@ class Thresholds:
     owed_after: timedelta = limits.OWED_AFTER
     lost_after: timedelta = limits.LOST_AFTER
     gap_after: timedelta = limits.GAP_AFTER
+    garbage_after: timedelta = limits.GARBAGE_AFTER
     grace: timedelta = limits.GRACE
     live_since: datetime | None = None
     consumers: Mapping[str, str] = field(default_factory=dict)

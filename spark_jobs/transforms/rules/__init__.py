@@ -50,7 +50,7 @@ ALL: Final = (
     Rule(consistent_state_and_output, False, "grace, by the time at which a consumer's message came; else none"),
     Rule(output_owed, True, "owed_after, by the time of the attempt"),
     Rule(output_lost, False, "lost_after, by the time of the attempt"),
-    Rule(orphan_staged, False, "horizon, by the service's time of writing"),
+    Rule(orphan_staged, False, "garbage_after, by the service's time of writing"),
     Rule(staged_missing, False, "grace, by the time of the attempt"),
     Rule(sequence_gap, True, "gap_after, by the time at which the gap was noted"),
     Rule(stuck_reader, False, "gap_after, by the time at which the message came; grace for what is lost"),

@@ -10,16 +10,13 @@ from spark_jobs.transforms.rules.findings import findings, said
 
 
 def orphan_staged(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """A staged document beyond the horizon whose transaction no entry names.
+    """Garbage that clean-up has not taken, see `garbage`: it has not run for long, or cannot judge that entity.
 
-    A crash before the commit leaves one, and so may a commit that drops its entry, since deleting is best effort: garbage that
-    clean-up takes. Grace: the horizon, by the time at which the service wrote it; no attempt lives longer, so no commit
-    that the read of the entity missed can name it.
+    Grace: `garbage_after`, by the time at which the service wrote it, and no less than the horizon.
     """
-    staged = facts.staged.where(F.col("ts") <= before(now, thresholds.horizon))
-    named = facts.transactions.where(F.col("told") == "entry").select("entity", "tx")
+    oldest = before(now, max(thresholds.garbage_after, thresholds.horizon))
     return findings(
-        facts.without_unreadable(staged.join(named, ["entity", "tx"], "left_anti")),
+        garbage(facts, thresholds, now).where(F.col("ts") <= oldest),
         "orphan_staged",
         message="message",
         subject=F.col("tx"),
@@ -27,6 +24,18 @@ def orphan_staged(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         advice="Run clean-up, which fences the entity and then deletes them. If that is done daily, look why it does not.",
         since=F.timestamp_seconds("ts"),
     )
+
+
+def garbage(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """Staged documents beyond the horizon whose transaction no entry names: `Facts.staged`.
+
+    A crash before the commit leaves one, and so does a lost reply, or a commit that drops its entry, since deleting is best
+    effort. No attempt lives longer than the horizon, so no commit that the read of the entity missed can name it. It violates
+    nothing: clean-up takes it, behind a fence.
+    """
+    staged = facts.staged.where(F.col("ts") <= before(now, thresholds.horizon))
+    named = facts.transactions.where(F.col("told") == "entry").select("entity", "tx")
+    return facts.without_unreadable(staged.join(named, ["entity", "tx"], "left_anti"))
 
 
 def staged_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:

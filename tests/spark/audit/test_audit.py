@@ -64,7 +64,7 @@ def audited(spark: SparkSession, shared_cosmos: RunningEmulator, tmp_path_factor
     parts = {name: part_of(copy, f"{name}-") for name in STRATEGIES}
     expected = {name: damaged(part) for name, part in parts.items()}
     copies.write(shared_cosmos, f"{database}-copy", joined(parts.values()))
-    found = games.audits(f"{database}-copy", live_since=live)()
+    found = games.audits(f"{database}-copy", live_since=live, garbage_after="PT1H")()
     return Audited(clean, found, (before, lines(games.folder)), expected)
 
 
@@ -113,6 +113,12 @@ def test_nothing_else_is_found_and_every_finding_is_a_line(audited: Audited) -> 
     assert found(audited.damaged) == everything
     assert len(audited.lines[1]) == audited.damaged.total == len(audited.damaged.findings)
     assert {(one["rule"], one["entity"]) for one in map(json.loads, audited.lines[1])} == everything
+
+
+@pytest.mark.timeout(600)
+def test_what_lost_attempts_staged_is_counted_for_clean_up(audited: Audited) -> None:
+    assert audited.clean.garbage == 0
+    assert audited.damaged.garbage == len(STRATEGIES)
 
 
 def test_every_rule_has_its_damage(audited: Audited) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from pyspark.sql import SparkSession
 from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.demo.stack import create_containers
 from exactlyonce import Outbox
+from exactlyonce.stores.cosmos_layout import to_library
 from spark_jobs import audit
 from spark_jobs.exits import Exit, ending
 from tests.spark.audit.app import App, job
+from tests.spark.transforms.planting import ref, staged, told
 
 
 class Command:
@@ -75,6 +78,20 @@ def test_empty_containers_have_no_findings_and_a_finding_has_an_exit_code(
     code, _, errors = command("--checkpoint", str(command.folder / "checkpoint"))
     assert code is Exit.CONFIGURATION
     assert "is of a job file in which consumers differ" in errors
+
+
+@pytest.mark.timeout(600)
+def test_what_lost_attempts_staged_is_told_and_is_no_finding(command: Command, cosmos: RunningEmulator) -> None:
+    game = ref("range", "game-1")
+    with CosmosClient(cosmos.endpoint, cosmos.key) as client:
+        library = client.get_database_client(command.database).get_container_client("exactlyonce")
+        library.create_item(to_library(game, staged(game, told(game, 1, timedelta(hours=1)))))
+    command.config["horizon"] = 0.5  # The document is written now, by the service's clock.
+    code, said, _ = command()
+    assert code is Exit.DONE
+    assert said.startswith(f"Nothing was found in a full audit of 0 entities in {command.database}.")
+    assert "Clean-up has 1 staged document of lost attempts to take." in said
+    assert json.loads((command.folder / "out" / "summary.json").read_text())["garbage"] == 1
 
 
 def test_an_account_that_cannot_be_reached_is_told(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,13 @@ AUDITS = 10 if MINUTES else 2
 GAMES = 20
 SHORT: dict[str, Any] = {"grace": "PT1S", "owed_after": "PT2M", "lost_after": "PT2M", "gap_after": "PT2M"}
 """What a rule waits for where nothing at rest tells a delay from a loss; the others judge what is a second old."""
-BRIEF: dict[str, Any] = {"retention": "PT4M", "horizon": "PT3M", "delivery_limit": "PT5S", "requeue_limit": "PT5S"}
+BRIEF: dict[str, Any] = {
+    "retention": "PT4M",
+    "horizon": "PT3M",
+    "garbage_after": "PT3M",
+    "delivery_limit": "PT5S",
+    "requeue_limit": "PT5S",
+}
 """So that records become old meanwhile. Audits go by the same; the horizon has to be longer than an audit takes."""
 
 

@@ -200,7 +200,7 @@ class TestWhatIsWrong:
         assert "rate: " in refused({**FILE, "rate": rate})
 
     @pytest.mark.parametrize(
-        "name", ["retention", "horizon", "delivery_limit", "owed_after", "lost_after", "gap_after"]
+        "name", ["retention", "horizon", "delivery_limit", "owed_after", "lost_after", "gap_after", "garbage_after"]
     )
     def test_a_limit_of_no_time_at_all_is_a_slip(self, name: str) -> None:
         assert f"{name}: " in refused({**FILE, name: 0})

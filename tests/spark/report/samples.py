@@ -53,6 +53,7 @@ def contents() -> Contents:
         entities=1204,
         transactions=48_211,
         open=3,
+        garbage=17,
         rules=tuple(
             RuleTold(rule, "older than 5 minutes", None, numbers[rule] + (rule == "output_owed"), numbers[rule])
             for rule in RULES
@@ -81,7 +82,7 @@ def contents() -> Contents:
 def healthy() -> Contents:
     """An audit that found nothing, because there is nothing."""
     clean = tuple(replace(rule, suspects=0, findings=0) for rule in contents().rules)
-    return replace(contents(), rules=clean, pictures=Pictures(), findings=(), total=0, open=0)
+    return replace(contents(), rules=clean, pictures=Pictures(), findings=(), total=0, open=0, garbage=0)
 
 
 def hostile() -> Contents:

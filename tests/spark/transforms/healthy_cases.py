@@ -132,6 +132,7 @@ def on_their_way(case: str) -> list[Planted]:
     before = told(shop, 5, 50 * MINUTE, outputs=(sent(shop, "web/m-5", destination="mails"),))
     with_entries(planted, before, newest)
     planted.records += [(staged(shop, newest), 5 * MINUTE), (staged(shop, told(shop, 7, MINUTE)), 55 * MINUTE)]
+    planted.records.append((staged(shop, told(shop, 8, 6 * DAY)), 6 * DAY))  # Garbage that clean-up is to take.
     board = reader(f"{case}:board")
     assert board.ledger is not None
     source = board.ledger.receptions[0].source
