@@ -57,6 +57,17 @@ var keeping = [
 // is enough: function keys are in azure-webjobs-secrets, leases and host ids in azure-webjobs-hosts.
 var hostContainers = ['azure-webjobs-hosts', 'azure-webjobs-secrets']
 
+// The host's health check lists the account's containers every 30 seconds, and is unhealthy for ever if it may not. The right to list
+// is on the account or nowhere. A role with that action alone would ask whoever deploys for the right to define roles in the subscription;
+// what this one lets the app read besides is in containers that it may write anyway.
+var listing = [
+  {
+    roleDefinitionIdOrName: 'Storage Blob Data Reader'
+    principalId: principalId
+    principalType: 'ServicePrincipal'
+  }
+]
+
 module account 'br/public:avm/res/storage/storage-account:0.33.0' = {
   name: 'storage-account'
   params: {
@@ -64,6 +75,7 @@ module account 'br/public:avm/res/storage/storage-account:0.33.0' = {
     location: location
     tags: tags
     skuName: skuName
+    roleAssignments: listing
     allowSharedKeyAccess: false
     allowBlobPublicAccess: false
     minimumTlsVersion: 'TLS1_2'

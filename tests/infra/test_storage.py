@@ -68,8 +68,8 @@ def test_containers_are_those_of_the_app_the_package_and_the_host() -> None:
     assert set().union(*containers.values()) == {"Storage Blob Data Contributor"}
 
 
-def test_no_role_is_given_on_the_whole_account() -> None:
-    assert "roleAssignments" not in account()
+def test_the_whole_account_may_be_listed_for_the_hosts_health_check_and_nothing_else() -> None:
+    assert roles([account()]) == {account()["name"]: {"Storage Blob Data Reader"}}
 
 
 @pytest.mark.parametrize(("limit", "retention"), [(7, 30), (2, 20)])
