@@ -8,6 +8,7 @@ PYTHON := .venv/bin/python
 SHOTS ?= 1000
 GAMES ?= 20
 FAULTS ?= on
+AUDIT ?= on
 STRATEGY ?= outbox
 TRANSPORT ?= storage
 SESSIONS ?= on
@@ -23,8 +24,8 @@ TWIN ?=
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
-demo: .make/python .make/node $(if $(filter servicebus,$(TRANSPORT)),.make/amqp)  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off SEED STRATEGY=outbox|colocated|stream|naive… TRANSPORT=storage|servicebus SESSIONS BATCHES
-	$(PYTHON) -m devtools.demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --strategy $(STRATEGY) --transport $(TRANSPORT) --sessions $(SESSIONS) --batches $(BATCHES) --seed $(SEED)
+demo: .make/python .make/node $(if $(filter servicebus,$(TRANSPORT)),.make/amqp)  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off AUDIT=on|off SEED STRATEGY=outbox|colocated|stream|naive… TRANSPORT=storage|servicebus SESSIONS BATCHES
+	$(PYTHON) -m devtools.demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --audit $(AUDIT) --strategy $(STRATEGY) --transport $(TRANSPORT) --sessions $(SESSIONS) --batches $(BATCHES) --seed $(SEED)
 
 test: check pytest  ## everything that has to pass before a change lands
 

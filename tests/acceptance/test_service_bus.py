@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
@@ -11,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.test_demo import ROOT, SIDE_BY_SIDE, WIDE, Played, figure
+from tests.acceptance.test_demo import SIDE_BY_SIDE, Played, figure, make
 from tests.servicebus import require_endpoint
 
 pytestmark = pytest.mark.acceptance
@@ -23,9 +21,8 @@ SHAPES: list[Shape] = list(product(("on", "off"), ("on", "off")))
 
 def play(shape: Shape) -> Played:
     sessions, batches = shape
-    command = [sys.executable, "-m", "devtools.demo", "--transport", "servicebus", "--audit", "off"]
-    command += ["--shots", "80", "--games", "6", "--sessions", sessions, "--batches", batches]
-    return subprocess.run(command, cwd=ROOT, env=WIDE, capture_output=True, text=True, timeout=900, check=False)
+    small = ("SHOTS=80", "GAMES=6", "AUDIT=off")
+    return make("demo", "TRANSPORT=servicebus", f"SESSIONS={sessions}", f"BATCHES={batches}", *small)
 
 
 @pytest.fixture(scope="module")

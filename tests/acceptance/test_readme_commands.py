@@ -1,0 +1,133 @@
+"""Every command that README names is run by the tests to its end, or the table says why it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from devtools.cosmos_emulator.inprocess import running_emulator
+from devtools.demo.stack import create_containers
+from exactlyonce import Outbox
+from tests.acceptance import test_demo, test_service_bus
+from tests.acceptance.test_demo import ROOT, WIDE, make
+
+pytestmark = pytest.mark.acceptance
+
+README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
+DATABASE: Final = "shooting-range"
+
+HERE: Final = ("make help", "make demo SHOTS=200 FAULTS=off")
+"""Run below as they stand."""
+JOBS: Final = (
+    "python -m spark_jobs.audit --config job.json --out reports/audit",
+    "python -m spark_jobs.cleanup --config job.json",
+    "python -m spark_jobs.cleanup --config job.json --delete",
+)
+"""Run below as they stand, one after the other, in a folder of their own."""
+ELSEWHERE: Final = {
+    # With fewer shots, by SHOTS and GAMES. The last acts of two strategies are left out, by AUDIT: the audits of their games
+    # are tests/spark/audit's.
+    **{
+        f"make demo STRATEGY={strategy}": test_demo.test_every_shot_takes_place_once_whatever_happens
+        for strategy in test_demo.MENDED
+    },
+    "make demo STRATEGY=naive": test_demo.test_the_naive_handler_does_not_come_through,
+    "make demo": test_demo.test_every_shot_takes_place_once_whatever_happens,  # Its strategy is outbox.
+    "make demo TRANSPORT=servicebus": test_service_bus.test_every_shot_takes_place_once_whatever_happens_on_service_bus,
+}
+"""What runs them."""
+NOT_HERE: Final = {
+    "make test": "it is what runs this",
+    "make test-azure": "it needs accounts in Azure",
+    "func start": "a tool of Microsoft's, which is not installed; tests/function_host and tests/packaging stand in for it",
+    "func azure functionapp publish": "it needs an account; test_publish_archive.py makes what it sends",
+    "azd up": "it needs an account; tests/infra reads what it deploys",
+}
+"""Why nothing runs them."""
+
+
+def commands(text: str) -> Iterator[str]:
+    """What a page has people type, in the order in which it stands there; `A|B` is two commands.
+
+    An option by itself belongs to the command before it.
+    """
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    last = ""
+    for code in re.findall(r"`([^`]+)`", prose):
+        words = code.split()
+        if words[0] in ("make", "python", "func", "azd", "pip", "npm"):
+            last = " ".join(words)
+        elif words[0].startswith("--") and last:
+            words = [*last.split(), *words]
+        else:
+            continue
+        yield from map(" ".join, product(*(_alternatives(word) for word in words)))
+
+
+def _alternatives(word: str) -> list[str]:
+    name, equals, values = word.rpartition("=")
+    return [name + equals + value for value in values.split("|")]
+
+
+def test_every_command_of_readme_is_run_or_the_table_says_why_not() -> None:
+    assert set(commands(README)) == {*HERE, *JOBS, *ELSEWHERE, *NOT_HERE}
+
+
+def test_commands_are_found_in_prose_wherever_a_line_ends() -> None:
+    page = "`make demo A=x|y` and `make demo\nB=1`; `job.py`.\n```python\n`make no`\n```\n`python -m a --b`, `--c` too"
+    found = ["make demo A=x", "make demo A=y", "make demo B=1", "python -m a --b", "python -m a --b --c"]
+    assert list(commands(page)) == found
+
+
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("command", HERE)
+def test_a_command_runs_to_its_end_as_it_stands(command: str) -> None:
+    _, *arguments = shlex.split(command)
+    ran = make(*arguments)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder with the job file of some games, and the environment that leads to them."""
+    from tests.spark.audit.app import App, job, shot  # Spark may be absent where other tests of this file run.
+
+    with running_emulator() as cosmos:
+        create_containers(cosmos, DATABASE)
+
+        async def play() -> App:
+            app = App(cosmos, DATABASE, Outbox(window=2))
+            await app.play(shot(number) for number in range(24))
+            await app.close()
+            return app
+
+        (tmp_path / "job.json").write_text(job(asyncio.run(play()), DATABASE).text())
+        reached = {"COSMOS__accountEndpoint": cosmos.endpoint, "COSMOS__accountKey": cosmos.key}
+        yield tmp_path, {**WIDE, **reached, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.mark.timeout(1000)
+def test_jobs_run_to_their_end_as_they_stand(folder: tuple[Path, dict[str, str]]) -> None:
+    place, environment = folder
+    for command in JOBS:
+        _, *arguments = shlex.split(command)
+        ran = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=place,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert (place / "reports" / "audit" / "report.html").is_file()
