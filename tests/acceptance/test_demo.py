@@ -34,14 +34,14 @@ def play(strategy: str) -> Played:
     return make("demo", f"STRATEGY={strategy}", "SHOTS=200", "GAMES=8", f"AUDIT={audit}")
 
 
-def make(*arguments: str) -> Played:
+def make(*arguments: str, **environment: str) -> Played:
     """Run a command of the Makefile as README has it typed. What it would install is not touched: this runs on it."""
     installed = [f"--assume-old=.make/{one}" for one in ("python", "node", "amqp")]
     outside = {name: value for name, value in WIDE.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     return subprocess.run(
         [str(shutil.which("make")), *installed, *arguments],
         cwd=ROOT,
-        env=outside,
+        env={**outside, **environment},
         capture_output=True,
         text=True,
         timeout=900,
