@@ -43,6 +43,26 @@ class Tally:
         self.units += units
 
 
+class Time:
+    """A clock that only moves when somebody waits, or is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.waits: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
 @pytest.fixture
 def tally() -> Tally:
     return Tally()

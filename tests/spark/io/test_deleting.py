@@ -17,7 +17,8 @@ from spark_jobs.configuration import Account
 from spark_jobs.cosmos_io import Outcome
 from spark_jobs.deleting import Deleting
 from spark_jobs.exits import AccountError, UnsafeError
-from tests.spark.io.conftest import HASTE, Fault, Tally
+from spark_jobs.pacing import Allowance
+from tests.spark.io.conftest import HASTE, Fault, Tally, Time
 
 Documents = list[dict[str, Any]]
 Row = dict[str, Any]
@@ -168,6 +169,21 @@ class TestRequests:
     def sent(cosmos: RunningEmulator, database: DatabaseProxy) -> dict[str, int]:
         ours = (one.operation for one in cosmos.requests() if one.database == database.id)
         return dict(Counter(one for one in ours if one in ("batch", "delete")))
+
+    def test_each_is_sent_once_the_one_before_is_paid_whatever_became_of_it(
+        self,
+        deleting: Deleting,
+        container: ContainerProxy,
+        documents: Documents,
+        tally: Tally,
+        time: Time,
+        *,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr("spark_jobs.deleting.Allowance", lambda rate: Allowance(rate, time, time.wait))
+        container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
+        list(replace(deleting, rate=10.0)(rows_of(documents)))
+        assert sum(time.waits) == pytest.approx(sum(units for _, units in tally.counted[:-1]) / 10)
 
 
 class TestTrouble:

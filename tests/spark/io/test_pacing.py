@@ -8,24 +8,9 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from spark_jobs.exits import AccountError
 from spark_jobs.pacing import Allowance, Patience, insist, is_refused_for_now, is_without_answer
-from tests.spark.io.conftest import answered
+from tests.spark.io.conftest import Time, answered
 
 PATIENCE = Patience(sends=4, first=1.0, longest=3.0)
-
-
-class Time:
-    """A clock that only moves when somebody waits, or is told to."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.waits: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def wait(self, seconds: float) -> None:
-        self.waits.append(seconds)
-        self.now += seconds
 
 
 class Request:
@@ -40,11 +25,6 @@ class Request:
         if self.errors:
             raise self.errors.pop(0)
         return "reply"
-
-
-@pytest.fixture
-def time() -> Time:
-    return Time()
 
 
 class TestPatience:

@@ -16,9 +16,10 @@ from devtools.cosmos_emulator.semantics.replicas import Lag
 from exactlyonce import ConfigurationError
 from spark_jobs.configuration import Account
 from spark_jobs.exits import AccountError
+from spark_jobs.pacing import Allowance
 from spark_jobs.range_reading import FeedRange, RangeReading, RangeSplit
 from tests.spark.conftest import PARTITIONS
-from tests.spark.io.conftest import HASTE, Fault, Tally
+from tests.spark.io.conftest import HASTE, Fault, Tally, Time
 
 Documents = list[dict[str, Any]]
 
@@ -87,6 +88,20 @@ class TestPages:
         list(reading(ranges))
         assert tally.rows == 60
         assert tally.units > 2.0 * tally.requests >= 2.0 * 60 / reading.page
+
+    def test_a_page_is_asked_for_once_the_one_before_is_paid(
+        self,
+        reading: RangeReading,
+        ranges: list[FeedRange],
+        documents: Documents,
+        tally: Tally,
+        time: Time,
+        *,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr("spark_jobs.range_reading.Allowance", lambda rate: Allowance(rate, time, time.wait))
+        assert len(list(replace(reading, rate=10.0)(ranges))) == 60
+        assert sum(time.waits) == pytest.approx(sum(units for _, units in tally.counted[:-1]) / 10)
 
 
 class TestTrouble:
