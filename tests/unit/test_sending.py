@@ -1,4 +1,4 @@
-"""Sending from outside of any handler: the time that a message carries."""
+"""Sending from outside of any handler: the time that a message carries, its session, and what its sender is told."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from exactlyonce import Destination, Envelope
+from exactlyonce import Destination, Envelope, TryAgainLater
 from exactlyonce.drivers.publishing import Address, Publisher
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.sending import Sender
+from exactlyonce.numbering import PARTITION_KEY
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
 from tests.samples import Deposit
 
 
@@ -38,3 +40,27 @@ async def test_a_time_without_its_zone_is_refused_and_nothing_is_sent() -> None:
     with pytest.raises(ValueError, match="web/m-1 has no time zone"):
         await sender(transport, ManualClock()).send("accounts", Deposit("a"), "m-1", "web", datetime(2026, 1, 1))  # noqa: DTZ001
     assert not transport.queues.get("accounts")
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["it arrives", "it is lost"])
+async def test_without_an_answer_the_sender_is_told_to_send_again(arrives: bool) -> None:
+    transport, answered = MemoryTransport(outcome=lambda _: (arrives, False)), MemoryTransport()
+    with pytest.raises(TryAgainLater, match=r"web/m-1 was sent is not known. Send it again under the same id"):
+        await sender(transport, ManualClock()).send("accounts", Deposit("a"), "m-1", "web")
+    assert len(transport.queues["accounts"]) == arrives
+    await sender(answered, ManualClock()).send("accounts", Deposit("a"), "m-1", "web")
+    assert len(answered.queues["accounts"]) == 1
+
+
+@pytest.mark.parametrize("padding", [10, 5_000], ids=["by itself", "by reference"])
+async def test_a_message_keeps_its_session_however_its_data_travels(padding: int) -> None:
+    transport, blobs = MemoryTransport(max_bytes=1_000), MemoryBlobs()
+    claims = ClaimChecks(AwaitedBlobs(blobs))
+    publisher = Publisher({"accounts": Address(transport, "accounts")})
+    destination = Destination("accounts", session_by=lambda message: message.account)
+    routes = Routes.to((destination,), publisher.limits, blobs="memory://blobs")
+    by_session = Sender(publisher, routes, claims, Surroundings(ManualClock()))
+    await by_session.send("accounts", Deposit("a-7", padding="x" * padding), "m-1", "web")
+    (output,) = transport.queues["accounts"]
+    assert output.envelope.value[PARTITION_KEY] == "a-7"
+    assert bool(blobs.written) is (padding > 1_000)
