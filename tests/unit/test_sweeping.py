@@ -29,7 +29,7 @@ from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.handling.attempts import Strategy
 from exactlyonce.hosting.mending import Mending
-from exactlyonce.hosting.sweeping import LONGEST, MOST_LISTED, Sweeper
+from exactlyonce.hosting.sweeping import AT_ONCE, LONGEST, MOST_LISTED, Sweeper
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output
 from exactlyonce.stores.awaiting import Awaited
@@ -228,6 +228,15 @@ async def test_what_always_fails_keeps_nobody_from_their_turn(place: Place) -> N
     assert {output.envelope.value["source"] for output in place.published} == {"account/a10", "account/a11"}
 
 
+async def test_more_failures_than_are_looked_after_at_once_leave_the_others_their_turn(place: Place) -> None:
+    kind = accounts()
+    names = [f"a{number:02}" for number in range(AT_ONCE + 4)]
+    await place.owe(kind, *(deposit(f"m-{one}", one) for one in names))
+    place.open, place.broken = True, set(names[:-2])
+    swept = await place.sweeper().sweep([kind], MINUTE, 100)
+    assert (swept.swept, len(swept.failed), swept.left) == (2, AT_ONCE + 2, 0)
+
+
 async def test_what_a_run_does_not_come_to_is_counted(place: Place) -> None:
     kind = accounts()
     await place.owe(kind, *(deposit(f"m-{one}", one) for one in "abcde"))
@@ -272,6 +281,18 @@ async def test_a_run_takes_notice_of_a_bounded_number(place: Place) -> None:
     swept = await place.sweeper(Endless(place.store)).sweep([accounts()], MINUTE, 10)
     assert (swept.swept, swept.left) == (10, MOST_LISTED - 10)
     assert len(asked) == MOST_LISTED // 1_000
+
+
+async def test_entities_of_one_name_in_several_partitions_have_a_turn_each(place: Place) -> None:
+    """For Python the partition values 1 and True are equal."""
+
+    class Alike(MemoryListing):
+        async def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+            for value in ("x", "y", 1, True):
+                yield (EntityRef(type, (value,), "a"),)
+
+    swept = await place.sweeper(Alike(place.store)).sweep([accounts()], MINUTE, 10)
+    assert (swept.swept, swept.failed) == (4, ())
 
 
 async def test_a_search_that_takes_long_leaves_half_of_the_time_for_what_it_has_found(place: Place) -> None:

@@ -48,6 +48,14 @@ def perhaps_removed(case: str) -> list[Planted]:
     return [replace(planted, records=[(replace(unread, schema=2), DAY)])]
 
 
+def unread_and_otherwise(case: str) -> list[Planted]:
+    """What a newer version wrote may mean something else than it would have meant in this one."""
+    planted = outbox(case)
+    rival = kept(planted.entity, told(planted.entity, 5, 3 * DAY, tx="tx-other"))
+    planted.records.append((replace(rival, schema=2), DAY))
+    return [planted]
+
+
 def hole_and_seen(case: str) -> list[Planted]:
     """The mailer saw the output of a commit of which nothing is kept, though older ones are."""
     planted = outbox(case)
@@ -209,6 +217,10 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
     "perhaps removed": (
         perhaps_removed,
         lambda _: {("unreadable", "web/m-21", (), f"library/{processed_id('web/m-21')}")},
+    ),
+    "unread and otherwise": (
+        unread_and_otherwise,
+        lambda _: {("unreadable", "web/m-5", (), f"library/{processed_id('web/m-5')}")},
     ),
     "hole and seen": (
         hole_and_seen,
