@@ -229,3 +229,35 @@ async def test_only_what_is_sent_again_on_purpose_is_sent_again_as_a_whole() -> 
     publishers = [driver._publisher for driver in drivers]
     assert [one._accepted is not None for one in publishers] == [True, True, True, False]
     await once.close()
+
+
+async def test_what_could_not_be_read_is_no_entity_that_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is shown none may take it for a new one."""
+    kind = accounts()
+    once = application(kind)
+
+    async def ready() -> None:
+        """As if the accounts were as they have to be: from now on they do not answer."""
+
+    monkeypatch.setattr(once._resources, "ready", ready)
+    with pytest.raises(TryAgainLater, match="account/a could not be read"):
+        await once.read(kind, "a")
+    await once.close()
+
+
+async def test_clients_are_closed_when_nothing_is_under_way_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    once, done = application(accounts()), list[str]()
+    close = once._resources.close
+
+    async def quiesce() -> None:
+        await asyncio.sleep(0)
+        done.append("finished")
+
+    async def closing() -> None:
+        await close()
+        done.append("closed")
+
+    monkeypatch.setattr(once._combiner, "quiesce", quiesce)
+    monkeypatch.setattr(once._resources, "close", closing)
+    await once.close()
+    assert done == ["finished", "closed"]

@@ -116,6 +116,16 @@ async def test_one_is_given_back_at_its_deadline_whatever_is_under_way(lane: Lan
     )
 
 
+async def test_deadlines_are_kept_again_after_a_time_without_deliveries(lane: Lane) -> None:
+    (early,) = await lane.deliver("m-1")
+    await lane.store.let_through()
+    assert early.exception() is None
+    await lane.after(60)
+    (late,) = await lane.deliver("m-2")
+    await lane.after(10)
+    assert "attempt 1 was under way" in told_to(late)
+
+
 async def test_who_came_first_ends_alone_and_the_attempt_goes_on_for_the_others(lane: Lane) -> None:
     (hanging,) = await lane.deliver("m-0")
     (first,) = await lane.deliver("m-1")

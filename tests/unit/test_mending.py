@@ -1,0 +1,85 @@
+"""Sending again what a stream has sent: all parts of it, with the ids and numbers it had."""
+
+from __future__ import annotations
+
+import pytest
+
+from exactlyonce import Destination, Envelope, InvalidMessage, VersionStream
+from exactlyonce.beside import DeleteBeside, FindEntries
+from exactlyonce.companions import id_of
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publishing import Publisher
+from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.frozen_json import Json
+from exactlyonce.hosting.mending import Mending
+from exactlyonce.records import Output
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.strategies.gaps import REPLAY
+from exactlyonce.strategies.replaying import Missing
+from exactlyonce.testing.world import World
+from tests.samples import Deposited, accounts, deposit
+
+RECEIPTS = Destination("receipts", receives=(Deposited,), order_by=lambda _: "b-1")
+KIND = accounts(VersionStream(snapshot_every=2))
+LAST = 7
+
+
+class Place(World):
+    """A stream of several parts, all of which has been sent, and what sends it again."""
+
+    def __init__(self) -> None:
+        super().__init__((RECEIPTS,))
+        self.ref = KIND.ref("a")
+        driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), Surroundings(self.clock, self.random))
+        self.mending = Mending(driver, Retrying(Backoff(tries=2), self.random), self.routes)
+
+    async def send(self) -> tuple[Output, ...]:
+        """Process a message for each version; what was sent."""
+        process = self.process()
+        for number in range(1, LAST + 1):
+            await process.deliver(KIND, deposit(f"m-{number}", "a"))
+        return self.published
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, LAST), (2, LAST - 1), (3, 3), (LAST, 2 * LAST)])
+async def test_all_that_the_versions_sent_is_sent_again_as_it_was(place: Place, first: int, last: int) -> None:
+    sent = await place.send()
+    again = min(last, LAST) - first + 1
+    assert await place.mending.replay(KIND, place.ref, (first, last)) == again
+    assert place.published[LAST:] == sent[first - 1 : last]
+
+
+async def test_of_what_is_missing_nothing_else_is_sent_in_any_part(place: Place) -> None:
+    sent = await place.send()
+    missing = Missing("receipts", "b-1", 3, 6)
+    assert await place.mending.replay(KIND, place.ref, (1, LAST), missing) == 4
+    assert place.published[LAST:] == sent[2:6]
+
+
+async def test_a_request_is_answered_by_what_it_asks_for(place: Place) -> None:
+    sent = await place.send()
+    assert await place.mending.answer(KIND, request(place, 2, 6)) == 5
+    assert place.published[LAST:] == sent[1:6]
+
+
+async def test_a_request_for_what_the_stream_does_not_have_any_more_is_told(place: Place) -> None:
+    await place.send()
+    driver = place.mending.driver
+    found = await driver.run(iter(FindEntries(place.ref, ((1, LAST),), None)))
+    taken = tuple((id_of(place.ref, entry), etag) for entry, etag in found.companions)
+    await driver.run(iter(DeleteBeside(place.ref, taken)))
+    with pytest.raises(InvalidMessage, match=r"numbers 2 to 6 .* its stream has none of them"):
+        await place.mending.answer(KIND, request(place, 2, 6))
+    assert len(place.published) == LAST
+
+
+def request(place: Place, first: int, last: int) -> Envelope:
+    """As a read model asks for what it lacks."""
+    asked = {"source": place.ref.source, "destination": "receipts", "key": "b-1", "first": first, "last": last}
+    return Envelope("board/b-1", "r-1", REPLAY, Json.of(asked))
