@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce import Destination, Envelope, InvalidMessage, VersionStream
-from exactlyonce.beside import DeleteBeside, FindEntries
+from exactlyonce.beside import DeleteBeside, FindEntries, FoundBeside
 from exactlyonce.companions import id_of
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publishing import Publisher
@@ -72,6 +72,7 @@ async def test_a_request_for_what_the_stream_does_not_have_any_more_is_told(plac
     await place.send()
     driver = place.mending.driver
     found = await driver.run(iter(FindEntries(place.ref, ((1, LAST),), None)))
+    assert isinstance(found, FoundBeside)
     taken = tuple((id_of(place.ref, entry), etag) for entry, etag in found.companions)
     await driver.run(iter(DeleteBeside(place.ref, taken)))
     with pytest.raises(InvalidMessage, match=r"numbers 2 to 6 .* its stream has none of them"):

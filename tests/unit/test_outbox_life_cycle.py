@@ -197,10 +197,10 @@ def test_embedded_drops_what_is_older_than_the_retention_and_owes_nothing() -> N
 def test_embedded_keeps_what_owes_staged_outputs_however_old_it_is() -> None:
     """As after an exchange of presets: nothing else names the document that holds them."""
     script = Script(timestamp=1_000)
-    script.play(attempt(Outbox(window=None, inline_limit=0), deposit("m-1", answers=1)))
-    script.play(attempt(EMBEDDED, deposit("m-2", answers=0)))
+    script.play(attempt(Outbox(window=None, inline_limit=0), deposit("m-1", answers=1), retention=RETENTION))
+    script.play(attempt(EMBEDDED, deposit("m-2", answers=0), retention=RETENTION))
     script.timestamp = 9_000
-    script.play(attempt(EMBEDDED, deposit("m-3", answers=0)))
+    script.play(attempt(EMBEDDED, deposit("m-3", answers=0), retention=RETENTION))
     assert [(entry.message, entry.owed) for entry in script.entries] == [
         ("web/m-1", "staged"),
         ("web/m-2", None),
