@@ -178,6 +178,7 @@ _NEARLY: Final = st.one_of(
         {
             "x-ms-cosmos-is-batch-request": "True",
             "x-ms-cosmos-batch-atomic": "False",
+            "x-ms-cosmos-batch-continue-on-error": "True",
             "x-ms-documentdb-partitionkeyrangeid": "0",
         },
         _BATCHES,

@@ -13,6 +13,7 @@ from devtools.cosmos_emulator.inprocess import RunningEmulator
 from tests.cosmos_emulator.raw import RawClient
 
 BATCH = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}
+BULK = BATCH | {"x-ms-cosmos-batch-atomic": "False", "x-ms-cosmos-batch-continue-on-error": "True"}
 
 
 def item(item_id: str, **properties: Any) -> dict[str, Any]:
@@ -159,7 +160,7 @@ async def test_a_bulk_request_performs_each_operation_by_itself(
         {"operationType": "Upsert", "partitionKey": '["q"]', "resourceBody": {"id": "other", "pk": "q"}},
         {"operationType": "Delete", "partitionKey": '["p"]', "id": "kept", "ifMatch": kept["_etag"]},
     ]
-    headers = {**BATCH, "x-ms-cosmos-batch-atomic": "False", "x-ms-documentdb-partitionkeyrangeid": "0"}
+    headers = {**BULK, "x-ms-documentdb-partitionkeyrangeid": "0"}
     reply = raw.send("POST", f"{container.container_link}/docs", operations, headers=headers)
     assert (reply.status, reply.headers["x-ms-session-token"]) == (207, "0:-1#4")
     assert [entry["statusCode"] for entry in reply.body] == [201, 409, 412, 201, 204]
@@ -177,7 +178,7 @@ def test_a_bulk_request_for_a_range_that_is_gone_is_refused_with_410_1002(
     emulator: RunningEmulator, container: ContainerProxy, raw: RawClient
 ) -> None:
     emulator.split(container.container_link.split("/")[1], "items", "0")
-    headers = {**BATCH, "x-ms-cosmos-batch-atomic": "False", "x-ms-documentdb-partitionkeyrangeid": "0"}
+    headers = {**BULK, "x-ms-documentdb-partitionkeyrangeid": "0"}
     operations = [{"operationType": "Create", "partitionKey": '["p"]', "resourceBody": item("new")}]
     reply = raw.send("POST", f"{container.container_link}/docs", operations, headers=headers)
     assert (reply.status, reply.substatus) == (410, 1002)

@@ -28,7 +28,11 @@ from tests.cosmos_emulator.raw import RawClient
 COMMAND = [sys.executable, "-m", "devtools.cosmos_emulator", "--port", "0", "--data"]
 PAGES = 1_000_000
 LARGE = "x" * 20_000
-BATCH = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False"}
+BATCH = {
+    "x-ms-cosmos-is-batch-request": "True",
+    "x-ms-cosmos-batch-atomic": "False",
+    "x-ms-cosmos-batch-continue-on-error": "True",
+}
 
 
 class Disk:

@@ -6,9 +6,15 @@ import asyncio
 from typing import Any
 
 import pytest
+from azure.core import MatchConditions
 from azure.cosmos import PartitionKey
 from azure.cosmos.aio import ContainerProxy, DatabaseProxy
-from azure.cosmos.exceptions import CosmosHttpResponseError, CosmosResourceNotFoundError
+from azure.cosmos.exceptions import (
+    CosmosBatchOperationError,
+    CosmosHttpResponseError,
+    CosmosResourceExistsError,
+    CosmosResourceNotFoundError,
+)
 
 from devtools.cosmos_emulator.inprocess import RunningEmulator
 from tests.cosmos_emulator.raw import RawClient
@@ -53,13 +59,6 @@ def test_an_invalid_id_is_refused(container: ContainerProxy, raw: RawClient, doc
 )
 def test_a_body_that_is_not_a_json_object_is_refused(container: ContainerProxy, raw: RawClient, body: bytes) -> None:
     assert raw.send("POST", f"{container.container_link}/docs", body, key="p").status == 400
-
-
-async def test_replace_cannot_change_the_id(container: ContainerProxy) -> None:
-    await container.create_item({"id": "a", "pk": "p"})
-    with pytest.raises(CosmosHttpResponseError) as refused:
-        await container.replace_item("a", {"id": "b", "pk": "p"})
-    assert refused.value.status_code == 400
 
 
 async def test_numbers_keep_what_a_double_keeps(container: ContainerProxy) -> None:
@@ -186,3 +185,25 @@ async def test_charges_follow_the_published_prices_and_grow_with_size(container:
 async def test_sixteen_upserters_lose_no_write(container: ContainerProxy) -> None:
     await asyncio.gather(*(container.upsert_item({"id": f"{n}", "pk": "p"}) for n in range(16)))
     assert len(await ids(container)) == 16
+
+
+async def test_a_replace_with_another_id_moves_the_item(container: ContainerProxy) -> None:
+    created = await container.create_item({"id": "old", "pk": "p"})
+    guard = {"etag": created["_etag"], "match_condition": MatchConditions.IfNotModified}
+    moved = await container.replace_item("old", {"id": "new", "pk": "p"}, **guard)
+    assert (moved["id"], moved["_rid"]) == ("new", created["_rid"])
+    assert [one["id"] async for one in container.read_all_items()] == ["new"]
+    assert [one["id"] async for one in container.query_items_change_feed(start_time="Beginning")] == ["new"]
+
+
+async def test_a_replace_cannot_take_the_id_of_another_item(container: ContainerProxy) -> None:
+    for item_id in ("a", "b"):
+        await container.create_item({"id": item_id, "pk": "p"})
+    with pytest.raises(CosmosResourceExistsError):
+        await container.replace_item("a", {"id": "b", "pk": "p"})
+    with pytest.raises(CosmosBatchOperationError) as refused:
+        await container.execute_item_batch(
+            [("replace", ("a", {"id": "c", "pk": "p"})), ("create", ({"id": "b", "pk": "p"},))], "p"
+        )
+    assert refused.value.error_index == 1
+    assert sorted([one["id"] async for one in container.read_all_items()]) == ["a", "b"]

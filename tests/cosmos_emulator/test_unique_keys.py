@@ -21,7 +21,11 @@ from devtools.cosmos_emulator.storage.sqlite import SqliteKeeper
 from tests.cosmos_emulator.raw import RawClient
 
 KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
-BATCH = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False"}
+BATCH = {
+    "x-ms-cosmos-is-batch-request": "True",
+    "x-ms-cosmos-batch-atomic": "False",
+    "x-ms-cosmos-batch-continue-on-error": "True",
+}
 
 
 def policy(*keys: list[str]) -> dict[str, Any]:

@@ -91,6 +91,34 @@ test("a batch is there as a whole or not at all", async () => {
   assert.equal((await rows.item("c", "batch").read()).statusCode, 404);
 });
 
+test("a replace may give another id", async () => {
+  await rows.items.create({ id: "old", pk: "ids" });
+  await rows.items.create({ id: "taken", pk: "ids" });
+  await assert.rejects(rows.item("old", "ids").replace({ id: "taken", pk: "ids" }), { code: 409 });
+  assert.equal((await rows.item("old", "ids").replace({ id: "new", pk: "ids" })).statusCode, 200);
+  assert.equal((await rows.item("old", "ids").read()).statusCode, 404);
+  assert.equal((await rows.item("new", "ids").read()).statusCode, 200);
+});
+
+test("bulk goes on after a failure or stops, as it is told", async () => {
+  const create = (id) => ({ operationType: "Create", resourceBody: { id, pk: "bulk" } });
+  await rows.items.create({ id: "there", pk: "bulk" });
+  const statuses = async (id, continueOnError) =>
+    (await rows.items.bulk([create("there"), create(id)], { continueOnError })).map((one) => one.statusCode);
+  assert.deepEqual(await statuses("a", true), [409, 201]);
+  assert.deepEqual(await statuses("b", false), [409, 424]);
+  assert.equal((await rows.item("b", "bulk").read()).statusCode, 404);
+});
+
+test("a part of a container that is not supported is refused by name", async () => {
+  const partitionKey = "/pk";
+  for (const [name, value] of [["computedProperties", [{ name: "low", query: "SELECT VALUE c.a FROM c" }]],
+    ["vectorEmbeddingPolicy", { vectorEmbeddings: [] }]]) {
+    const refused = database.containers.create({ id: "parts", partitionKey, [name]: value });
+    await assert.rejects(refused, { code: 400, message: new RegExp(name) });
+  }
+});
+
 test("the change feed of a key has what was written", async () => {
   const { resource } = await rows.items.create({ id: "fed", pk: "feed" });
   const feed = rows.items.getChangeFeedIterator({

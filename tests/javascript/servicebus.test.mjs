@@ -83,6 +83,12 @@ test("messages are completed, deferred and dead-lettered with their reasons", as
   await Promise.all([sender.close(), receiver.close(), graves.close()]);
 });
 
+test("an entity that there is not is not found", async () => {
+  const sender = client.createSender("nowhere");
+  await assert.rejects(sender.sendMessages({ body: 1 }), { code: "MessagingEntityNotFound" });
+  await sender.close();
+});
+
 test("a session gives its messages in order, and nobody else", async () => {
   const sender = client.createSender("sessions");
   await sender.sendMessages([0, 1, 2, 3].map((n) => ({ body: n, messageId: `${n}`, sessionId: n % 2 ? "odd" : "even" })));

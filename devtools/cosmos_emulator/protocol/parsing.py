@@ -87,6 +87,7 @@ def parse_request(
         page_size=_integer(headers, "x-ms-max-item-count"),
         continuation=headers.get("x-ms-continuation") or None,
         atomic=not _is_false(headers, "x-ms-cosmos-batch-atomic"),
+        continue_on_error=_is_true(headers, "x-ms-cosmos-batch-continue-on-error"),
         throughput=_throughput(headers),
         quota=_is_true(headers, "x-ms-documentdb-populatequotainfo"),
         base_url=base_url,

@@ -103,8 +103,13 @@ def refused_entry(refusal: RefusedError) -> JsonObject:
     return said
 
 
+def not_tried() -> JsonObject:
+    """What a reply says of an operation that another one's failure has stopped."""
+    return {"statusCode": _FAILED_DEPENDENCY, "requestCharge": 0.0}
+
+
 def _failed(count: int, failed: int, refusal: RefusedError, before: Sequence[ItemResult]) -> BatchResult:
-    entries: list[JsonObject] = [{"statusCode": _FAILED_DEPENDENCY, "requestCharge": 0.0} for _ in range(count)]
+    entries = [not_tried() for _ in range(count)]
     entries[failed] = refused_entry(refusal)
     return BatchResult(_FAILURE, entries, _total(before, charges.refused()))
 

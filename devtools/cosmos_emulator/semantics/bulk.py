@@ -1,7 +1,8 @@
 """Bulk: operations on any partition keys of one physical partition, each by itself; one may fail and the next succeed.
 
 The wire is that of a batch with `x-ms-cosmos-batch-atomic: false`: every operation names its partition key, and the request
-its physical partition. Operations after a failure are performed (`continue-on-error`), as all SDKs ask for.
+its physical partition. Operations after a failure are performed if the request says so (`continue-on-error`), as SDKs do
+unless they are told otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ def answer_bulk(container: Container, request: Request) -> Reply:
     partition = container.partitions.named(request.range_id)
     commands = batches.commands(request.content, len(request.body))
     keys = [operation.get("partitionKey") for operation in request.content]
-    entries = [_perform(container, partition, *pair) for pair in zip(commands, keys, strict=True)]
+    entries: list[JsonObject] = []
+    for command, key in zip(commands, keys, strict=True):
+        failed = bool(entries) and entries[-1]["statusCode"] >= _REFUSED
+        stopped = failed and not request.continue_on_error
+        entries.append(batches.not_tried() if stopped else _perform(container, partition, command, key))
     if request.minimal:
         for said in entries:
             said.pop("resourceBody", None)

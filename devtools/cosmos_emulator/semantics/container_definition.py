@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from devtools.cosmos_emulator.semantics import expiry
@@ -11,8 +12,11 @@ from devtools.cosmos_emulator.semantics.transactions import checked_id
 from devtools.cosmos_emulator.semantics.unique_keys import UniqueKeys
 from devtools.cosmos_emulator.values import UNDEFINED, JsonObject
 
-_ECHOED = ("indexingPolicy", "conflictResolutionPolicy")
+_ECHOED = ("indexingPolicy", "conflictResolutionPolicy", "geospatialConfig")
 """Settings that change nothing here but are given back."""
+
+_UNDERSTOOD = frozenset({*_ECHOED, "id", "partitionKey", "uniqueKeyPolicy", "defaultTtl"})
+_OF_KEYS = frozenset({"paths", "kind", "version"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,9 @@ class ContainerDefinition:
         """
         if not isinstance(content, dict):
             raise bad_request("A container is a JSON object.")
+        _require_understood(content, _UNDERSTOOD, "container")
         keys = PartitionKeyDefinition.parse(content.get("partitionKey"))
+        _require_understood(content["partitionKey"], _OF_KEYS, "partition key")
         unique_keys = UniqueKeys.parse(content.get("uniqueKeyPolicy"))
         ttl = content.get("defaultTtl")
         default_ttl = expiry.checked(UNDEFINED if ttl is None else ttl, "container")
@@ -62,6 +68,13 @@ class ContainerDefinition:
         if new.unique_keys != self.unique_keys:  # The service says so, too, where a replace leaves them out.
             raise RefusedError(403, "The unique index cannot be modified. Create the container anew to change it.")
         return replace(self, default_ttl=new.default_ttl, properties=new.properties)
+
+
+def _require_understood(content: JsonObject, understood: Container[str], of: str) -> None:
+    """Refuse settings that would change what the service does, and change nothing here; system properties may be there."""
+    for name, value in content.items():
+        if value and name not in understood and not name.startswith("_"):
+            raise bad_request(f"This emulator does not support {name!r} of a {of}.")
 
 
 def _as_given(definition: JsonObject, keys: PartitionKeyDefinition) -> JsonObject:

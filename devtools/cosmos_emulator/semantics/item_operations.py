@@ -2,7 +2,7 @@
 
 Documented behaviour of conditions: replace, delete and patch with If-Match answer 412 for another version and 404 for an
 absent item; an upsert with If-Match that finds no item creates it, condition or not; create ignores conditions;
-If-None-Match counts for reads, and for an upsert that finds an item.
+If-None-Match counts for reads, and for an upsert that finds an item. A replace may give another id, a patch may not.
 """
 
 from __future__ import annotations
@@ -94,10 +94,11 @@ def _upsert(command: ItemCommand, transaction: Transaction, keys: PartitionKeyDe
 
 def _replace(command: ItemCommand, transaction: Transaction, keys: PartitionKeyDefinition) -> ItemResult:
     document = _document(command, transaction, keys)
-    if checked_id(document) != command.item:
-        raise bad_request("The id of an item cannot be changed.")
+    item_id = checked_id(document)
     previous = _existing(command, transaction)
     _require_version(previous, command.if_match)
+    if item_id != previous.id and transaction.find(item_id) is not None:
+        raise conflict(item_id)
     item = transaction.write("replace", document, previous)
     return ItemResult(200, item, charges.replace(len(item.raw)))
 

@@ -67,6 +67,7 @@ class Request:
         page_size: Most items in a page; None for no limit of the client's.
         continuation: Where the page begins.
         atomic: False for a bulk request.
+        continue_on_error: True when a bulk request goes on after an operation that failed.
         throughput: Request units per second that a new container shall have.
         quota: True when the client asks for the container's usage.
         cross_partition: True when a query may go to all physical partitions.
@@ -94,6 +95,7 @@ class Request:
     page_size: int | None = None
     continuation: str | None = None
     atomic: bool = True
+    continue_on_error: bool = False
     throughput: int = 0
     quota: bool = False
     base_url: str = ""

@@ -89,12 +89,14 @@ class Transaction:
         return None if item is None or self._is_expired(item) else item
 
     def write(self, operation: str, document: JsonObject, previous: Item | None) -> Item:
-        """Create (`previous` is None) or replace an item.
+        """Create (`previous` is None) or replace an item, whose old id is free if it gets another.
 
         Raises:
             RefusedError: 400, 409 or 413; it cannot be as it is.
         """
         item = self.factory.version(document, previous, self.now)
+        if previous is not None and previous.id != item.id:
+            self.delete(previous)
         if self.factory.unique_keys.keys:
             self.factory.unique_keys.require_free(item.document, self._others(item.id))
         self.changes[item.id] = item

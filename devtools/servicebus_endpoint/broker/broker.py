@@ -145,7 +145,10 @@ class Broker:
         try:
             return known[address.lower()]
         except KeyError:
-            raise RefusedError(NOT_FOUND, f"There is no {kind} at {address!r}; there are {sorted(known)}.") from None
+            told = (
+                f"The messaging entity {address!r} could not be found."  # @azure/service-bus knows it by these words.
+            )
+            raise RefusedError(NOT_FOUND, f"{told} There is no such {kind}; there are {sorted(known)}.") from None
 
 
 class _ToQueue:
