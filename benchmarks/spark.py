@@ -23,8 +23,10 @@ from pyspark.sql import SparkSession
 from benchmarks.machine import machine
 from benchmarks.pages import require_place, write_audit
 from benchmarks.spark_data import AT, JOB, LATER, Tables, generate
+from exactlyonce.lifetimes import Retention
 from spark_jobs.audit import Audit, Options
 from spark_jobs.configuration import Account
+from spark_jobs.ownership import Beginning
 from spark_jobs.report.contents import Contents
 from spark_jobs.sessions import local_session
 from spark_jobs.telling import Lines
@@ -94,7 +96,7 @@ def too_slow(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _audit(spark: SparkSession, place: Path, mode: str, now: int) -> Contents:
     account = Account(JOB.endpoint or "")
-    audit = Audit(spark, JOB, account, Tables(spark, place / mode), now, Lines(sys.stderr))
+    audit = Audit(spark, JOB, account, Tables(spark, place / mode), Beginning.of(now, Retention()), Lines(sys.stderr))
     return audit.run(Options(str(place / "out"), str(place / "checkpoint")))
 
 

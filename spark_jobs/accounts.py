@@ -23,6 +23,7 @@ from exactlyonce.stores.cosmos_layout import LIBRARY_PATH
 from exactlyonce.stores.cosmos_replies import answered_at
 from spark_jobs.configuration import Account, Job
 from spark_jobs.exits import AccountError, UnsafeError
+from spark_jobs.ownership import Beginning, retention_of
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 6
@@ -111,7 +112,7 @@ def container_of(client: CosmosClient, database: str, container: str) -> Contain
     return client.get_database_client(database).get_container_client(container)
 
 
-def ready(job: Job, account: Account, clock: Callable[[], float] = time.time) -> int:
+def ready(job: Job, account: Account, clock: Callable[[], float] = time.time) -> Beginning:
     """Check, before anything is read, that the account is what the job file says.
 
     Args:
@@ -120,11 +121,12 @@ def ready(job: Job, account: Account, clock: Callable[[], float] = time.time) ->
         clock: this machine's, in seconds since 1970.
 
     Returns:
-        The time of the account's server, in seconds since 1970: ages are judged by it, since it also gives `_ts`.
+        The time of the account's server, and by which retention things are judged now.
 
     Raises:
         AccountError: the account cannot be reached, or refuses.
-        ConfigurationError: naming every container that is absent, or that has another partition key than the file says.
+        ConfigurationError: naming every container that is absent, or that has another partition key than the file says; or
+            all that the file says otherwise than the application does.
         UnsafeError: this machine's clock differs by more than five minutes from the server's.
     """
     with connected(account) as client:
@@ -134,8 +136,9 @@ def ready(job: Job, account: Account, clock: Callable[[], float] = time.time) ->
             raise ConfigurationError(
                 "The containers are not what the job file says:\n" + "\n".join(f"- {one}" for one in problems)
             )
+        retention = retention_of(database, job)
     require_clock(now, clock())
-    return int(now)
+    return Beginning.of(now, retention)
 
 
 def server_now(database: DatabaseProxy) -> float:

@@ -30,6 +30,7 @@ from spark_jobs.cosmos_io import Source
 from spark_jobs.exits import Exit, ending
 from spark_jobs.failures import translated
 from spark_jobs.folders import Folder
+from spark_jobs.ownership import Beginning
 from spark_jobs.report.contents import Contents, Finding
 from spark_jobs.report.page import MOST_SHOWN
 from spark_jobs.sessions import session
@@ -65,7 +66,7 @@ class Audit:
         job: what is audited.
         account: where it is.
         source: reads it.
-        now: the service's time at the beginning, in seconds since 1970.
+        beginning: the service's time then, and the application's retention.
         telling: told of what goes on.
         clock: seconds from any beginning.
     """
@@ -74,9 +75,14 @@ class Audit:
     job: Job
     account: Account
     source: Source
-    now: int
+    beginning: Beginning
     telling: Telling
     clock: Callable[[], float] = time.monotonic
+
+    @property
+    def now(self) -> int:
+        """The service's time at the beginning, in seconds since 1970."""
+        return self.beginning.now
 
     def run(self, options: Options) -> Contents:
         """Audit, and write the results and the next checkpoint.
@@ -91,7 +97,7 @@ class Audit:
         subject = Subject.of(self.job, self.account)
         last = checkpoints.newest(subject) if checkpoints else None
         looks = Looks(self.spark, self.source, self.job, self.telling, self.clock)
-        judging = Judging(self.spark, thresholds_of(self.job), self.now, self.telling)
+        judging = Judging(self.spark, thresholds_of(self.job, self.beginning), self.now, self.telling)
         with translated():
             changed = self._changed(looks, checkpoints, last) if checkpoints and last and not options.full else None
             judging.mode = "full" if changed is None else "incremental"
@@ -112,7 +118,7 @@ class Audit:
                 write(out, contents, findings)
                 if checkpoints:
                     seen = versions_seen(facts, self.now) if judging.mode == "full" else None
-                    checkpoints.write(Checkpoint.after(last, subject, self.now, self.job), left_open, seen)
+                    checkpoints.write(Checkpoint.after(last, subject, self.beginning), left_open, seen)
                 self.telling.done(f"in {out}")
             return contents
 
@@ -180,10 +186,10 @@ def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = tim
     parser.add_argument("--full", action="store_true", help="read everything, although there is a checkpoint")
     given = parser.parse_args(arguments)
     job, account = load(given.config)
-    now = ready(job, account, clock)
+    beginning = ready(job, account, clock)
     spark = session("exactlyonce audit")
     with told() as telling:
-        audit = Audit(spark, job, account, source_of(spark, job, account), now, telling)
+        audit = Audit(spark, job, account, source_of(spark, job, account), beginning, telling)
         contents = audit.run(Options(given.out, given.checkpoint, given.full))
     print(f"{_verdict(contents)} See {given.out}/{PAGE}.")
     return Exit.FINDINGS if contents.total else Exit.DONE

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import reduce
 from pathlib import Path
 from typing import Final
@@ -32,12 +32,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.errors import ConfigurationError
-from exactlyonce.strategies.retention import require_retention
 from spark_jobs.accounts import ready
 from spark_jobs.auditing.keeping import suited
 from spark_jobs.cleaning.counting import Summary, counted, results
-from spark_jobs.cleaning.judging import GOES, judged, longest, owing
+from spark_jobs.cleaning.judging import GOES, judged
 from spark_jobs.cleaning.looks import Looks
 from spark_jobs.cleaning.lost_blobs import BlobPlace, LostBlobs
 from spark_jobs.cleaning.removal import WAVE, Removal
@@ -45,12 +43,12 @@ from spark_jobs.cleaning.stores import Place
 from spark_jobs.cleaning.writing import TABLE, destination, write
 from spark_jobs.configuration import Account, Job, load
 from spark_jobs.cosmos_io import Source
-from spark_jobs.exits import Exit, UnsafeError, ending
+from spark_jobs.exits import Exit, ending
 from spark_jobs.failures import translated
+from spark_jobs.ownership import Beginning
 from spark_jobs.sessions import session
 from spark_jobs.sources import source_of
 from spark_jobs.telling import Telling, told
-from spark_jobs.transforms.capping import capped
 
 OUT: Final = "reports/cleanup"
 
@@ -81,7 +79,7 @@ class Cleanup:
         job: what is cleaned up.
         account: where it is.
         source: reads it, and deletes in bulk.
-        now: the service's time at the beginning, in seconds since 1970.
+        beginning: the service's time then, and the application's retention.
         telling: told of what goes on.
         blobs: where blobs are; None if there are none.
         backoff: between attempts to fence an entity.
@@ -92,7 +90,7 @@ class Cleanup:
     job: Job
     account: Account
     source: Source
-    now: int
+    beginning: Beginning
     telling: Telling
     blobs: BlobPlace | None = None
     backoff: Backoff = field(default_factory=Backoff)
@@ -105,19 +103,16 @@ class Cleanup:
         Raises:
             AccountError: the account cannot be reached, or refuses. Documents may have been deleted; run it again.
             ConfigurationError: a folder is not what it has to be, or a container is not there.
-            UnsafeError: the retention is too short, or something has been owed for too long. Nothing was deleted.
         """
         begun = self.clock()
-        self._require(timedelta(0), "")
         out = destination(self.spark, options.out)
-        looks = Looks(self.source, self.job, self.now)
+        looks = Looks(self.source, self.job, self.beginning)
         with translated(), self._given_back():
             # One by one: a plan of all containers together takes longer than its work.
             old = [self._told(f"what is old, {container}", frame) for container, frame in looks.old()]
             documents, rows = reduce(DataFrame.unionByName, (frame for frame, _ in old)), sum(many for _, many in old)
             with suited(self.spark, rows):
-                owed = self._longest_owed(documents)
-                verdicts, _ = self._told("judged", judged(documents, self.job, self.now))
+                verdicts, _ = self._told("judged", judged(documents, self.job, self.beginning))
                 removal = Removal(self.spark, self.job, self.account, self.source, self.telling, self.backoff)
                 outcomes = removal.run(
                     verdicts, looks, delete=options.delete, archives=options.archive, wave=options.wave
@@ -129,11 +124,10 @@ class Cleanup:
                 summary = Summary(
                     self.job.database,
                     "delete" if options.delete else "dry run",
-                    datetime.fromtimestamp(self.now, timezone.utc).isoformat(),
-                    self.job.retention.total_seconds(),
+                    datetime.fromtimestamp(self.beginning.now, timezone.utc).isoformat(),
+                    self.beginning.kept.total_seconds(),
                     self.job.horizon.total_seconds(),
-                    owed.total_seconds(),
-                    counted(ends, there, self.now),
+                    counted(ends, there, self.beginning.now),
                     dict(blobs.results) if blobs else None,
                     self.source.spent.units,
                     self.clock() - begun,
@@ -141,22 +135,6 @@ class Cleanup:
                 )
                 write(out, summary, ends.where(F.col("verdict") == GOES), blobs.names if blobs else ())
         return summary
-
-    def _require(self, owed: timedelta, by: str) -> None:
-        job = self.job
-        try:
-            require_retention(
-                job.retention, delivery_limit=job.delivery_limit, requeue_limit=job.requeue_limit, longest_owed=owed
-            )
-        except ConfigurationError as error:
-            raise UnsafeError(f"{error}{by}") from None
-
-    def _longest_owed(self, documents: DataFrame) -> timedelta:
-        """For how long anything has been owed, if the retention allows for that."""
-        rows, _ = capped(owing(documents, self.now), 1)
-        owed = longest(rows[0].seconds if rows else None)
-        self._require(owed, f" The longest wait is that of {rows[0].entity}." if rows else "")
-        return owed
 
     def _blobs(self, *, writes: bool) -> LostBlobs | None:
         if self.blobs is None:
@@ -167,7 +145,7 @@ class Cleanup:
         async def clean() -> LostBlobs:
             async with place.opened() as blobs:
                 entities = Place.of(self.job, self.account, self.source.spent, rate=self.job.rate, writes=writes)
-                lost = LostBlobs(self.job, entities, blobs, self.backoff)
+                lost = LostBlobs(self.job, self.beginning.judged, entities, blobs, self.backoff)
                 await lost.clean()
                 return lost
 
@@ -216,8 +194,9 @@ def clean(
     Raises:
         AccountError, ConfigurationError, UnsafeError: as `Cleanup.run` and `accounts.ready`.
     """
-    now = ready(job, account, clock)
-    return Cleanup(spark, job, account, source_of(spark, job, account), now, telling, BlobPlace.of()).run(options)
+    beginning = ready(job, account, clock)
+    source = source_of(spark, job, account)
+    return Cleanup(spark, job, account, source, beginning, telling, BlobPlace.of()).run(options)
 
 
 def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = time.time) -> Exit:

@@ -19,9 +19,9 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, VersionStream
+from exactlyonce.durations import Duration, Positive
 from exactlyonce.errors import ConfigurationError
 from spark_jobs import limits
-from spark_jobs.durations import Duration, Positive
 from spark_jobs.problems import refusal, require_none, told
 
 _MAX_PATHS: Final = 3
@@ -69,7 +69,7 @@ class EntityPlace(_Model):
 
 
 class Job(_Model):
-    """The job file. Durations are ISO 8601 or seconds.
+    """The job file. Durations are ISO 8601 or seconds. The retention is the application's: `ownership.retention_of`.
 
     Attributes:
         database: name of the database; `COSMOS__database` has precedence.
@@ -77,10 +77,7 @@ class Job(_Model):
         entities: the entity types.
         library: name of the library's container.
         consumers: for each destination whose queue is read by an entity type of this job, that type.
-        retention: age from which processed records and stream entries may go.
         horizon: age below which staged outputs are left alone.
-        delivery_limit: longest time that a message may wait in its queue.
-        requeue_limit: oldest parked message that is sent again.
         owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap
             are findings.
         garbage_after: age from which staged outputs that belong to no commit are a finding: clean-up should have taken them.
@@ -96,10 +93,7 @@ class Job(_Model):
     entities: tuple[EntityPlace, ...] = Field(min_length=1)
     library: Name = Field("exactlyonce", validate_default=True)
     consumers: dict[str, str] = Field(default_factory=dict)
-    retention: Positive = limits.RETENTION
     horizon: Positive = limits.HORIZON
-    delivery_limit: Positive = limits.DELIVERY_LIMIT
-    requeue_limit: Positive = limits.REQUEUE_LIMIT
     owed_after: Positive = limits.OWED_AFTER
     lost_after: Positive = limits.LOST_AFTER
     gap_after: Positive = limits.GAP_AFTER

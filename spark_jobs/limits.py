@@ -5,10 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-RETENTION: Final = timedelta(days=30)
 HORIZON: Final = timedelta(hours=1)
-DELIVERY_LIMIT: Final = timedelta(days=7)
-REQUEUE_LIMIT: Final = timedelta(days=7)
 OWED_AFTER: Final = timedelta(minutes=10)
 LOST_AFTER: Final = timedelta(hours=1)
 GAP_AFTER: Final = timedelta(minutes=10)

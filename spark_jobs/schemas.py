@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from exactlyonce.application import KIND as APPLICATION
 from exactlyonce.companions import KIND, ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records import LEDGER, Entry, Ledger, OutputRef, ParkedMessage, ProcessedRecord, StagedOutputs
 
@@ -169,6 +170,9 @@ def _property(name: str) -> str:
     return f'c["{name}"]'  # In brackets: some names are words of the query language.
 
 
+OF_ENTITIES: Final = f'(NOT IS_DEFINED({_property("pk")}) OR {_property("pk")} != "{APPLICATION}")'
+"""All documents of the library's container are of some entity, but the one that says whose the container is."""
+
 _FROM_SERVICE: Final = {"id": _TEXT, "_etag": _TEXT, "_ts": _NUMBER}
 _COMMIT: Final = {"schema": _NUMBER, "entity": _TEXT, "message": _TEXT, "tx": _TEXT, "at": _TIME}
 _TOLD: Final = {"version": _NUMBER, "outputs": OUTPUTS, "digest": _TEXT}
@@ -204,7 +208,8 @@ ROW: Final = StructType(
 
 
 def selection(asked: Asked, partition_key: tuple[str, ...] = ()) -> Selection:
-    """What a query asks for, and of which documents. Together the two of a container ask for all its documents.
+    """What a query asks for, and of which documents. Together the two of a container ask for all its documents of
+    entities.
 
     Args:
         asked: which documents.
@@ -213,7 +218,8 @@ def selection(asked: Asked, partition_key: tuple[str, ...] = ()) -> Selection:
     match asked:
         case "records":
             kind = _property("kind")
-            return Selection(tuple(map(_property, _RECORDS)), f'(NOT IS_DEFINED({kind}) OR {kind} != "staged")')
+            not_staged = f'(NOT IS_DEFINED({kind}) OR {kind} != "staged")'
+            return Selection(tuple(map(_property, _RECORDS)), f"{not_staged} AND {OF_ENTITIES}")
         case "staged":
             return Selection(tuple(map(_property, _STAGED)), f'{_property("kind")} = "staged"')
         case "companions":

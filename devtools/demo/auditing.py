@@ -160,7 +160,9 @@ def _clean_up(scene: Scene, *, delete: bool) -> int:
 @contextmanager
 def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[tuple[Any, ...]]:
     """What a job works with, by the account's clock: that of this machine was not moved on."""
+    from exactlyonce.lifetimes import Retention  # noqa: PLC0415
     from spark_jobs.configuration import Account, Job  # noqa: PLC0415
+    from spark_jobs.ownership import Beginning  # noqa: PLC0415
     from spark_jobs.sessions import session  # noqa: PLC0415
     from spark_jobs.sources import source_of  # noqa: PLC0415
     from spark_jobs.telling import told  # noqa: PLC0415  # See `unavailable`.
@@ -172,4 +174,5 @@ def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[tuple[A
     account = Account(scene.cosmos.endpoint, scene.cosmos.key)
     spark = session("demo")
     with told() as telling:
-        yield spark, job, account, source_of(spark, job, account), int(scene.cosmos.now()), telling
+        beginning = Beginning.of(scene.cosmos.now(), Retention())
+        yield spark, job, account, source_of(spark, job, account), beginning, telling

@@ -12,6 +12,7 @@ from devtools.demo.damage import Container, Database, Document, name_of
 from devtools.demo.stack import create_containers
 
 _BATCH: Final = 100
+_OF_ENTITIES: Final = "SELECT * FROM c WHERE NOT IS_DEFINED(c.kind) OR c.kind != 'application'"
 _SYSTEM: Final = ("_rid", "_self", "_etag", "_attachments", "_ts")
 
 
@@ -21,7 +22,7 @@ def read(cosmos: Administration, database: str) -> Database:
     with CosmosClient(cosmos.endpoint, cosmos.key) as client:
         for name, container in copied.containers():
             source = client.get_database_client(database).get_container_client(name)
-            for found in source.read_all_items():
+            for found in source.query_items(_OF_ENTITIES, enable_cross_partition_query=True):
                 document = {key: value for key, value in found.items() if key not in _SYSTEM}
                 container[name_of(document)] = document
     return copied

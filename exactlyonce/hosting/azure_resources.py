@@ -10,13 +10,16 @@ from typing import Any
 from azure.identity.aio import DefaultAzureCredential
 
 from exactlyonce.drivers.publishing import Address
+from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.connections import Connections
 from exactlyonce.hosting.environment import require_fit
+from exactlyonce.hosting.ownership import Declared, Ownership
 from exactlyonce.hosting.settings import Settings
 from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos_application import CosmosApplicationStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer
 from exactlyonce.stores.cosmos_listing import CosmosListing
@@ -36,7 +39,7 @@ class AzureResources:
         connections: to what outputs and blobs go to.
         entities: whose containers are verified.
         destinations: which get an address each.
-        charged: told the request units of every reply of Cosmos DB; None if nobody wants to know.
+        surroundings: time, and who is told the request units of every reply of Cosmos DB.
         dated: told its time of replies; None if nobody wants to know.
 
     Raises:
@@ -49,14 +52,15 @@ class AzureResources:
         connections: Connections,
         entities: Iterable[Entity[Any]],
         destinations: Iterable[Destination],
-        *,
-        charged: Callable[[float], None] | None = None,
+        surroundings: Surroundings,
         dated: Callable[[datetime], None] | None = None,
     ) -> None:
+        entities = tuple(entities)
         names = tuple(destination.name for destination in destinations)
         require_fit(settings, connections, names)
         storage, service_bus = connections.storage, connections.service_bus
         queues = {name: settings.destinations.get(name, name) for name in names}
+        charged = surroundings.observing.charged
         key = settings.account_key.get_secret_value() if settings.account_key else None
         self._database = settings.database
         self._containers = tuple(
@@ -93,9 +97,21 @@ class AzureResources:
         self._verified = False
         self.store = CosmosStore(self._connection, self._containers, self._library)
         self.listing = CosmosListing(self._connection, self._containers, self._library)
+        application = CosmosApplicationStore(self._connection, self._library)
+        self.ownership = Ownership(application, Declared.by(settings, entities), surroundings.clock)
         self.addresses = {name: Address(self._transport, queue) for name, queue in queues.items()}
 
     async def ready(self) -> None:
+        """See that the accounts are as they have to be, and that the library's container is this application's.
+
+        Raises:
+            ConfigurationError, TryAgainLater: as `verify` and `Ownership.ready`.
+            DamagedDocument, NewerSchema: the document of the application cannot be trusted.
+        """
+        await self.verify()
+        await self.ownership.ready()
+
+    async def verify(self) -> None:
         """Verify the accounts, once; until it passes, every call tries again.
 
         Storage queues are not asked: an identity that may only send may not ask for anything, and a queue that is missing is

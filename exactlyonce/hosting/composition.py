@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, TypeVar
 
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -28,14 +26,15 @@ from exactlyonce.hosting.environment import load_all
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.giving_up import GivingUp, Outcome
 from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.one_loop import OneLoop
 from exactlyonce.hosting.operating import Operator
+from exactlyonce.hosting.ownership import Ownership
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.receiving import Receiver
 from exactlyonce.hosting.returning import Returning
 from exactlyonce.hosting.sending import Sender
 from exactlyonce.hosting.settings import Settings
 from exactlyonce.hosting.sweeping import Sweeper, Swept
-from exactlyonce.lifetimes import Lifetimes
 
 State = TypeVar("State")
 
@@ -68,16 +67,14 @@ class ExactlyOnce:
         self._entities, self._destinations = tuple(entities), tuple(destinations)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
-        self._loop: asyncio.AbstractEventLoop | None = None
         given = surroundings or Surroundings()
         present = StoreTime(given.clock)
         self._surroundings = replace(given, present=present.now)
-        lifetimes = partial(Lifetimes, delivery_limit=settings.delivery_limit)
-        connections, charged = Connections(storage, service_bus), self._surroundings.observing.charged
+        connections, around = Connections(storage, service_bus), self._surroundings
         self._resources = AzureResources(
-            settings, connections, self._entities, self._destinations, charged=charged, dated=present.tell
+            settings, connections, self._entities, self._destinations, around, present.tell
         )
-        self._lifetime = self._resources.lifetime()
+        self._loop, lifetimes = OneLoop(self._resources.lifetime()), self._resources.ownership.lifetimes
         store, addresses, blobs = self._resources.store, self._resources.addresses, self._resources.blobs
         publisher, claims = Publisher(addresses), ClaimChecks(blobs)
         address = None if blobs is None else blobs.address
@@ -216,6 +213,12 @@ class ExactlyOnce:
         await self._ready()
         return self._operator
 
+    async def ownership(self) -> Ownership:
+        """Whose the library's container is; it answers also where that refuses this application. Raises as `operator`."""
+        await self._begin()
+        await self._resources.verify()
+        return self._resources.ownership
+
     async def tend(self, entity: Entity[Any], key: str | EntityKey) -> None:
         """Do what is to be done about the gaps of a read model, and release what can be. For timers and operators.
 
@@ -288,15 +291,7 @@ class ExactlyOnce:
             raise ConfigurationError(f"{entity} is not among the entities this application was made with.")
 
     async def _begin(self) -> None:
-        """Clients belong to the event loop they were opened on; a function that starts its own would find them dead."""
-        loop = asyncio.get_running_loop()
-        if self._loop is None:
-            self._loop = loop
-            await anext(self._lifetime)
-        if self._loop is not loop:
-            raise ConfigurationError(
-                "The application is used from a second event loop. Let an `async def` function await it."
-            )
+        await self._loop.require()
         self._surroundings.observing.look(self._surroundings.clock.now)
 
     async def quiesce(self) -> None:

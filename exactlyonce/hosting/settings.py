@@ -12,6 +12,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from exactlyonce.application import DEFAULT_NAME
+from exactlyonce.durations import Positive
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.connections import ADDRESS
 from exactlyonce.hosting.function_timeout import function_timeout
@@ -60,6 +62,9 @@ class Settings(BaseSettings):
         account_key: `COSMOS__accountKey`, for local use only; without one, Microsoft Entra ID is used.
         client_id: `COSMOS__clientId` of a user-assigned managed identity.
         library_container: `EXACTLYONCE__container`, where the library keeps its documents.
+        application: `EXACTLYONCE__application`, the application's name. The library's container belongs to one.
+        retention: `EXACTLYONCE__retention`, for how long messages are known, when the application starts for the first time
+            (ISO 8601 duration or seconds). Afterwards the library's container says it, and this has to agree or be absent.
         transport: `EXACTLYONCE__transport`, what carries outputs: `storage` for queues of a storage account, `servicebus`
             for queues and topics of Service Bus.
         connection: `EXACTLYONCE__connection`, the name of the storage connection: for queues, and for blobs.
@@ -105,6 +110,18 @@ class Settings(BaseSettings):
         pattern=_COSMOS_NAME,
         description="the name of the library's container, or remove it",
     )
+    application: str = Field(
+        DEFAULT_NAME,
+        validation_alias="EXACTLYONCE__application",
+        min_length=1,
+        max_length=255,
+        description="the application's name, or remove it",
+    )
+    retention: Positive | None = Field(
+        None,
+        validation_alias="EXACTLYONCE__retention",
+        description="a duration such as P30D, or a number of seconds above 0, or remove it",
+    )
     connection: str = Field(
         "AzureWebJobsStorage",
         validation_alias="EXACTLYONCE__connection",
@@ -140,10 +157,9 @@ class Settings(BaseSettings):
         max_length=63,
         description="the name of a blob container (3 to 63 lower-case letters, digits and single hyphens), or remove it",
     )
-    delivery_limit: timedelta = Field(
+    delivery_limit: Positive = Field(
         timedelta(days=7),
         validation_alias="EXACTLYONCE__deliveryLimit",
-        gt=timedelta(0),
         description="a duration such as P7D, or a number of seconds above 0",
     )
     delivery_timeout: Annotated[float, AfterValidator(_require_room)] = Field(

@@ -10,7 +10,6 @@ from exactlyonce.beside import LoadBeside
 from exactlyonce.blobs import Author, DeleteBlobs, ListedBlob
 from exactlyonce.companions import Companion, NumberedMessage, entry_id, record_id
 from exactlyonce.effects import DeleteProcessed, DeleteStaged, LoadProcessed, NoAnswer, Step
-from exactlyonce.errors import ConfigurationError
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Memory
 from exactlyonce.identity import EntityRef
@@ -209,31 +208,3 @@ def _tells_of(author: Author, one: Companion) -> bool:
     if isinstance(one, NumberedMessage):
         return (one.message, one.at) == (author.message, author.at)
     return one.tx == author.tx
-
-
-def require_retention(
-    retention: timedelta, *, delivery_limit: timedelta, requeue_limit: timedelta, longest_owed: timedelta
-) -> None:
-    """Refuse to clean up records that a copy of their message may still need.
-
-    Args:
-        retention: age from which processed records are deleted.
-        delivery_limit: longest time a queue keeps a message.
-        requeue_limit: age above which a parked message is no longer sent again.
-        longest_owed: for how long the entity that has waited longest has owed outputs; zero if none does.
-
-    Raises:
-        ConfigurationError: the retention is too short, or something is owed for more than half of it.
-    """
-    if longest_owed > retention / 2:
-        raise ConfigurationError(
-            f"An entity has owed outputs for {longest_owed}, more than half of the retention of {retention}. Nothing was "
-            "deleted. Find out why they cannot be published (is their destination still configured?), and let the sweeper "
-            "finish them first."
-        )
-    if retention <= (needed := delivery_limit + requeue_limit + longest_owed):
-        raise ConfigurationError(
-            f"The retention of {retention} has to be longer than any copy of a message may take to arrive, which is {needed}: "
-            f"the delivery limit ({delivery_limit}), the age up to which parked messages are sent again ({requeue_limit}), "
-            f"and what is owed now ({longest_owed}). Nothing was deleted. Set a longer one."
-        )

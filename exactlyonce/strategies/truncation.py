@@ -56,7 +56,7 @@ def is_candidate(kind: Kind, age: timedelta, retention: timedelta, *, unfinished
     Args:
         kind: its `_kind`.
         age: since it was written, by the server's `_ts`. Every write makes it younger, so it never looks older than it is.
-        retention: as `retention.require_retention` allows it.
+        retention: of the application, as `Retention.kept` has it.
         unfinished, place, last: as for `may_go`.
     """
     return age > retention and may_go(kind, unfinished=unfinished, place=place, last=last)

@@ -25,6 +25,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from exactlyonce.errors import ConfigurationError
 from spark_jobs.configuration import Account, Job
 from spark_jobs.folders import Folder
+from spark_jobs.ownership import Beginning
 from spark_jobs.transforms.facts import SEEN, Facts
 
 FORMAT: Final = 1
@@ -82,11 +83,12 @@ class Checkpoint:
         return f"open-{self.number}.parquet"
 
     @classmethod
-    def after(cls, last: Checkpoint | None, subject: Subject, now: int, job: Job) -> Checkpoint:
+    def after(cls, last: Checkpoint | None, subject: Subject, beginning: Beginning) -> Checkpoint:
         """The checkpoint of an audit that began now. What was seen longer ago than the retention proves nothing any more."""
+        now = beginning.now
         if last is None:
             return cls(subject, 1, now)
-        oldest = now - int(job.retention.total_seconds())
+        oldest = now - int(beginning.judged.total_seconds())
         return cls(subject, last.number + 1, now, {name: at for name, at in last.seen.items() if at >= oldest})
 
     def since(self, job: Job) -> int:

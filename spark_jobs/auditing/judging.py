@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from spark_jobs.auditing.keeping import kept, packed
 from spark_jobs.auditing.looks import Chosen, Looked
 from spark_jobs.configuration import Job
+from spark_jobs.ownership import Beginning
 from spark_jobs.report.contents import Mode, RuleTold
 from spark_jobs.schemas import FINDING, IDENTITY
 from spark_jobs.telling import Telling
@@ -144,6 +145,8 @@ def chosen(entities: DataFrame, nameless: DataFrame) -> Chosen | None:
     return Chosen(tuple(row["entity"] for row in keys), tuple(row["id"] for row in ids))
 
 
-def thresholds_of(job: Job) -> Thresholds:
-    """The thresholds that a job file names."""
-    return Thresholds(**{one.name: getattr(job, one.name) for one in fields(Thresholds)})
+def thresholds_of(job: Job, beginning: Beginning) -> Thresholds:
+    """The thresholds that a job file names, and those that the application's retention gives."""
+    names = {one.name for one in fields(Thresholds)} & Job.model_fields.keys()
+    told = {name: getattr(job, name) for name in names}
+    return Thresholds(**told, retention=beginning.judged, arrival=beginning.arrival)

@@ -38,7 +38,7 @@ def archive(spark: SparkSession, place: str, looks: Looks, going: DataFrame, con
     """
     folder = Folder(spark, place)
     folder.make()
-    at = datetime.fromtimestamp(looks.now, timezone.utc)
+    at = datetime.fromtimestamp(looks.beginning.now, timezone.utc)
     name = folder.place(f"{at:%Y-%m-%dT%H%M%SZ}-{uuid4().hex[:8]}.parquet")
     found = []
     for container in containers:

@@ -54,7 +54,7 @@ class Summary:
         database: its name.
         mode: "dry run" or "delete".
         at: the service's time at the beginning, ISO 8601.
-        retention, horizon, longest_owed: in seconds.
+        retention, horizon: in seconds.
         counts: by container and kind.
         blobs: results of blobs, as `Counts.results`; None if no container of blobs was named.
         units: RU spent, as far as the service told.
@@ -67,7 +67,6 @@ class Summary:
     at: str
     retention: float
     horizon: float
-    longest_owed: float
     counts: tuple[Counts, ...]
     blobs: Mapping[str, int] | None
     units: float

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from enum import StrEnum
 from functools import reduce
 from operator import or_
@@ -20,8 +19,9 @@ from pyspark.sql.types import StringType
 
 from spark_jobs.configuration import Job
 from spark_jobs.configuration import Protocol as Kept
+from spark_jobs.ownership import Beginning
 from spark_jobs.schemas import LIBRARY
-from spark_jobs.transforms.facts import second, type_of
+from spark_jobs.transforms.facts import type_of
 
 GOES: Final = "goes"
 """Verdict on what may be deleted; all others are a `Reason`."""
@@ -54,21 +54,21 @@ class Reason(StrEnum):
 JUDGED: Final = ("container", "kind", "id", "partition", "etag", "ts", "entity", "message", "tx", "verdict")
 
 
-def judged(documents: DataFrame, job: Job, now: int) -> DataFrame:
+def judged(documents: DataFrame, job: Job, beginning: Beginning) -> DataFrame:
     """The verdict on each document of the library.
 
     Args:
         documents: `schemas.DOCUMENT` with a column `container`: those of all entities, and of what may be old.
         job: limits and entity types.
-        now: the service's time, in seconds since 1970.
+        beginning: of the clean-up: its time, and the age from which anything is old.
 
     Returns:
         The columns of `JUDGED`. `partition` is the JSON array of the partition key's values.
     """
     mine = documents.where(F.col("kind").isNull() | (F.col("kind") != "entity"))
     known = mine.join(_ledgers(documents), "entity", "left")
-    age = F.lit(now) - F.col("ts")
-    old = age > job.retention.total_seconds()
+    age = F.lit(beginning.now) - F.col("ts")
+    old = age > beginning.kept.total_seconds()
     is_entry = (F.col("kind") == "entry") & F.col("problem").isNull() & old
     newest = F.max(F.when(is_entry, F.col("version"))).over(Window.partitionBy("entity"))
     with_last = known.withColumn("newest", F.coalesce(newest, F.lit(0))).withColumn("last", _last())
@@ -86,25 +86,6 @@ def judged(documents: DataFrame, job: Job, now: int) -> DataFrame:
     )
     partition = F.when(F.col("place") == LIBRARY, _in_library("entity")).otherwise(_beside("entity"))
     return with_last.withColumns({"verdict": verdict, "partition": partition}).select(*JUDGED)
-
-
-def owing(documents: DataFrame, now: int) -> DataFrame:
-    """The entities that owe outputs, and for how many seconds: `entity, seconds`, the longest first.
-
-    Whatever else cannot be read of a document: if it says since when it owes, that counts.
-
-    Args:
-        documents: as for `judged`.
-        now: the service's time, in seconds since 1970.
-    """
-    since = F.coalesce(F.col("ledger.owing_since"), F.col("owing_since"))
-    found = documents.where(since.isNotNull())
-    return found.select("entity", (F.lit(now) - second(since)).alias("seconds")).orderBy(F.desc("seconds"))
-
-
-def longest(seconds: int | None) -> timedelta:
-    """For how long something has been owed; not at all if a process's clock was before the service's."""
-    return timedelta(seconds=max(seconds or 0, 0))
 
 
 def _ledgers(documents: DataFrame) -> DataFrame:

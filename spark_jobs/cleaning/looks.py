@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.configuration import Job
 from spark_jobs.cosmos_io import Query, Source
-from spark_jobs.schemas import LIBRARY, Asked, selection
+from spark_jobs.ownership import Beginning
+from spark_jobs.schemas import LIBRARY, OF_ENTITIES, Asked, selection
 from spark_jobs.transforms.facts import before
 from spark_jobs.transforms.reading import documents
 
@@ -26,19 +27,19 @@ class Looks:
     Attributes:
         source: where from.
         job: names containers and limits.
-        now: the service's time, in seconds since 1970: what is old is decided by it in every look.
+        beginning: of the clean-up: what is old is decided by it in every look.
     """
 
     source: Source
     job: Job
-    now: int
+    beginning: Beginning
 
     def old(self) -> Iterator[tuple[str, DataFrame]]:
-        """By container all entities, all that may be old, and all that owes: `schemas.DOCUMENT` and a column `container`."""
+        """By container all entities, and all that may be old: `schemas.DOCUMENT` and a column `container`."""
         for place in {one.container: one for one in reversed(self.job.entities)}.values():
             entities = selection("entities", place.partition_key)
             raw = self.source.read(Query(place.container, entities.columns, entities.where))
-            companions = self._old(place.container, "companions", or_else='IS_STRING(c["owing_since"])')
+            companions = self._old(place.container, "companions")
             yield place.container, self._documents(raw.unionByName(companions), place.container, place.type)
         records, staged = (self._old(self.job.library, asked) for asked in ("records", "staged"))
         yield self.job.library, self._documents(records.unionByName(staged), self.job.library, LIBRARY)
@@ -61,7 +62,7 @@ class Looks:
         beside = Query("", (*names, 'c["_kind"] AS kind'), selection("companions").where)
         for container in dict.fromkeys(one.container for one in self.job.entities):
             yield self._listed(Query(container, beside.columns, beside.where))
-        yield self._listed(Query(self.job.library, (*names, 'c["kind"]', 'c["pk"]')))
+        yield self._listed(Query(self.job.library, (*names, 'c["kind"]', 'c["pk"]'), OF_ENTITIES))
 
     def _listed(self, query: Query) -> DataFrame:
         named = self._named(self.source.read(query))
@@ -74,13 +75,10 @@ class Looks:
         found = named.withColumns({"etag": F.col("_etag"), "entity": F.coalesce("entity", "pk")})
         return found.dropDuplicates(["entity", "id"])
 
-    def _old(
-        self, container: str, asked: Asked, columns: tuple[str, ...] = (), *, or_else: str | None = None
-    ) -> DataFrame:
-        age = self.job.horizon if asked == "staged" else self.job.retention
+    def _old(self, container: str, asked: Asked, columns: tuple[str, ...] = ()) -> DataFrame:
+        age = self.job.horizon if asked == "staged" else self.beginning.kept
         chosen = selection(asked)
-        old = f'c["_ts"] < {before(self.now, age)}'
-        where = f"({chosen.where}) AND ({f'{old} OR {or_else}' if or_else else old})"
+        where = f'({chosen.where}) AND (c["_ts"] < {before(self.beginning.now, age)})'
         return self.source.read(Query(container, columns or chosen.columns, where))
 
     @staticmethod

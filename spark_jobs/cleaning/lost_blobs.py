@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from random import SystemRandom
 from typing import Any, Final
 
@@ -99,6 +100,7 @@ class LostBlobs:
 
     Attributes:
         job: limits and entity types.
+        retention: age up to which what tells of a commit is certainly there.
         place: of the entities.
         blobs: where blobs are.
         names: of those that were deleted, or would be.
@@ -106,6 +108,7 @@ class LostBlobs:
     """
 
     job: Job
+    retention: timedelta
     place: Place
     blobs: AsyncBlobs
     backoff: Backoff = field(default_factory=Backoff)
@@ -137,7 +140,7 @@ class LostBlobs:
         self.results = +self.results  # Without zeros.
 
     async def _judge(self, driver: AsyncDriver, connection: MeteredConnection, listed: list[ListedBlob]) -> None:
-        found = blob_candidates(listed, horizon=self.job.horizon, retention=self.job.retention)
+        found = blob_candidates(listed, horizon=self.job.horizon, retention=self.retention)
         places = {one.type: one for one in self.job.entities}
         groups = [
             blobs[first : first + _JUDGED_AT_ONCE]

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from exactlyonce.identity import EntityRef, message_key
+from exactlyonce.lifetimes import AHEAD, CLOCK_TOLERANCE, RETENTION
 from spark_jobs import limits
 from spark_jobs.schemas import LIBRARY
 
@@ -26,13 +27,12 @@ _TOLD: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs",
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From when on things are findings. `retention` has to be the one of clean-up, and no longer than any `embedded()` has.
+    """From when on things are findings.
 
     Attributes:
-        retention: age from which clean-up may take what tells of a commit.
+        retention: age from which what tells of a commit may be gone.
+        arrival: longest time from a commit until a consumer that goes by ages processes what it sent; it refuses what is older.
         horizon: longest life of an attempt and its requests.
-        delivery_limit: longest time that a message may wait in its queue.
-        requeue_limit: oldest parked message that is sent again.
         owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap are
             findings. An output that is sent with a delay is unknown to its consumer until the delay is over.
         garbage_after: age from which staged outputs that belong to no commit are a finding.
@@ -41,10 +41,9 @@ class Thresholds:
         consumers: by destination the entity type that consumes it, as far as it is ours.
     """
 
-    retention: timedelta = limits.RETENTION
+    retention: timedelta = RETENTION
+    arrival: timedelta = RETENTION - AHEAD - CLOCK_TOLERANCE
     horizon: timedelta = limits.HORIZON
-    delivery_limit: timedelta = limits.DELIVERY_LIMIT
-    requeue_limit: timedelta = limits.REQUEUE_LIMIT
     owed_after: timedelta = limits.OWED_AFTER
     lost_after: timedelta = limits.LOST_AFTER
     gap_after: timedelta = limits.GAP_AFTER

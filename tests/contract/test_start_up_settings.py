@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from exactlyonce import ConfigurationError
+from exactlyonce.hosting import Settings
 from tests.contract.starting import WRONG_KEY, start
 
 WRONG_SETTINGS = {
@@ -48,6 +51,9 @@ WRONG_SETTINGS = {
     "queue that cannot be": ("EXACTLYONCE__destinations", '{"receipts": "A_B"}', "'A_B' cannot be the name of a queue"),
     "blob container that cannot be": ("EXACTLYONCE__blobContainer", "A_B", "set it to the name of a blob container"),
     "delivery limit malformed": ("EXACTLYONCE__deliveryLimit", "a week", "set it to a duration such as P7D"),
+    "delivery limit of months": ("EXACTLYONCE__deliveryLimit", "P1M", "set it to a duration such as P7D"),
+    "retention malformed": ("EXACTLYONCE__retention", "a month", "set it to a duration such as P30D"),
+    "application without a name": ("EXACTLYONCE__application", "", "set it to the application's name"),
     "delivery limit of no time": ("EXACTLYONCE__deliveryLimit", "0", "set it to a duration such as P7D"),
     "delivery timeout of no time": ("EXACTLYONCE__deliveryTimeout", "0", "set it to a number of seconds from 1"),
     "transport that does not exist": ("EXACTLYONCE__transport", "bus", "set it to storage or servicebus"),
@@ -89,6 +95,13 @@ async def test_with_the_right_settings_it_starts(environment: pytest.MonkeyPatch
     ):
         environment.setenv(name, value)
     await start().close()
+
+
+def test_a_duration_may_be_a_number_of_seconds(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("EXACTLYONCE__deliveryLimit", "604800")
+    environment.setenv("EXACTLYONCE__retention", "P30D")
+    settings = Settings.load()
+    assert (settings.delivery_limit, settings.retention) == (timedelta(days=7), timedelta(days=30))
 
 
 @pytest.mark.parametrize("service", ["queue", "blob"])

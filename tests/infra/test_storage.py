@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from types import ModuleType
 from typing import Any, Final
@@ -12,8 +11,7 @@ import pytest
 from exactlyonce.blobs import CLAIM_CHECKS
 from exactlyonce.hosting import Settings
 from exactlyonce.lifetimes import RETENTION
-from spark_jobs.configuration import Job
-from tests.infra.bicep import INFRA, deployment, one
+from tests.infra.bicep import deployment, one
 from tests.infra.conftest import settings_of
 
 POISON: Final = timedelta(days=7)
@@ -87,12 +85,8 @@ def age_at_deletion(**parameters: Any) -> timedelta:
     return timedelta(days=rule["definition"]["actions"]["baseBlob"]["delete"]["daysAfterCreationGreaterThan"])
 
 
-def test_days_are_those_of_the_librarys_defaults_and_of_the_clean_up_job() -> None:
-    delivery_limit = Settings.model_fields["delivery_limit"].default
-    assert age_at_deletion() == delivery_limit + RETENTION
-    job = Job.read(json.loads((INFRA / "synapse" / "shooting-range.json").read_text()))
-    assert age_at_deletion() == job.delivery_limit + job.retention
-    assert job.requeue_limit == delivery_limit
+def test_days_are_those_of_the_librarys_defaults() -> None:
+    assert age_at_deletion() == Settings.model_fields["delivery_limit"].default + RETENTION
 
 
 @pytest.mark.parametrize("limit", [1, 7])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, LedgerRemoved, Outbox
+from exactlyonce import LedgerRemoved, Outbox
 from exactlyonce.drivers.blocking_driver import BlockingDriver
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import (
@@ -31,7 +30,7 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Finished, Memory
 from exactlyonce.records import Ledger, entity_document
 from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.strategies.retention import Cleaned, clean_processed, clean_staged, require_retention
+from exactlyonce.strategies.retention import Cleaned, clean_processed, clean_staged
 from tests.samples import accounts, deposit
 from tests.unit.playing import AT, ENTITY, Played, Script, attempt
 
@@ -151,29 +150,3 @@ def until(last: type[Effect[Any]], step: Step[Any], driver: BlockingDriver) -> A
         if isinstance(effect, last):
             return effect
         effect = step.send(reply)
-
-
-DAY = timedelta(days=1)
-
-
-@pytest.mark.parametrize(
-    ("retention", "owed", "refusal"),
-    [
-        (30 * DAY, 0 * DAY, None),
-        (30 * DAY, 15 * DAY, None),
-        (30 * DAY, 15.1 * DAY, "more than half"),
-        (14 * DAY, 0 * DAY, "14 days, 0:00:00: the delivery limit"),
-        (14.1 * DAY, 0 * DAY, None),
-        (16 * DAY, 2 * DAY, "Set a longer one"),
-        (16 * DAY, 9 * DAY, "Nothing was deleted"),
-    ],
-)
-def test_a_retention_has_to_outlast_every_copy(retention: timedelta, owed: timedelta, refusal: str | None) -> None:
-    def check() -> None:
-        require_retention(retention, delivery_limit=7 * DAY, requeue_limit=7 * DAY, longest_owed=owed)
-
-    if refusal is None:
-        check()
-    else:
-        with pytest.raises(ConfigurationError, match=refusal):
-            check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
@@ -13,8 +13,8 @@ from spark_jobs.transforms.rules.holes import kept_versions
 from spark_jobs.transforms.rules.sightings import unexplained
 
 _ADVICE = (
-    "A copy of its message would be applied again. Set the retention of clean-up, and of Outbox.embedded(), to no less than "
-    "the one of this audit; look whether the library's container has a time to live; restore what is missing from a backup."
+    "A copy of its message would be applied again. Look whether the library's container has a time to live, and whether "
+    "anything but clean-up deletes documents there; restore what is missing from a backup."
 )
 
 
@@ -26,10 +26,9 @@ def dedup_expired_early(facts: Facts, thresholds: Thresholds, now: int) -> DataF
     - The application went live within the retention (`live_since`): then nothing is older.
     - An earlier audit within the retention saw the entity at a version (`Facts.seen`): what follows it is younger, by a horizon
       at most for the age of that audit's view.
-    - A consumer saw an output of the entity, and nothing kept of the entity lists it. It was committed no longer before than
-      an output may be owed now, wait in a queue, be parked and be requeued; if that is within the retention, the record is
-      missing too early. Streams send old outputs again, so for them this proves nothing. How long outputs were owed in the
-      past is not known; the longest owed now stands for it.
+    - A consumer saw an output of the entity, and nothing kept of the entity lists it. Consumers refuse what is too old to be
+      judged, so it was committed no longer before than that; if that is within the retention, the record is missing too early.
+      Read models take their numbers at any age, so for them this proves nothing.
 
     It cannot see what was removed early where none of the three holds, nor holes above the oldest version kept: for these see
     `ledger_hole`. Grace: the oldest version kept, or the entity where none is, is older than the grace; likewise what a
@@ -83,13 +82,9 @@ def _proven_young(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 
 def _seen_by_consumers(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    longest_owed = facts.transactions.where(F.col("owes").isNotNull()).agg(
-        F.coalesce(F.lit(now) - F.min(second("at")), F.lit(0)).alias("owed")
-    )
-    unknown = unexplained(facts, thresholds, now).where((F.col("protocol") != "stream") & ~F.col("ghost"))
-    arrival = thresholds.delivery_limit + thresholds.requeue_limit
-    committed = second("at") - int(arrival.total_seconds()) - _not_negative(F.col("owed"))
-    early = unknown.crossJoin(F.broadcast(longest_owed)).where(committed >= thresholds.kept_since(now))
+    unknown = unexplained(facts, thresholds, now).where(~F.col("numbered") & ~F.col("ghost"))
+    committed = second("at") - int(thresholds.arrival.total_seconds())
+    early = unknown.where(committed >= thresholds.kept_since(now))
     return findings(
         early,
         "dedup_expired_early",
@@ -101,7 +96,3 @@ def _seen_by_consumers(facts: Facts, thresholds: Thresholds, now: int) -> DataFr
         advice=_ADVICE,
         since="at",
     )
-
-
-def _not_negative(column: Column) -> Column:
-    return F.greatest(column, F.lit(0))

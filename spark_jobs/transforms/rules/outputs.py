@@ -146,9 +146,10 @@ def output_owed(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """An output that its consumer does not know, although it is older than the threshold and is not owed.
 
-    Known is what an entity of the consumer's type has in an entry or a record, has parked, holds, or has passed in its
-    sequence. Judged are commits within the retention, since what a consumer knew of older ones may have expired. If the
-    consumers' type has documents of which not even the message can be read, nothing that goes to it is judged.
+    Known is what an entity of the consumer's type has in an entry or a record, holds, or has passed in its sequence; and what
+    is parked, for it, or for its sender since it was too old to be sent. Judged are commits within the retention, since what a
+    consumer knew of older ones may have expired. If the consumers' type has documents of which not even the message can be
+    read, nothing that goes to it is judged.
 
     A message that waits in a queue, for its delay or behind others, is not known either, and so is one that was requeued and
     has not come yet: nothing at rest tells it from a lost one. Set the threshold above the longest delay. It cannot see outputs
@@ -191,7 +192,6 @@ def _unknown(facts: Facts, due: DataFrame) -> DataFrame:
     known = (
         facts.transactions.select("entity", "message")
         .unionByName(facts.numbered.select("entity", "message"))
-        .unionByName(facts.parked)
         .unionByName(facts.unreadable.select("entity", "message"))
         .where(F.col("message").isNotNull())
         .select(type_of("entity").alias("consumer"), F.col("message").alias("sent"))
@@ -207,5 +207,9 @@ def _unknown(facts: Facts, due: DataFrame) -> DataFrame:
         & (F.col("due.source") == F.col("reader.reception.source"))
         & (F.col("due.output.order.number") < F.col("reader.reception.next"))
     )
+    parked = facts.parked.select(
+        F.col("message").alias("sent")
+    )  # Those that were too old to be sent lie at their sender's.
     unknown = due.join(known, ["consumer", "sent"], "left_anti").join(blind.distinct(), "consumer", "left_anti")
+    unknown = unknown.join(parked, "sent", "left_anti")
     return unknown.alias("due").join(passed, behind, "left_anti")

@@ -14,15 +14,23 @@ def outputs(facts: Facts) -> DataFrame:
 
 
 def sightings(facts: Facts) -> DataFrame:
-    """Messages that entities handled or hold: `consumer, message, at, sender` (how its key begins), `output` (its id)."""
-    handled = facts.transactions.select("entity", "message", "at")
-    numbered = facts.numbered.where(F.col("message").isNotNull()).select("entity", "message", "at")
+    """Messages that entities handled or hold.
+
+    Returns:
+        `consumer, message, at, sender` (how its key begins), `output` (its id), and `numbered`: whether it came by its number,
+        so that its age did not matter.
+    """
+    handled = facts.transactions.select("entity", "message", "at", F.lit(False).alias("numbered"))
+    numbered = facts.numbered.where(F.col("message").isNotNull())
+    numbered = numbered.select("entity", "message", "at", F.lit(True).alias("numbered"))
     begins = F.substring_index("message", "/", 1)
-    seen = handled.unionByName(numbered).groupBy("entity", "message").agg(F.min("at").alias("at"))
+    both = handled.unionByName(numbered).groupBy("entity", "message")
+    seen = both.agg(F.min("at").alias("at"), F.bool_or("numbered").alias("numbered"))
     return seen.select(
         F.col("entity").alias("consumer"),
         "message",
         "at",
+        "numbered",
         F.concat(begins, F.lit("/")).alias("sender"),
         F.substring_index("message", "/", -1).alias("output"),
     )
@@ -35,28 +43,27 @@ def unexplained(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     A message that came within the grace is not: its commit may be younger than the read of its sender.
 
     Returns:
-        `entity` (that sent it), `protocol, message, consumer, at`, and `ghost`: whether its commit would certainly be kept.
+        `entity` (that sent it), `message, consumer, at, numbered`, and `ghost`: whether its commit would certainly be kept.
     """
-    senders = facts.entities.where(F.col("protocol") != "resequencer").select("entity", "prefix", "protocol", "version")
+    senders = facts.entities.where(F.col("protocol") != "resequencer").select("entity", "prefix")
     senders = facts.without_unreadable(senders)
     settled = sightings(facts).where(second("at") <= before(now, thresholds.grace))
     seen = settled.join(senders, F.col("sender") == F.col("prefix"))
     listed = outputs(facts).select("entity", F.col("output.id").alias("output"))
     unlisted = seen.join(listed.distinct(), ["entity", "output"], "left_anti")
     return unlisted.join(_covered(facts), "entity", "left").select(
-        "entity", "protocol", "message", "consumer", "at", F.coalesce(_ghost(thresholds), F.lit(False)).alias("ghost")
+        "entity", "message", "consumer", "at", "numbered", F.coalesce(_ghost(thresholds), F.lit(False)).alias("ghost")
     )
 
 
 def _ghost(thresholds: Thresholds) -> Column:
     """Whether the commit would be kept: all are; or all since the earliest time at which it can have been.
 
-    Clean-up refuses to run where something is owed for more than half of the retention. Streams may have sent it again at any
-    time after.
+    However often and late a message was sent, who goes by ages processed it in time. Numbers are processed at any age.
     """
-    longest = thresholds.delivery_limit + thresholds.requeue_limit + thresholds.retention / 2 + thresholds.horizon
+    longest = thresholds.arrival + thresholds.horizon
     since = second("at") - int(longest.total_seconds()) >= second("covered_at")
-    return (F.col("covered_from") == 1) | ((F.col("protocol") != "stream") & since)
+    return (F.col("covered_from") == 1) | (~F.col("numbered") & since)
 
 
 def _covered(facts: Facts) -> DataFrame:

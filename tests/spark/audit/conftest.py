@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,11 +17,13 @@ from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.handling.attempts import Strategy
+from exactlyonce.lifetimes import RETENTION
 from spark_jobs.audit import Audit, Options
 from spark_jobs.configuration import Account, Job
 from spark_jobs.report.contents import Contents
 from spark_jobs.sources import source_of
 from tests.spark.audit.app import App, job
+from tests.spark.owning import beginning
 
 LATER = 2 * 3600
 """Seconds after which nothing is in its grace any more."""
@@ -46,12 +49,13 @@ class Audits:
     cosmos: RunningEmulator
     job: Job
     out: Path
+    retention: timedelta = RETENTION
 
     def __call__(self, *, later: int = LATER, telling: Any = None, **options: Any) -> Contents:
         """Audit as if so many seconds had passed."""
         account = Account(self.cosmos.endpoint, self.cosmos.key)
         source = source_of(self.spark, self.job, account)
-        now = int(self.cosmos.now()) + later
+        now = beginning(self.cosmos.now() + later, self.retention)
         audit = Audit(self.spark, self.job, account, source, now, telling or Silence())
         return audit.run(Options(str(self.out), **options))
 
@@ -86,10 +90,12 @@ class Games:
 
         asyncio.run(play())
 
-    def audits(self, database: str, strategy: Strategy | None = None, **more: Any) -> Audits:
+    def audits(
+        self, database: str, strategy: Strategy | None = None, retention: timedelta = RETENTION, **more: Any
+    ) -> Audits:
         """Audits of a database."""
         app = App(self.cosmos, database, strategy or Outbox(window=2))
-        return Audits(self.spark, self.cosmos, job(app, database, **more), self.folder / "out")
+        return Audits(self.spark, self.cosmos, job(app, database, **more), self.folder / "out", retention)
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from spark_jobs.auditing.checkpoints import OPEN, Checkpoint, Checkpoints, Subje
 from spark_jobs.configuration import Account, Job
 from spark_jobs.folders import Folder
 from spark_jobs.transforms.facts import SEEN
+from tests.spark.owning import beginning
 
 JOB = Job.read(
     {
         "database": "d",
         "entities": [{"type": "range", "container": "games", "protocol": "outbox"}],
-        "retention": "P30D",
     }
 )
 SUBJECT = Subject.of(JOB, Account("https://a.example/"))
@@ -39,14 +39,14 @@ def test_one_audit_leaves_to_the_next_what_is_open_and_what_it_saw(
     spark: SparkSession, checkpoints: Checkpoints, tmp_path: Path
 ) -> None:
     assert checkpoints.newest(SUBJECT) is None
-    first = Checkpoint.after(None, SUBJECT, NOW, JOB)
+    first = Checkpoint.after(None, SUBJECT, beginning(NOW))
     checkpoints.write(first, spark.createDataFrame([("a",)], OPEN), spark.createDataFrame([("a", 3, NOW)], SEEN))
     found = checkpoints.newest(SUBJECT)
     assert found is not None
     assert (found.number, found.position) == (1, NOW)
     assert entities(checkpoints, found) == {"a"}
 
-    second = Checkpoint.after(found, SUBJECT, NOW + DAY, JOB)
+    second = Checkpoint.after(found, SUBJECT, beginning(NOW + DAY))
     checkpoints.write(second, spark.createDataFrame([("b",)], OPEN), None)
     found = checkpoints.newest(SUBJECT)
     assert found is not None
@@ -59,21 +59,21 @@ def test_one_audit_leaves_to_the_next_what_is_open_and_what_it_saw(
         "open-2.parquet",
         "seen-1.parquet",
     ]
-    late = Checkpoint.after(found, SUBJECT, NOW + 31 * DAY, JOB)
+    late = Checkpoint.after(found, SUBJECT, beginning(NOW + 31 * DAY))
     assert late.seen == {}
 
 
 def test_an_audit_that_is_stopped_leaves_the_checkpoint_as_it_was(
     spark: SparkSession, checkpoints: Checkpoints, tmp_path: Path
 ) -> None:
-    first = Checkpoint.after(None, SUBJECT, NOW, JOB)
+    first = Checkpoint.after(None, SUBJECT, beginning(NOW))
     checkpoints.write(first, spark.createDataFrame([("a",)], OPEN), None)
     (tmp_path / "checkpoint" / "open-2.parquet").mkdir()
     (tmp_path / "checkpoint" / ".unfinished-1").write_text("{")
     found = checkpoints.newest(SUBJECT)
     assert found is not None
     assert found.number == 1
-    checkpoints.write(Checkpoint.after(found, SUBJECT, NOW, JOB), spark.createDataFrame([], OPEN), None)
+    checkpoints.write(Checkpoint.after(found, SUBJECT, beginning(NOW)), spark.createDataFrame([], OPEN), None)
     assert sorted(path.name for path in (tmp_path / "checkpoint").iterdir()) == ["2.json", "open-2.parquet"]
 
 
@@ -92,7 +92,7 @@ def test_it_goes_back_by_the_longest_grace_so_that_nothing_is_passed_over() -> N
 def test_a_checkpoint_of_something_else_is_refused(
     spark: SparkSession, checkpoints: Checkpoints, other: Subject, told: str
 ) -> None:
-    checkpoints.write(Checkpoint.after(None, SUBJECT, NOW, JOB), spark.createDataFrame([], OPEN), None)
+    checkpoints.write(Checkpoint.after(None, SUBJECT, beginning(NOW)), spark.createDataFrame([], OPEN), None)
     with pytest.raises(ConfigurationError, match=told):
         checkpoints.newest(other)
 

@@ -17,8 +17,10 @@ from devtools.demo.stack import create_containers
 from exactlyonce import Outbox
 from exactlyonce.stores.cosmos_layout import to_library
 from spark_jobs import audit
+from spark_jobs.configuration import Job
 from spark_jobs.exits import Exit, ending
 from tests.spark.audit.app import App, job
+from tests.spark.owning import own
 from tests.spark.transforms.planting import ref, staged, told
 
 
@@ -54,6 +56,7 @@ def command(
     monkeypatch.delenv("COSMOS__database", raising=False)
     command = Command(cosmos, tmp_path, capsys)
     create_containers(cosmos, command.database)
+    own(cosmos, Job.read(command.config))
     return command
 
 

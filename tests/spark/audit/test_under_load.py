@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from itertools import count
 from typing import Any
@@ -27,6 +27,7 @@ from spark_jobs.configuration import Account, Job
 from spark_jobs.sources import source_of
 from tests.spark.audit.app import IN_FLIGHT, App, shot
 from tests.spark.audit.conftest import Games, Silence, found
+from tests.spark.owning import beginning
 
 MINUTES = float(os.environ.get("EXACTLYONCE_AUDIT_MINUTES", "0"))
 AUDITS = 10 if MINUTES else 2
@@ -34,13 +35,8 @@ AUDITS = 10 if MINUTES else 2
 GAMES = 20
 SHORT: dict[str, Any] = {"grace": "PT1S", "owed_after": "PT2M", "lost_after": "PT2M", "gap_after": "PT2M"}
 """What a rule waits for where nothing at rest tells a delay from a loss; the others judge what is a second old."""
-BRIEF: dict[str, Any] = {
-    "retention": "PT4M",
-    "horizon": "PT3M",
-    "garbage_after": "PT3M",
-    "delivery_limit": "PT5S",
-    "requeue_limit": "PT5S",
-}
+BRIEF: dict[str, Any] = {"horizon": "PT3M", "garbage_after": "PT3M"}
+RETENTION = timedelta(minutes=4)
 """So that records become old meanwhile. Audits go by the same; the horizon has to be longer than an audit takes."""
 
 
@@ -139,7 +135,8 @@ def cleaners(games: Games, job: Job, work: Work) -> Callable[[threading.Event], 
     def clean(stop: threading.Event) -> None:
         while not stop.is_set():
             source = source_of(games.spark, job, account)
-            cleanup = Cleanup(games.spark, job, account, source, int(games.cosmos.now()), Silence())
+            now = beginning(games.cosmos.now(), RETENTION)
+            cleanup = Cleanup(games.spark, job, account, source, now, Silence())
             summary = cleanup.run(CleanupOptions(str(games.folder / "cleanup"), delete=True))
             work.clean_ups += 1
             work.removed += summary.total("removed")
@@ -164,7 +161,7 @@ def test_audits_in_a_row_find_nothing_in_a_system_at_work(games: Games, capsys: 
 @pytest.mark.timeout(max(600, 120 * MINUTES))
 def test_nor_do_they_while_clean_ups_take_what_is_old(games: Games, capsys: pytest.CaptureFixture[str]) -> None:
     database = games.played(shot(number, GAMES) for number in range(4 * GAMES))
-    audit = games.audits(database, **SHORT, **BRIEF)
+    audit = games.audits(database, retention=RETENTION, **SHORT, **BRIEF)
     work = Work()
     with alongside(work, players(games, database, work)), alongside(work, cleaners(games, audit.job, work)):
         judge(audit, work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from devtools.cosmos_emulator.semantics.account import AccountSettings
 from devtools.cosmos_emulator.semantics.clock import Clock
 from devtools.cosmos_emulator.semantics.faults import FaultRule
 from exactlyonce import Envelope
+from exactlyonce.application import KIND
 from exactlyonce.drivers.retrying import Backoff
 from exactlyonce.effects import Stage
+from exactlyonce.lifetimes import RETENTION
 from exactlyonce.records import StagedOutputs
 from exactlyonce.transports.blobs import AsyncBlobs
 from spark_jobs.cleaning.counting import Summary
@@ -32,6 +34,7 @@ from spark_jobs.feed_ranges import FeedRanges
 from tests.spark.cleanup import shop
 from tests.spark.cleanup.shop import DAY, HOUR, App, create, everywhere, job, ref, within
 from tests.spark.io.conftest import HASTE
+from tests.spark.owning import beginning
 
 Name = tuple[str, str, str]
 """Of a document: container, entity and id."""
@@ -93,13 +96,21 @@ class Shops:
     def account(self) -> Account:
         return Account(self.cosmos.endpoint, self.cosmos.key)
 
-    def clean(self, *, source: Source | None = None, limits: dict[str, Any] | None = None, **options: Any) -> Summary:
+    def clean(
+        self,
+        *,
+        source: Source | None = None,
+        limits: dict[str, Any] | None = None,
+        retention: timedelta = RETENTION,
+        **options: Any,
+    ) -> Summary:
         """Clean up; a dry run unless it is told to delete."""
         self.lines = Lines(self.spark)
         source = source or self.source()
         given: Job = job(self.database, **(limits or {}))
         backoff = Backoff(base=0.0, cap=0.0)
-        cleanup = Cleanup(self.spark, given, self.account, source, int(self.cosmos.now()), self.lines, backoff=backoff)
+        now = beginning(self.cosmos.now(), retention)
+        cleanup = Cleanup(self.spark, given, self.account, source, now, self.lines, backoff=backoff)
         return cleanup.run(Options(str(self.folder / "out"), **options))
 
     @property
@@ -116,7 +127,7 @@ class Shops:
         return {
             (container, one.get("entity") or one["pk"], one["id"]): one
             for container, one in self.everything()
-            if "_kind" in one or "pk" in one
+            if "_kind" in one or one.get("pk", KIND) != KIND
         }
 
     def everything(self) -> list[tuple[str, dict[str, Any]]]:

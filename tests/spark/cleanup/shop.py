@@ -23,6 +23,7 @@ from exactlyonce.handling.attempts import Strategy
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.running import Runner
 from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import Retention
 from exactlyonce.numbering import Order
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
@@ -30,6 +31,7 @@ from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
 from exactlyonce.transports.blobs import AsyncBlobs
 from exactlyonce.transports.memory import MemoryTransport
 from spark_jobs.configuration import Job
+from tests.spark.owning import own
 
 DAY, HOUR = 86_400, 3_600
 
@@ -130,8 +132,8 @@ def job(database: str, **more: Any) -> Job:
     return Job.of(TYPES.values(), database=database, source="feed_ranges", **more)
 
 
-def create(cosmos: RunningEmulator, database: str) -> None:
-    """Create database and containers."""
+def create(cosmos: RunningEmulator, database: str, retention: Retention | None = None) -> None:
+    """Create database and containers, and say whose they are."""
     with CosmosClient(cosmos.endpoint, cosmos.key) as client:
         made = client.create_database(database)
         for name, paths in {one.container: one.paths for one in TYPES.values()}.items():
@@ -139,6 +141,7 @@ def create(cosmos: RunningEmulator, database: str) -> None:
                 name, PartitionKey(list(paths), kind="MultiHash") if len(paths) > 1 else PartitionKey(paths[0])
             )
         made.create_container("exactlyonce", PartitionKey(LIBRARY_PATH), default_ttl=-1)
+    own(cosmos, job(database), retention)
 
 
 class ServiceClock(SystemClock):

@@ -11,9 +11,10 @@ from azure.cosmos import CosmosClient
 from pyspark.sql import DataFrame
 
 from exactlyonce import ConfigurationError
+from exactlyonce.application import KIND
 from spark_jobs.auditing.keeping import LITTLE
 from spark_jobs.cleanup import run
-from spark_jobs.exits import Exit, UnsafeError, ending
+from spark_jobs.exits import Exit, ending
 from spark_jobs.feed_ranges import FeedRanges
 from tests.spark.cleanup.conftest import PARTS, Name, Shops
 from tests.spark.cleanup.shop import DAY, HOUR, TYPES, everywhere, job, ref
@@ -133,18 +134,15 @@ def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, mo
 
 
 class TestRefusals:
-    def test_a_retention_that_is_too_short(self, empty: Shops) -> None:
-        with pytest.raises(UnsafeError, match="retention of 14 days, 0:00:00 has to be longer"):
-            empty.clean(delete=True, limits={"retention": "P14D"})
-        assert [one for one in empty.cosmos.requests() if one.database == empty.database] == []
-
-    def test_something_owed_for_too_long_names_who_owes(self, empty: Shops) -> None:
-        empty.process(everywhere([1], types=["beside", "outbox"]))
-        (document,) = (one for _, one in empty.everything() if one["id"] == "outbox-s")
-        document["_ledger"]["owing_since"] = "2026-01-01T00:00:00Z"
-        empty.put("shops", document)
-        with pytest.raises(UnsafeError, match=r'more than half of the retention.*\["outbox","s","outbox-s"\]'):
-            empty.clean(delete=True)
+    def test_a_container_that_does_not_say_whose_it_is(
+        self, empty: Shops, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        empty.remove(("exactlyonce", KIND, KIND))
+        monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)
+        file = empty.folder / "job.json"
+        file.write_text(job(empty.database, endpoint=empty.cosmos.endpoint).text())
+        assert ending(lambda: run(["--config", str(file), "--delete"], empty.cosmos.now)) is Exit.CONFIGURATION
+        assert "does not say which application it belongs to" in capsys.readouterr().err
 
     def test_a_clock_that_is_wrong(self, empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)

@@ -17,6 +17,7 @@ from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import LoadStaged, SaveEntity, Stage
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import RETENTION
 from exactlyonce.records import StagedOutputs
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory import MemoryStore
@@ -68,7 +69,7 @@ async def test_staged_outputs_stay(store: MemoryStore, driver: AsyncDriver) -> N
 async def test_blobs_stay(driver: AsyncDriver) -> None:
     place: Any = Anywhere()
     nothing: Any = None
-    lost = LostBlobs(nothing, place, nothing, Backoff(tries=1))
+    lost = LostBlobs(nothing, RETENTION, place, nothing, Backoff(tries=1))
     people = EntityPlace(type="person", container="people", partition_key=("/company",), protocol=Protocol.OUTBOX)
     blob = ListedBlob("person/bob/a", Author(BOB, "web/m-1", "tx-1", AT), timedelta(days=2))
     await lost._of_one(driver, {"person": people}, (blob,))

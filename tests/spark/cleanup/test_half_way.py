@@ -13,6 +13,7 @@ from spark_jobs.deleting import Deleting
 from spark_jobs.exits import AccountError
 from tests.spark.cleanup.conftest import Shops, to_go
 from tests.spark.cleanup.shop import DAY, HOUR, job
+from tests.spark.owning import beginning
 
 FEW = 3
 
@@ -48,6 +49,6 @@ def test_after_a_clean_up_whose_tasks_raise_half_way_the_next_one_ends_as_if_not
 
 def nothing_is_left_to_report(shops: Shops) -> None:
     """After a clean-up of healthy data the audit finds nothing."""
-    now = int(shops.cosmos.now()) + HOUR // 2
+    now = beginning(shops.cosmos.now() + HOUR // 2)
     audit = Audit(shops.spark, job(shops.database), shops.account, shops.source(), now, shops.lines)
     assert audit.run(Options(str(shops.folder / "audit"))).findings == ()

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.cosmos_emulator.semantics.account import AccountSettings
 from devtools.cosmos_emulator.semantics.clock import Clock
+from exactlyonce.lifetimes import Retention
 from spark_jobs.feed_ranges import FeedRanges
 from tests.packaging.sources import ROOT
 from tests.spark.cleanup.conftest import LOST, Shops, fill, to_go
@@ -24,7 +26,8 @@ from tests.spark.cleanup.shop import TYPES, create, everywhere, job
 from tests.spark.conftest import BRIEF
 from tests.spark.io.conftest import HASTE
 
-LIMITS = {"retention": 3600, "horizon": 500, "delivery_limit": 60, "requeue_limit": 60}
+LIMITS = {"horizon": 500}
+RETENTION = timedelta(hours=1)
 GOING_ON = [type for type in TYPES if type != "bulky"]
 """Shops that the application works on meanwhile: those of the other type delete staged outputs themselves."""
 
@@ -40,7 +43,7 @@ def cosmos() -> Iterator[RunningEmulator]:
 @pytest.fixture
 def shops(spark: SparkSession, cosmos: RunningEmulator, tmp_path: Path) -> Shops:
     made = Shops(spark, cosmos, tmp_path)
-    create(cosmos, made.database)
+    create(cosmos, made.database, Retention(RETENTION))
     fill(made, retention=8_400, horizon=600)
     return made
 
@@ -101,7 +104,7 @@ def test_killed_and_run_again_in_trouble_it_ends_as_if_nothing_had_happened(shop
     for rule in ({"operations": ("query",)}, {"operations": ("read",)}, delete):
         shops.fault(**rule, **busy)
     unanswered = shops.fault(**delete, when="after", action="status", status=408, times=1)
-    done = shops.clean(source=Troubled(shops), delete=True, limits=LIMITS)
+    done = shops.clean(source=Troubled(shops), delete=True, limits=LIMITS, retention=RETENTION)
     assert shops.names("removed") | shops.names("gone") == left
     assert done.total("removed") + done.total("gone") == len(left)
     assert {one.rule_id: one.hit for one in shops.cosmos.faults()}[unanswered] == 1

@@ -17,9 +17,10 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.numbering import Reception
 from exactlyonce.records import Ledger, Output, StagedOutputs
 from exactlyonce.strategies.truncation import is_candidate, last_entry
-from spark_jobs.cleaning.judging import GOES, JUDGED, judged, longest, owing
+from spark_jobs.cleaning.judging import GOES, JUDGED, judged
 from spark_jobs.configuration import Job
 from spark_jobs.schemas import LIBRARY
+from tests.spark.owning import beginning
 from tests.spark.transforms.dumping import Stored, rows
 from tests.spark.transforms.dumping import parsed as parse
 from tests.spark.transforms.planting import (
@@ -60,7 +61,7 @@ def parsed(spark: SparkSession, planted: list[Planted]) -> DataFrame:
 
 def verdicts(spark: SparkSession, planted: list[Planted], job: Job = JOB) -> dict[tuple[str, str, str], str]:
     """By the last part of the entity's key, kind, and id."""
-    found = judged(parsed(spark, planted), job, seconds()).select(*JUDGED).collect()
+    found = judged(parsed(spark, planted), job, beginning(seconds())).select(*JUDGED).collect()
     return {(str(row.entity).split('"')[-2], row.kind, row.id): row.verdict for row in found}
 
 
@@ -171,23 +172,5 @@ def test_no_key_of_an_entity_that_makes_no_sense_stops_the_rest(spark: SparkSess
         more.append(Stored(LIBRARY, {**document, "id": f"staged:{number}", "pk": key, "entity": key}))
     odd = numbered(ref("shop", "odd"), 1, 60 * DAY, source=SOURCE)
     planted = Planted(ref("shop", "odd"), None, beside=[(replace(odd, entity="no JSON"), 60 * DAY)], more=more)
-    found = judged(parsed(spark, [planted, outbox("well")]), JOB, seconds()).collect()
+    found = judged(parsed(spark, [planted, outbox("well")]), JOB, beginning(seconds())).collect()
     assert Counter(row.verdict for row in found) == {"of no entity of the job file": 7, "too young": 4}
-
-
-def test_who_has_owed_for_longest_is_told_whatever_else_cannot_be_read(spark: SparkSession) -> None:
-    long, longer = outbox("long"), Planted(ref("shop", "longer"), Ledger(1, type="shop", protocol="colocated"))
-    long = replace(
-        long, ledger=replace(long.ledger or Ledger(), entries=(told(long.entity, 1, 9 * DAY, owed="staged"),))
-    )
-    commit = told(longer.entity, 1, 11 * DAY)
-    owes = replace(record(longer.entity, commit), owed=(), owing_since=commit.at, schema=2)
-    found = owing(parsed(spark, [long, replace(longer, beside=[(owes, 11 * DAY)])]), seconds()).collect()
-    assert [(row.entity, row.seconds) for row in found] == [
-        (longer.entity.key, 11 * DAY.total_seconds()),
-        (long.entity.key, 9 * DAY.total_seconds()),
-    ]
-
-
-def test_nothing_is_owed_from_the_future() -> None:
-    assert longest(-5) == longest(None) == timedelta(0)

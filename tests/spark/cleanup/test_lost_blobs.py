@@ -12,6 +12,7 @@ from exactlyonce import ConfigurationError
 from exactlyonce.blobs import Author, Blob, WriteOnce
 from exactlyonce.drivers.retrying import Backoff
 from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import RETENTION
 from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
 from spark_jobs.cleaning.lost_blobs import BlobPlace, LostBlobs
 from spark_jobs.cleaning.stores import Place
@@ -31,6 +32,7 @@ class Gallery:
     def __init__(self, shops: Shops) -> None:
         self.shops = shops
         self.later = timedelta(0)
+        self.retention = RETENTION
         self.memory = MemoryBlobs(self.now)
 
     def now(self) -> datetime:
@@ -51,7 +53,7 @@ class Gallery:
     def clean(self, *, writes: bool = True) -> LostBlobs:
         place = Place.of(job(self.shops.database), self.shops.account, Tally(), rate=None, writes=writes)
         backoff = Backoff(base=0.0, cap=0.0, tries=2)
-        lost = LostBlobs(job(self.shops.database), place, AwaitedBlobs(self.memory), backoff)
+        lost = LostBlobs(job(self.shops.database), self.retention, place, AwaitedBlobs(self.memory), backoff)
         asyncio.run(lost.clean())
         return lost
 

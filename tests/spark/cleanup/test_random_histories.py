@@ -22,15 +22,16 @@ from exactlyonce.effects import DeleteProcessed, DeleteStaged
 from exactlyonce.errors import TryAgainLater
 from exactlyonce.identity import EntityRef
 from exactlyonce.invariants import violations
+from exactlyonce.lifetimes import RETENTION
 from exactlyonce.stores.trouble import NoTrouble
 from exactlyonce.strategies.colocated import sweep
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.world import Process, World
 from spark_jobs.cleaning.fencing import cleaned, entity_of
 from spark_jobs.cleaning.judging import GOES, judged
-from spark_jobs.configuration import Job
 from spark_jobs.schemas import LIBRARY
 from tests.spark.cleanup.shop import DAY, RECEIPTS, TYPES, job, paid
+from tests.spark.owning import beginning
 from tests.spark.transforms.dumping import parsed, rows, stored_in
 from tests.stateful.histories import FATES
 
@@ -46,7 +47,7 @@ class History:
 
     spark: SparkSession
     random: Random
-    job: Job = JOB
+    retention: timedelta = RETENTION
     fences: bool = True
     came: dict[tuple[str, ...], int] = field(default_factory=dict)
     gone: int = 0
@@ -115,7 +116,7 @@ class History:
         """Clean up by a view that may be old: what was written up to a number of writes."""
         written = self.world.store._writes
         view = None if until is None else max(written - until % 50, 1)
-        going = judged(self._documents(view), self.job, self.now).where(f.col("verdict") == GOES)
+        going = judged(self._documents(view), JOB, beginning(self.now, self.retention)).where(f.col("verdict") == GOES)
         found = going.orderBy("entity", "id").collect()  # Chance would follow another order of rows to another history.
         driver = self.world.process()._driver
         for row in found:
@@ -164,6 +165,6 @@ def test_after_clean_ups_copies_inside_the_retention_change_nothing_and_nothing_
 
 
 def test_a_clean_up_that_takes_too_much_would_be_noticed(spark: SparkSession) -> None:
-    hasty = History(spark, Random(2), JOB.model_copy(update={"retention": timedelta(days=5)}))
+    hasty = History(spark, Random(2), retention=timedelta(days=5))
     asyncio.run(hasty.play())
     assert {one.property for one in violations(hasty.world.facts(), drained=True)} >= {"at_most_one_state_change"}

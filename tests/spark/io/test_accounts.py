@@ -17,6 +17,7 @@ from spark_jobs.accounts import connected, credential, ready, refusal, require_c
 from spark_jobs.configuration import Account, Job
 from spark_jobs.exits import AccountError, UnsafeError
 from tests.spark.io.conftest import answered
+from tests.spark.owning import own
 
 OTHER_KEY = "b3RoZXI="
 
@@ -39,13 +40,20 @@ def a_job(database: str, **other: Any) -> Job:
     return Job.read({"database": database, "entities": [place]})
 
 
-class TestAJobThatFits:
-    def test_its_time_is_the_servers(self, job: Job, account: Account, cosmos: RunningEmulator) -> None:
-        assert ready(job, account, cosmos.now) == pytest.approx(cosmos.now(), abs=2)
+@pytest.fixture
+def owned(job: Job, cosmos: RunningEmulator) -> Job:
+    """The same, and the container says whose it is."""
+    own(cosmos, job)
+    return job
 
-    def test_a_clock_that_is_far_off_is_refused(self, job: Job, account: Account, cosmos: RunningEmulator) -> None:
+
+class TestAJobThatFits:
+    def test_its_time_is_the_servers(self, owned: Job, account: Account, cosmos: RunningEmulator) -> None:
+        assert ready(owned, account, cosmos.now).now == pytest.approx(cosmos.now(), abs=2)
+
+    def test_a_clock_that_is_far_off_is_refused(self, owned: Job, account: Account, cosmos: RunningEmulator) -> None:
         with pytest.raises(UnsafeError, match="clock is 60 minutes before the account's"):
-            ready(job, account, lambda: cosmos.now() + 3600)
+            ready(owned, account, lambda: cosmos.now() + 3600)
 
     @pytest.mark.parametrize(("local", "words"), [(699, "5 minutes behind"), (1301, "5 minutes before")])
     def test_five_minutes_are_the_most(self, local: float, words: str) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Entity, Outbox
+from exactlyonce.durations import duration
 from handlers.leader_board import boards
 from handlers.shooting_range import ranges
 from handlers.strategies import STRATEGIES
 from spark_jobs.auditing.judging import thresholds_of
 from spark_jobs.configuration import Account, EntityPlace, Job, Protocol, load
-from spark_jobs.durations import duration
 from spark_jobs.transforms.facts import Thresholds
+from tests.spark.owning import beginning
 
 KEY = "c2VjcmV0IGtleQ=="
 ENVIRONMENT = {"COSMOS__accountEndpoint": "https://a.example.org/"}
@@ -48,12 +49,12 @@ class TestAFile:
         assert job.entities == (
             EntityPlace(type="range", container="games", partition_key=("/gameId",), protocol=Protocol.OUTBOX),
         )
-        assert job.retention == timedelta(days=30)
+        assert job.horizon == timedelta(hours=1)
         assert account == Account("https://a.example.org/")
 
     def test_durations_are_iso_8601_or_seconds(self, written: Any) -> None:
-        job, _ = load(written({**FILE, "retention": "P20D", "grace": 90, "owed_after": "PT1H30M"}), ENVIRONMENT)
-        assert (job.retention, job.grace, job.owed_after) == (
+        job, _ = load(written({**FILE, "gap_after": "P20D", "grace": 90, "owed_after": "PT1H30M"}), ENVIRONMENT)
+        assert (job.gap_after, job.grace, job.owed_after) == (
             timedelta(days=20),
             timedelta(seconds=90),
             timedelta(hours=1, minutes=30),
@@ -78,7 +79,7 @@ class TestAFile:
         assert "hush" not in str(caught.value)
 
     def test_a_job_survives_being_written(self) -> None:
-        job = Job.read({**FILE, "retention": "P20D", "live_since": "2026-11-21T10:00:00Z", "rate": 400})
+        job = Job.read({**FILE, "gap_after": "P20D", "live_since": "2026-11-21T10:00:00Z", "rate": 400})
         assert Job.read(json.loads(job.text())) == job
         assert job.live_since == datetime(2026, 11, 21, 10, tzinfo=UTC)
 
@@ -88,7 +89,8 @@ class TestAFile:
 
 def test_rules_judge_by_the_limits_of_a_job_file_that_names_none(written: Any) -> None:
     job, _ = load(written(json.dumps(FILE)), ENVIRONMENT)
-    assert thresholds_of(job.model_copy(update={"consumers": {}, "live_since": None})) == Thresholds()
+    plain = job.model_copy(update={"consumers": {}, "live_since": None})
+    assert thresholds_of(plain, beginning(0)) == Thresholds()
 
 
 class TestWhatCannotBeRead:
@@ -124,7 +126,7 @@ class TestWhatCannotBeRead:
 
 class TestWhatIsWrong:
     def test_everything_is_told_at_once_file_and_environment(self, written: Any) -> None:
-        file = {"entities": [{**RANGE, "protocol": "inbox"}, RANGE], "retention": "P1M", "speed": 3, "library": ""}
+        file = {"entities": [{**RANGE, "protocol": "inbox"}, RANGE], "horizon": "P1M", "speed": 3, "library": ""}
         file["key"] = "a secret in the wrong place"
         with pytest.raises(ConfigurationError) as caught:
             load(written(file), {"COSMOS__accountKey": "no key!"})
@@ -133,7 +135,7 @@ class TestWhatIsWrong:
             "COSMOS__accountKey is no account key",
             "database is missing",
             "entities[0].protocol: Input should be 'outbox', 'colocated', 'stream' or 'resequencer'",
-            "retention has to be an ISO 8601 duration",
+            "horizon has to be an ISO 8601 duration",
             "speed is not known here; known are: database, ",
             "library: ",
             "there is no endpoint",
@@ -199,9 +201,7 @@ class TestWhatIsWrong:
     def test_a_rate_is_a_positive_number(self, rate: object) -> None:
         assert "rate: " in refused({**FILE, "rate": rate})
 
-    @pytest.mark.parametrize(
-        "name", ["retention", "horizon", "delivery_limit", "owed_after", "lost_after", "gap_after", "garbage_after"]
-    )
+    @pytest.mark.parametrize("name", ["horizon", "owed_after", "lost_after", "gap_after", "garbage_after"])
     def test_a_limit_of_no_time_at_all_is_a_slip(self, name: str) -> None:
         assert f"{name}: " in refused({**FILE, name: 0})
 
@@ -222,7 +222,7 @@ class TestADuration:
             "P",
             "PT",
             "1 day",
-            "10",
+            "-10",
             "P1DT",
             "-P1D",
             "P-1D",

@@ -128,13 +128,13 @@ def removed_since_the_last_audit(case: str) -> list[Planted]:
 
 
 def removed_though_seen(case: str) -> list[Planted]:
-    """The mailer saw the output of the second commit, of which nothing is kept."""
+    """The mailer saw the output of the second commit half a day ago, and nothing is kept of that commit."""
     planted = outbox(case)
     planted.records = planted.records[2:]
     mailer = ref("mailer", f"{case}:mailer")
     message = on_the_wire(planted.entity, sent(planted.entity, "web/m-2"))
-    ledger = Ledger(version=1, entries=(told(mailer, 1, 5 * DAY, message=message),), type="mailer")
-    return [planted, Planted(mailer, ledger)]
+    ledger = Ledger(version=1, entries=(told(mailer, 1, DAY / 2, message=message),), type="mailer")
+    return [planted, Planted(mailer, ledger, DAY / 2)]
 
 
 def told_in_two_ways(case: str) -> list[Planted]:

@@ -110,8 +110,7 @@ def limits(looked: Looked) -> Thresholds:
     waiting = DELIVERY_LIMIT + timedelta(days=1)
     return Thresholds(
         retention=RETENTION,
-        delivery_limit=DELIVERY_LIMIT,
-        requeue_limit=timedelta(0),
+        arrival=DELIVERY_LIMIT,
         lost_after=waiting,
         gap_after=waiting,
         grace=timedelta(0),

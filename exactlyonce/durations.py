@@ -1,4 +1,4 @@
-"""Durations in a job file: ISO 8601, or seconds."""
+"""Durations as people write them, in settings and files: ISO 8601, or seconds."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _DURATION: Final = re.compile(
     r"(?:T(?=\d)(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?(?:(?P<seconds>\d{1,9}(?:\.\d{1,6})?)S)?)?",
     re.ASCII,
 )
+_SECONDS: Final = re.compile(r"\d{1,10}(?:\.\d{1,6})?", re.ASCII)
+"""Variables of the environment are text, numbers too."""
 _LONGEST: Final = timedelta(days=36_500)
 
 
@@ -21,13 +23,15 @@ def duration(value: object) -> timedelta:
 
     >>> duration("P1DT30M")
     datetime.timedelta(days=1, seconds=1800)
-    >>> duration(90)
-    datetime.timedelta(seconds=90)
+    >>> duration("90") == duration(90)
+    True
 
     Raises:
         ValueError: it is neither, negative, or longer than a hundred years.
     """
     found = None
+    if isinstance(value, str) and _SECONDS.fullmatch(value):
+        value = float(value)
     if isinstance(value, timedelta):
         found = value
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LONGEST.total_seconds():
