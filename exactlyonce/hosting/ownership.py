@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -108,6 +108,43 @@ class Ownership:
             except ConfigurationError:
                 self._read_at = None
                 raise
+
+    async def stored(self) -> StoredApplication | None:
+        """What is stored of the application, whether or not it is this one; None before its first start."""
+        return await self._store.load()
+
+    async def change_retention(self, new: timedelta, found: StoredApplication) -> bool:
+        """Begin a change of the retention; False if the document has changed since it was found.
+
+        Raises:
+            ConfigurationError: a change is under way, a setting says something else, or the delivery limit is too long for it.
+        """
+        declared = self._declared
+        if declared.retention not in (None, new):
+            raise ConfigurationError(
+                f"EXACTLYONCE__retention says {declared.retention}, so instances that start later would refuse {new}: remove "
+                "the setting first, everywhere."
+            )
+        changed = replace(found.application, retention=found.application.retention.changed_to(new, found.now))
+        Lifetimes(changed.retention, declared.delivery_limit)
+        return await self._store.replace(changed, found.etag)
+
+    async def forget(self, type: str, found: StoredApplication) -> bool:
+        """Give up an entity type; False if the document has changed since it was found.
+
+        Raises:
+            ConfigurationError: the type is not known, or this application has it where it is.
+        """
+        known = found.application.place_of(type)
+        if known is None:
+            names = ", ".join(repr(one.type) for one in found.application.types) or "none"
+            raise ConfigurationError(f"There is no entity type {type!r}; there are: {names}.")
+        if known in self._declared.types:
+            raise ConfigurationError(
+                f"This application has the entity type {type!r}, and would add it again: remove the type from it first, "
+                "everywhere."
+            )
+        return await self._store.replace(found.application.without(type), found.etag)
 
     async def _claim(self) -> None:
         began = self._clock.now()

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from exactlyonce import Destination, Entity, Envelope
+from exactlyonce.application import OwnedType
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings
@@ -15,8 +16,10 @@ from exactlyonce.handling.attempts import key_of
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.operating import Operator
+from exactlyonce.hosting.ownership import Declared, Ownership
 from exactlyonce.hosting.sweeping import Sweeper
 from exactlyonce.records import ParkedMessage
+from exactlyonce.stores.application import MemoryApplicationStore
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.listing import entity_named
 from exactlyonce.stores.memory_listing import MemoryListing
@@ -46,9 +49,18 @@ class InMemory(ExactlyOnce):
         self._sweeper = Sweeper(self._mending, listing, surroundings)
         self._sweep_after = timedelta(minutes=1)
         self.closed = 0
+        types = tuple(OwnedType(one.name, one.container, one.paths) for one in entities)
+        self.owns = Ownership(
+            MemoryApplicationStore(self.clock.now),
+            Declared("exactlyonce", "bank", types, None, WEEK),
+            self.clock,
+        )
 
     async def _ready(self) -> None:
         pass
+
+    async def ownership(self) -> Ownership:
+        return self.owns
 
     async def close(self) -> None:
         self.closed += 1

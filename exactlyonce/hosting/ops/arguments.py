@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from exactlyonce.durations import duration
 
 _KEY = 'its id; or, if its partition key is another, \'["<value>", ..., "<id>"]\''
 _FOUND = "as 'parked' lists it"
@@ -59,6 +61,14 @@ def parser() -> argparse.ArgumentParser:
     replay.add_argument("first", type=int, metavar="FIRST", help="version")
     replay.add_argument("last", type=int, metavar="LAST", help="version")
 
+    application = commands.add_parser("application", help="show whose the library's container is")
+    application.add_argument("--forget", metavar="TYPE", help="give up an entity type that is gone for good")
+    _yes(application)
+
+    retention = commands.add_parser("retention", help="change for how long messages are known")
+    retention.add_argument("new", type=_duration, metavar="DURATION", help="such as P20D, or seconds")
+    _yes(retention)
+
     reset = commands.add_parser("reset-token", help="exchange a session token that the account will never reach")
     _entity(reset)
     _yes(reset)
@@ -72,6 +82,16 @@ def _time(text: str) -> datetime:
         if time.tzinfo is not None:
             return time
     raise argparse.ArgumentTypeError(f"{text!r} is no time with its zone, such as 2026-11-20T10:00:00Z")
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        found = duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
+    if not found:
+        raise argparse.ArgumentTypeError("it has to be longer than nothing")
+    return found
 
 
 def _entity(command: argparse.ArgumentParser) -> None:

@@ -15,13 +15,11 @@ from typing import Any, Final
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity, EntityKey
 from exactlyonce.hosting.composition import ExactlyOnce
+from exactlyonce.hosting.ops import administering
 from exactlyonce.hosting.ops.arguments import parser
+from exactlyonce.hosting.ops.codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.hosting.ops.tables import inspected_lines, parked_lines, plain, pretty
 from exactlyonce.identity import EntityRef
-
-DONE: Final = 0
-NOT_DONE: Final = 1
-NOT_POSSIBLE: Final = 2
 
 _RISK: Final = """\
 After a failover that lost writes, or after a container was restored, the session token in an entity's ledger may be ahead of
@@ -140,6 +138,8 @@ async def _reset_token(once: ExactlyOnce, given: argparse.Namespace) -> int:
 
 
 _COMMANDS: Final = {
+    "application": administering.application,
+    "retention": administering.retention,
     "parked": _parked,
     "requeue": _requeue,
     "discard": _discard,

@@ -10,6 +10,7 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.hosting.operating import Inspected
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Ledger
+from exactlyonce.stores.application import StoredApplication
 from exactlyonce.stores.listing import ListedMessage
 
 Cell = object
@@ -37,6 +38,24 @@ def parked_lines(messages: Sequence[ListedMessage]) -> Iterator[str]:
     yield from table(
         ("AT", "ENTITY", "MESSAGE", "REASON"),
         [(one.at, one.entity, one.message, one.reason) for one in sorted(messages, key=lambda one: one.at)],
+    )
+
+
+def application_lines(stored: StoredApplication) -> Iterator[str]:
+    """Whose the library's container is."""
+    application, now = stored.application, stored.now
+    retention = application.retention
+    yield f"application {plain(application.name)}"
+    yield f"retention   {retention.current}"
+    if not retention.settled(now):
+        yield (
+            f"            it was {retention.previous} until {plain(retention.changed)}; now messages are judged by "
+            f"{retention.judged(now)}, and what tells of them is kept for {retention.kept(now)}"
+        )
+    yield from _section(
+        "entity types",
+        ("TYPE", "CONTAINER", "PARTITION KEY"),
+        [(one.type, one.container, ", ".join(one.paths)) for one in application.types],
     )
 
 

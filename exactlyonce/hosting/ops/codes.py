@@ -1,0 +1,10 @@
+"""What commands answer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DONE: Final = 0
+NOT_DONE: Final = 1
+NOT_POSSIBLE: Final = 2
+"""Not understood, or not possible as things are set up."""

@@ -1,0 +1,156 @@
+"""The commands about the application as a whole: what they show, what they change, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from types import ModuleType
+
+import pytest
+
+from exactlyonce import ConfigurationError
+from exactlyonce.application import OwnedType, application_of
+from exactlyonce.hosting.ops.commands import main
+from exactlyonce.hosting.ownership import Declared, Ownership
+from exactlyonce.lifetimes import Retention
+from exactlyonce.stores.application import MemoryApplicationStore
+from exactlyonce.testing.chance import ManualClock
+from tests.samples import accounts
+from tests.unit.operated import InMemory
+
+DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+ORDERS = OwnedType("order", "orders", ("/tenant", "/id"))
+
+
+@pytest.fixture
+def app() -> Iterator[InMemory]:
+    """An application at the top level of the module `app_of_a_test`."""
+    once = InMemory(accounts())
+    module = ModuleType("app_of_a_test")
+    module.once = once  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+    yield once
+    del sys.modules[module.__name__]
+
+
+class Told:
+    """What a command said."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
+        self.code = main(["--app", "app_of_a_test", *arguments])
+        self.out, self.err = capsys.readouterr()
+
+
+def started(app: InMemory, *more: OwnedType) -> None:
+    """The application has started, and had more types once."""
+    first = application_of("bank", more, Retention())
+    asyncio.run(app.owns._store.claim(first))
+    asyncio.run(app.owns.ready())
+
+
+def test_the_application_is_shown(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    never = Told(capsys, "application")
+    assert (never.code, "never started" in never.out) == (1, True)
+    started(app, ORDERS)
+    told = Told(capsys, "application")
+    assert told.code == 0
+    assert told.out.splitlines() == [
+        "application bank",
+        "retention   30 days, 0:00:00",
+        "",
+        "entity types",
+        "TYPE     CONTAINER  PARTITION KEY",
+        "account  accounts   /owner",
+        "order    orders     /tenant, /id",
+    ]
+
+
+def test_a_change_of_the_retention_says_what_takes_effect_when_and_has_to_be_said_twice(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Told(capsys, "retention", "P20D").code == 1
+    started(app)
+    asked = Told(capsys, "retention", "P20D")
+    assert asked.code == 2
+    assert "kept for    the old one for 1 day, 0:00:00 more" in asked.out
+    assert Told(capsys, "retention", "P30D").out == "it is 30 days, 0:00:00 already\n"
+    assert Told(capsys, "retention", "P20D", "--yes").code == 0
+    assert "it was 30 days" in Told(capsys, "application").out
+
+    under_way = Told(capsys, "retention", "P40D", "--yes")
+    assert (under_way.code, "A change is under way" in under_way.out) == (1, True)
+    app.clock.advance(DAY.total_seconds())
+    longer = Told(capsys, "retention", "P40D", "--yes")
+    assert (longer.code, "the new one after 21 days" in longer.out) == (0, True)
+
+
+def test_a_retention_in_which_nothing_could_be_sent_is_not_possible(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started(app)
+    told = Told(capsys, "retention", "P15D", "--yes")
+    assert (told.code, "too short for a delivery limit" in told.err) == (2, True)
+    for none in ("a month", "P1M", "0"):
+        with pytest.raises(SystemExit):
+            Told(capsys, "retention", none)
+
+
+def test_a_running_process_hears_of_a_change_within_an_hour(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    started(app)
+    Told(capsys, "retention", "P20D", "--yes")
+    asyncio.run(app.owns.ready())
+    assert app.owns.current.retention.current == 30 * DAY
+    app.clock.advance(HOUR.total_seconds())
+    asyncio.run(app.owns.ready())
+    now = app.clock.now()
+    assert (app.owns.current.retention.judged(now), app.owns.current.retention.kept(now)) == (20 * DAY, 30 * DAY)
+
+
+def test_a_type_that_is_gone_for_good_is_forgotten(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    assert Told(capsys, "application", "--forget", "order").code == 1
+    started(app, ORDERS)
+    assert Told(capsys, "application", "--forget", "order").code == 2
+    assert Told(capsys, "application", "--forget", "order", "--yes").out == "forgotten\n"
+    assert "orders" not in Told(capsys, "application").out
+    unknown = Told(capsys, "application", "--forget", "order", "--yes")
+    assert (unknown.code, "there are: 'account'" in unknown.err) == (2, True)
+    own = Told(capsys, "application", "--forget", "account", "--yes")
+    assert (own.code, "would add it again" in own.err) == (2, True)
+
+
+def test_a_setting_that_says_something_else_is_removed_before_the_retention_changes() -> None:
+    clock = ManualClock()
+    store = MemoryApplicationStore(clock.now)
+    ownership = Ownership(store, Declared("exactlyonce", "bank", (), 30 * DAY, 7 * DAY), clock)
+    asyncio.run(ownership.ready())
+    found = asyncio.run(ownership.stored())
+    assert found is not None
+    with pytest.raises(ConfigurationError, match="remove the setting first"):
+        asyncio.run(ownership.change_retention(20 * DAY, found))
+
+
+def test_who_changes_what_somebody_else_has_just_changed_is_told() -> None:
+    clock = ManualClock()
+    ownership = Ownership(MemoryApplicationStore(clock.now), Declared("exactlyonce", "bank", (), None, 7 * DAY), clock)
+    asyncio.run(ownership.ready())
+    found = asyncio.run(ownership.stored())
+    assert found is not None
+    assert asyncio.run(ownership.change_retention(20 * DAY, found))
+    assert not asyncio.run(ownership.change_retention(40 * DAY, replace(found, application=found.application)))
+
+
+def test_a_document_that_was_deleted_comes_back_as_it_was() -> None:
+    clock = ManualClock()
+    store = MemoryApplicationStore(clock.now)
+    ownership = Ownership(store, Declared("exactlyonce", "bank", (ORDERS,), 20 * DAY, DAY), clock)
+    asyncio.run(ownership.ready())
+    store._stored = None
+    clock.advance(HOUR.total_seconds())
+    asyncio.run(ownership.ready())
+    found = asyncio.run(ownership.stored())
+    assert found is not None
+    assert (found.application.types, found.application.retention) == ((ORDERS,), Retention(20 * DAY))
