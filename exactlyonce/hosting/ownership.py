@@ -117,16 +117,10 @@ class Ownership:
         """Begin a change of the retention; False if the document has changed since it was found.
 
         Raises:
-            ConfigurationError: a change is under way, a setting says something else, or the delivery limit is too long for it.
+            ConfigurationError: a change is under way, or the delivery limit is too long for it.
         """
-        declared = self._declared
-        if declared.retention not in (None, new):
-            raise ConfigurationError(
-                f"EXACTLYONCE__retention says {declared.retention}, so instances that start later would refuse {new}: remove "
-                "the setting first, everywhere."
-            )
         changed = replace(found.application, retention=found.application.retention.changed_to(new, found.now))
-        Lifetimes(changed.retention, declared.delivery_limit)
+        Lifetimes(changed.retention, self._declared.delivery_limit)
         return await self._store.replace(changed, found.etag)
 
     async def forget(self, type: str, found: StoredApplication) -> bool:
@@ -184,8 +178,8 @@ class Ownership:
                 "if it is the same application, the same name in EXACTLYONCE__application."
             )
         yield from found.contradicted_by(declared.types)
-        # What runs goes by the document: a retention is changed there, while processes run.
-        if first and declared.retention not in (None, found.retention.current):
+        # What runs goes by the document: a retention is changed there, while processes run, and settings follow in a day.
+        if first and declared.retention not in (None, found.retention.current, self._before(stored)):
             yield (
                 f"Messages are known for {found.retention.current} here, and EXACTLYONCE__retention says {declared.retention}: "
                 "remove the setting, or change what is stored with `python -m exactlyonce.hosting.ops retention`."
@@ -194,6 +188,12 @@ class Ownership:
             self._as_of(stored)
         except ConfigurationError as error:
             yield str(error)
+
+    @staticmethod
+    def _before(stored: StoredApplication) -> timedelta | None:
+        """What the retention was, while a change is under way."""
+        found = stored.application.retention
+        return None if found.settled(stored.now) else found.previous
 
     def _is_younger(self, moment: datetime | None, age: timedelta) -> bool:
         """Whether a moment is not that long ago. One that is still to come tells that a clock was set back: it is not."""

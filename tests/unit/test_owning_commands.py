@@ -122,15 +122,19 @@ def test_a_type_that_is_gone_for_good_is_forgotten(app: InMemory, capsys: pytest
     assert (own.code, "would add it again" in own.err) == (2, True)
 
 
-def test_a_setting_that_says_something_else_is_removed_before_the_retention_changes() -> None:
+def test_a_setting_may_say_the_old_retention_while_it_changes_and_no_longer() -> None:
     clock = ManualClock()
     store = MemoryApplicationStore(clock.now)
-    ownership = Ownership(store, Declared("exactlyonce", "bank", (), 30 * DAY, 7 * DAY), clock)
-    asyncio.run(ownership.ready())
-    found = asyncio.run(ownership.stored())
+    declared = Declared("exactlyonce", "bank", (), 30 * DAY, 7 * DAY)
+    asyncio.run(Ownership(store, declared, clock).ready())
+    found = asyncio.run(store.load())
     assert found is not None
-    with pytest.raises(ConfigurationError, match="remove the setting first"):
-        asyncio.run(ownership.change_retention(20 * DAY, found))
+    assert asyncio.run(Ownership(store, declared, clock).change_retention(20 * DAY, found))
+    asyncio.run(Ownership(store, declared, clock).ready())
+    clock.advance(DAY.total_seconds())
+    with pytest.raises(ConfigurationError, match="EXACTLYONCE__retention says 30 days"):
+        asyncio.run(Ownership(store, declared, clock).ready())
+    asyncio.run(Ownership(store, replace(declared, retention=20 * DAY), clock).ready())
 
 
 def test_who_changes_what_somebody_else_has_just_changed_is_told() -> None:
@@ -140,7 +144,7 @@ def test_who_changes_what_somebody_else_has_just_changed_is_told() -> None:
     found = asyncio.run(ownership.stored())
     assert found is not None
     assert asyncio.run(ownership.change_retention(20 * DAY, found))
-    assert not asyncio.run(ownership.change_retention(40 * DAY, replace(found, application=found.application)))
+    assert not asyncio.run(ownership.change_retention(20 * DAY, found))
 
 
 def test_a_document_that_was_deleted_comes_back_as_it_was() -> None:

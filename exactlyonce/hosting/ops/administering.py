@@ -62,7 +62,7 @@ def _effects(known: Retention, new: timedelta) -> Iterator[str]:
         filled = SETTLING_IN + new - known.current
         yield f"judged by   the old one for {SETTLING_IN} more, then by as much more as time passes: the new one after {filled}"
         yield "kept for    the new one, by clean-ups that begin from now on"
-    yield "Another change has to wait until then."
+    yield "Another change has to wait until then. EXACTLYONCE__retention, where it is set, has to say the new one by then."
 
 
 def _told(text: str, code: int) -> int:
