@@ -36,7 +36,7 @@ param autoscaleMaxThroughput int = 1000
 param deliveryLimitDays int = 7
 
 @minValue(2)
-@description('Days after which clean-up forgets a message, as its configuration says. It refuses less than is safe.')
+@description('Days for which messages are known. The app refuses less than the delivery limit asks for. To change it later, see docs/howto/operations.md.')
 param retentionDays int = 30
 
 @minValue(1)
@@ -183,6 +183,7 @@ module function 'app/function.bicep' = {
     databaseName: databaseName
     libraryContainer: libraryContainer
     deliveryLimitDays: deliveryLimitDays
+    retentionDays: retentionDays
     strategy: strategy
     serviceBusHost: deployServiceBus ? serviceBus!.outputs.host : ''
     serviceBusSessions: serviceBusSessions

@@ -18,6 +18,7 @@ param cosmosEndpoint string
 param databaseName string
 param libraryContainer string
 param deliveryLimitDays int
+param retentionDays int
 param strategy string
 
 @description('Host name of the Service Bus namespace; empty where the app runs on storage queues.')
@@ -119,6 +120,7 @@ module app 'br/public:avm/res/web/site:0.24.0' = {
           EXACTLYONCE__connection: 'AzureWebJobsStorage'
           EXACTLYONCE__blobContainer: blobContainer
           EXACTLYONCE__deliveryLimit: 'P${deliveryLimitDays}D'
+          EXACTLYONCE__retention: 'P${retentionDays}D'
           STRATEGY: strategy
           APPLICATIONINSIGHTS_CONNECTION_STRING: insightsAddress
           APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${clientId};Authorization=AAD'

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Final
 
 from exactlyonce.hosting import Settings, StorageConnection
+from exactlyonce.lifetimes import RETENTION
 from handlers.strategies import STRATEGIES
 from tests.infra.bicep import INFRA, File, deployment, one
 from tests.infra.conftest import ADDRESSES, settings_of
@@ -58,6 +59,11 @@ def test_the_delivery_limit_is_the_same_for_the_app_and_for_what_deletes_blobs()
     settings = Settings.model_validate(settings_of(deliveryLimitDays=3))
     assert settings.delivery_limit == timedelta(days=3)
     assert Settings.model_validate(settings_of()).delivery_limit == Settings.model_fields["delivery_limit"].default
+
+
+def test_the_retention_is_the_same_for_the_app_and_for_what_deletes_blobs() -> None:
+    assert Settings.model_validate(settings_of(retentionDays=20)).retention == timedelta(days=20)
+    assert Settings.model_validate(settings_of()).retention == RETENTION
 
 
 def test_every_strategy_of_the_sample_can_be_chosen_and_no_other() -> None:
