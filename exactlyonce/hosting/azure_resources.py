@@ -52,6 +52,7 @@ class AzureResources:
         connections: Connections,
         entities: Iterable[Entity[Any]],
         destinations: Iterable[Destination],
+        *,
         surroundings: Surroundings,
         dated: Callable[[datetime], None] | None = None,
     ) -> None:

@@ -67,13 +67,10 @@ class ExactlyOnce:
         self._entities, self._destinations = tuple(entities), tuple(destinations)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
-        given = surroundings or Surroundings()
-        present = StoreTime(given.clock)
-        self._surroundings = replace(given, present=present.now)
-        connections, around = Connections(storage, service_bus), self._surroundings
-        self._resources = AzureResources(
-            settings, connections, self._entities, self._destinations, around, present.tell
-        )
+        present = StoreTime((surroundings or Surroundings()).clock)
+        around = self._surroundings = replace(surroundings or Surroundings(), present=present.now)
+        joined, connections = (self._entities, self._destinations), Connections(storage, service_bus)
+        self._resources = AzureResources(settings, connections, *joined, surroundings=around, dated=present.tell)
         self._loop, lifetimes = OneLoop(self._resources.lifetime()), self._resources.ownership.lifetimes
         store, addresses, blobs = self._resources.store, self._resources.addresses, self._resources.blobs
         publisher, claims = Publisher(addresses), ClaimChecks(blobs)
@@ -236,8 +233,7 @@ class ExactlyOnce:
         """Send again what a stream sent in these versions, with the ids and numbers it had; return how many messages.
 
         Raises:
-            ConfigurationError: the entity keeps no version stream.
-            TryAgainLater: the store or a queue did not answer.
+            ConfigurationError, TryAgainLater: the entity keeps no version stream; the store or a queue did not answer.
             StoredDataError, NonDeterministicHandler: the stream does not give what it gave before.
         """
         await self._ready()

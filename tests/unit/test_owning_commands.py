@@ -103,11 +103,14 @@ def test_a_running_process_hears_of_a_change_within_an_hour(app: InMemory, capsy
     started(app)
     Told(capsys, "retention", "P20D", "--yes")
     asyncio.run(app.owns.ready())
-    assert app.owns.current.retention.current == 30 * DAY
+    assert app.owns.lifetimes().retention.current == 30 * DAY
     app.clock.advance(HOUR.total_seconds())
     asyncio.run(app.owns.ready())
     now = app.clock.now()
-    assert (app.owns.current.retention.judged(now), app.owns.current.retention.kept(now)) == (20 * DAY, 30 * DAY)
+    assert (app.owns.lifetimes().retention.judged(now), app.owns.lifetimes().retention.kept(now)) == (
+        20 * DAY,
+        30 * DAY,
+    )
 
 
 def test_a_type_that_is_gone_for_good_is_forgotten(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
