@@ -99,6 +99,20 @@ def test_only_blobs_of_lost_attempts_go(gallery: Gallery) -> None:
     assert gallery.clean().names == []
 
 
+def test_more_blobs_of_one_entity_than_are_judged_at_once_all_go(gallery: Gallery) -> None:
+    for number in range(101):
+        gallery.write(f"lost/{number}", ref("outbox"))
+    lost = gallery.left - gallery.hung - OTHERS
+    assert gallery.clean().results["removed"] == len(lost) == 101 + len(PAINTERS)
+    assert gallery.left == gallery.hung | OTHERS
+
+
+def test_a_blob_of_an_entity_with_another_partition_key_than_its_type_has_is_nobodys(gallery: Gallery) -> None:
+    gallery.write("misfit", EntityRef("outbox", ("a", "b", "c", "d"), "s"))
+    assert gallery.clean().results["of no entity of the job file"] == 2
+    assert "misfit" in gallery.left
+
+
 def test_what_was_not_deleted_is_counted_by_looking_again(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gallery.memory, "delete_blobs", lambda effect: None)
     assert gallery.clean().results == {
