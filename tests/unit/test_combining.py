@@ -217,6 +217,17 @@ async def test_the_next_message_takes_over_what_is_to_be_marked(setting: Setting
     assert [memory.published for memory in setting.strategy.memories] == [frozenset(), {"web/m-1"}]
 
 
+async def test_what_was_published_before_an_attempt_that_failed_is_marked_all_the_same(setting: Setting) -> None:
+    setting.deliver("m-1")
+    await setting.after(1)
+    setting.strategy.error = TryAgainLater("the store is down")
+    failing = setting.deliver("m-2")
+    await setting.after(1)
+    assert isinstance(failing.exception(), TryAgainLater)
+    await setting.after(10)
+    assert setting.strategy.marked == [{"web/m-1"}]
+
+
 async def test_an_entity_that_was_marked_starts_with_nothing_remembered(setting: Setting) -> None:
     setting.deliver("m-1")
     await setting.after(1)
