@@ -117,7 +117,7 @@ async def _sweep(stack: Stack, progress: Progress) -> None:
     progress.act = "sweeping"
     async with ClientSession(stack.http) as http:
         for _ in range(_SWEEPS):
-            if not _owing(stack):
+            if not owing(stack):
                 return
             async with http.post("/admin/functions/sweep", json={}) as reply:
                 reply.raise_for_status()
@@ -125,7 +125,7 @@ async def _sweep(stack: Stack, progress: Progress) -> None:
     raise TimeoutError(f"Some games still owe what they announced; the hosts' logs are in {stack.logs}.")
 
 
-def _owing(stack: Stack) -> bool:
+def owing(stack: Stack) -> bool:
     """Whether the newest document of a game, or a record beside one, owes."""
     newest = {write.id: write.document for write in stack.cosmos.history(DATABASE, "games")}
     return any(one.get("_ledger", one).get("owing_since") for one in newest.values() if one)

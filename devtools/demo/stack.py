@@ -45,6 +45,8 @@ class Stack:
         started: how many hosts were started so far.
         http: where the youngest host answers.
         bus: the local Service Bus; None on storage queues.
+        invisible: seconds until the messages of a killed host come back.
+        settings: of the app, besides.
     """
 
     storage: Azurite
@@ -57,6 +59,8 @@ class Stack:
     started: int = 0
     http: str = ""
     bus: Bus | None = None
+    invisible: int = INVISIBLE_SECONDS
+    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -72,6 +76,7 @@ class Stack:
             "EXACTLYONCE__sweepAfter": "5",
             "EXACTLYONCE__destinations": json.dumps(destinations),
             "STRATEGY": self.strategy,
+            **self.settings,
         }
 
     def start_hosts(self, number: int) -> None:
@@ -83,7 +88,7 @@ class Stack:
 
     def _launch_host(self) -> tuple[subprocess.Popen[str], str]:
         self.started += 1
-        arguments = ["--app", str(self.app), "--invisible", str(INVISIBLE_SECONDS)]
+        arguments = ["--app", str(self.app), "--invisible", str(self.invisible)]
         with (self.logs / f"host-{self.started}.log").open("w") as log:
             host = subprocess.Popen(
                 [sys.executable, "-m", "devtools.function_host", *arguments],

@@ -6,10 +6,13 @@ nobody will. Three rules do, of which none asks for a view that may be stale:
 - What has been settled is never processed again: that of poison queues and dead-letter queues is not, and a batch settles what
   has come too often, and processes what has not. So what was parked can only be settled again.
 - What may have been settled before is not returned unless it is seen not to be parked, in a view that holds whatever was
-  parked. What is settled for the first time cannot have been parked.
+  parked. What is settled for the first time cannot have been parked. One exception: a message of a poison queue is delivered a
+  few times only, and then lost. While the store does not answer it is returned unseen, rather than lost.
 - What was settled before is not parked, since it may have been returned: it is returned again, or put aside, which says nothing
-  of whether it was processed. A dead letter does not tell how often it was settled. If it was returned before it is parked,
-  whoever processes what was returned takes the parked document away.
+  of whether it was processed. A dead letter does not tell how often it was settled.
+
+Where a message is both all the same, by the exception or as a dead letter, whoever processes what was returned takes the parked
+document away.
 """
 
 from __future__ import annotations
@@ -58,6 +61,8 @@ class GivenUp:
         queue: logical name of the queue that it came from.
         settling: whether it is settled for the first time.
         reason: why it was given up.
+        runs_out: whether it is delivered a few times only, and then no more, though nobody has acknowledged it. So it is with
+            the messages of a poison queue, which has none of its own.
     """
 
     entity: Entity[Any]
@@ -66,6 +71,7 @@ class GivenUp:
     queue: str
     settling: Settling
     reason: str
+    runs_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,9 @@ class GivingUp:
             return await self._decided(given, self.mending.retrying.begin(self.now))
         except ENVIRONMENT as error:
             deadline = self.mending.retrying.begin(self.now)
-            returned = await self._returned(given, given.came.unexplained, deadline)
+            # Better a copy of what may be parked than none of what is delivered no more.
+            unseen = given.settling == "first" or (given.runs_out and isinstance(error, TryAgainLater))
+            returned = await self._returned(given, given.came.unexplained, deadline, unseen=unseen)
             if returned is not None:
                 return returned
             if isinstance(error, TryAgainLater):
@@ -132,7 +140,8 @@ class GivingUp:
                 return told(finished.outcome, came, entity, given.reason)
         if refused is not None:
             return await self.put_aside(nobodys(given.entity), came, f"{given.reason}; {named(refused)}")
-        if rounds is not None and (returned := await self._returned(given, rounds, deadline)):
+        unseen = given.settling == "first"
+        if rounds is not None and (returned := await self._returned(given, rounds, deadline, unseen=unseen)):
             return returned
         if given.settling == "again":
             reason = f"{given.reason}; it was settled before, and may have been returned to its queue"
@@ -149,7 +158,9 @@ class GivingUp:
             return so_far + 1 if so_far < UNEXPLAINED_ROUNDS else None
         return None
 
-    async def _returned(self, given: GivenUp, unexplained: int, deadline: Deadline | None) -> Outcome | None:
+    async def _returned(
+        self, given: GivenUp, unexplained: int, deadline: Deadline | None, *, unseen: bool
+    ) -> Outcome | None:
         """What comes of returning a message; None if it is too old for that, or too large."""
         now, entity = await self._present(), given.work.entity
         if given.came.time is None or now - given.came.time > self.lifetimes().send_limit(now):
@@ -157,7 +168,6 @@ class GivingUp:
         output = await self.returning.output(given.came, given.queue, unexplained)
         if output is None:
             return None
-        unseen = given.settling == "first"
         returned = await self.returning.give_back(entity, output, unseen=unseen, deadline=deadline)
         return told(returned.outcome, given.came, entity, given.reason)
 

@@ -1,9 +1,9 @@
 """The poison settler: messages that a queue gave up on are finished, returned, parked, or put aside.
 
-None stays in its poison queue but while neither the store nor its queue answers. The host's copy there lives for 7 days, and
-nothing can change that; a function on a poison queue that fails gets its message again every 10 minutes until it is gone. So
-what cannot be read, or cannot be decided about, is put aside in the library's container, where it stays until somebody has
-looked at it.
+None stays in its poison queue but while neither the store nor its queue answers. A function on a poison queue that fails gets
+its message again after 10 minutes, `maxDequeueCount` times in all; then the host delivers it no more, and after 7 days it is
+gone. So what cannot be read, or cannot be decided about, is put aside in the library's container, where it stays until somebody
+has looked at it.
 
 The dead-letter queues of Service Bus keep their messages for ever. One that is so old that the record of a copy may be gone
 cannot be decided about, either.
@@ -88,9 +88,9 @@ class PoisonSettler:
         failures, mending = self.giving_up.failures, self.giving_up.mending
         reason = _with_brokers(message, failures.reason(entity.name, key_of(envelope), who))
         work = mending.work(entity, ref, whole)
-        return await self.giving_up.decide(
-            GivenUp(entity, envelope, work, queue, settling or _settling_of(message), reason)
-        )
+        first = settling or _settling_of(message)
+        runs_out = isinstance(message, func.QueueMessage)
+        return await self.giving_up.decide(GivenUp(entity, envelope, work, queue, first, reason, runs_out))
 
     async def _answer(self, entity: Entity[Any], request: Envelope) -> Outcome:
         """A request to send again is answered, which changes no state; or put aside, once however often it is asked.

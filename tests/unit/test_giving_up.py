@@ -33,6 +33,7 @@ from exactlyonce.stores.trouble import Fate
 from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
 from tests.samples import Deposit, accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
+from tests.unit.bus import delivered
 from tests.unit.giving_up import SECRET, Place, Silent, dated
 
 STRATEGIES: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
@@ -96,10 +97,19 @@ class TestTheEnvironment:
         assert await place.settle(kind, message) == "returned"
         assert returned(place) == [message.once_more()]
 
-    async def test_what_may_be_parked_already_does_not(self, place: Place) -> None:
+    async def test_it_does_so_before_the_host_delivers_it_no_more_though_it_may_be_parked(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        assert await place.settle(kind, message) == "parked"
+        trouble, place.store._trouble = place.store._trouble, Silent()
+        assert await place.settle(kind, message, times=2) == "returned"
+        place.store._trouble = trouble
+        assert returned(place) == [message.once_more()]
+
+    async def test_a_dead_letter_that_may_be_parked_already_does_not_since_it_comes_again(self, place: Place) -> None:
         place.store._trouble = Silent()
         with pytest.raises(TryAgainLater):
-            await place.settle(accounts(), dated(deposit("m-1")), times=2)
+            await place.settler.settle(accounts(), delivered(dated(deposit("m-1"))), "accounts")
         assert queue(place) == []
 
     async def test_while_its_queue_takes_nothing_either_it_stays(self, place: Place) -> None:
@@ -207,7 +217,7 @@ class TestNeverBoth:
         place.failures._seen.clear()
         place.store._trouble = Stale()
         with pytest.raises(TryAgainLater):
-            await place.settle(kind, message, times=2)
+            await place.settler.settle(kind, delivered(message), "accounts")
         assert queue(place) == []
 
     async def test_what_was_settled_before_is_not_parked_but_put_aside_in_the_end(self, place: Place) -> None:
