@@ -19,13 +19,16 @@ MESSAGES ?= 1000
 MINUTES ?= 10
 TWIN ?=
 
-.PHONY: help demo test check pytest model simulate fuzz bench bench-peers bench-spark audit-under-load test-pythons test-azure clean lock
+.PHONY: help demo outage test check pytest model simulate fuzz bench bench-peers bench-spark audit-under-load test-pythons test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
 demo: .make/python .make/node $(if $(filter servicebus,$(TRANSPORT)),.make/amqp)  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off AUDIT=on|off SEED STRATEGY=outbox|colocated|stream|naive… TRANSPORT=storage|servicebus SESSIONS BATCHES
 	$(PYTHON) -m devtools.demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --audit $(AUDIT) --strategy $(STRATEGY) --transport $(TRANSPORT) --sessions $(SESSIONS) --batches $(BATCHES) --seed $(SEED)
+
+outage: .make/python .make/node  ## take the store away for 40 s under load, kill hosts, and wait until everything has healed by itself (up to 13 minutes)
+	$(PYTHON) -m devtools.outage
 
 test: check pytest  ## everything that has to pass before a change lands
 

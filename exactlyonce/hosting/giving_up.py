@@ -35,9 +35,9 @@ from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.returning import UNEXPLAINED_ROUNDS, Returning
 from exactlyonce.identity import EntityRef
 from exactlyonce.lifetimes import Lifetimes
+from exactlyonce.records import Output
 from exactlyonce.strategies import settling
 from exactlyonce.strategies.operating import put_aside
-from exactlyonce.strategies.resequencer import Resequencer
 from exactlyonce.strategies.settling import Settled
 from exactlyonce.strategies.settling_beside import settle_beside
 
@@ -104,6 +104,14 @@ class GivingUp:
                 nobodys(given.entity), given.came, f"{named(error)}, of entity {given.work.entity}"
             )
 
+    async def return_unread(self, entity: Entity[Any], came: Envelope, queue: str) -> Outcome | None:
+        """Return a message of a poison queue whose data could not be fetched; None if it is too old. Raises `TryAgainLater`."""
+        output = await self._output(came, queue, came.unexplained)
+        if output is None:
+            return None
+        returned = await self.returning.give_back(nobodys(entity), output, unseen=True)
+        return told(returned.outcome, came, nobodys(entity), "its data could not be fetched")
+
     async def put_aside(self, place: EntityRef, envelope: Envelope, reason: str) -> Outcome:
         """Park a message that nothing can be decided about. Raises `TryAgainLater`."""
         settled = await self.mending.run(place, lambda memory: put_aside(place, envelope, reason, memory))
@@ -120,7 +128,7 @@ class GivingUp:
             unseen = given.settling == "first" or (given.runs_out and isinstance(error, TryAgainLater))
             returned = await self._returned(given, given.came.unexplained, deadline, unseen=unseen)
             if returned is not None:
-                return returned
+                return told(returned, given.came, given.work.entity, given.reason)
             if isinstance(error, TryAgainLater):
                 raise
             reason = f"{named(error)}, of entity {given.work.entity}"
@@ -129,7 +137,7 @@ class GivingUp:
     async def _decided(self, given: GivenUp, deadline: Deadline | None) -> Outcome:
         entity, came = given.work.entity, given.came
         refused = None
-        if not isinstance(given.entity.strategy, Resequencer):
+        if given.entity.strategy.forgets:
             refused = self.lifetimes().refusal(came.time, await self._present())
         rounds = self._unexplained(given)
         if refused is not None or rounds is not None:
@@ -142,7 +150,7 @@ class GivingUp:
             return await self.put_aside(nobodys(given.entity), came, f"{given.reason}; {named(refused)}")
         unseen = given.settling == "first"
         if rounds is not None and (returned := await self._returned(given, rounds, deadline, unseen=unseen)):
-            return returned
+            return told(returned, came, entity, given.reason)
         if given.settling == "again":
             reason = f"{given.reason}; it was settled before, and may have been returned to its queue"
             return await self.put_aside(nobodys(given.entity), came, reason)
@@ -162,14 +170,17 @@ class GivingUp:
         self, given: GivenUp, unexplained: int, deadline: Deadline | None, *, unseen: bool
     ) -> Outcome | None:
         """What comes of returning a message; None if it is too old for that, or too large."""
-        now, entity = await self._present(), given.work.entity
-        if given.came.time is None or now - given.came.time > self.lifetimes().send_limit(now):
-            return None
-        output = await self.returning.output(given.came, given.queue, unexplained)
+        output = await self._output(given.came, given.queue, unexplained)
         if output is None:
             return None
-        returned = await self.returning.give_back(entity, output, unseen=unseen, deadline=deadline)
-        return told(returned.outcome, given.came, entity, given.reason)
+        returned = await self.returning.give_back(given.work.entity, output, unseen=unseen, deadline=deadline)
+        return returned.outcome
+
+    async def _output(self, came: Envelope, queue: str, unexplained: int) -> Output | None:
+        now = await self._present()
+        if came.time is None or now - came.time > self.lifetimes().send_limit(now):
+            return None
+        return await self.returning.output(came, queue, unexplained)
 
     async def _present(self) -> datetime:
         begun = await self.mending.driver.run(iter(Begin()))

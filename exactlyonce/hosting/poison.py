@@ -19,7 +19,14 @@ from typing import Any, Final
 import azure.functions as func
 
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ConfigurationError, HandlerError, MalformedMessage, MessageError, StoredDataError
+from exactlyonce.errors import (
+    ConfigurationError,
+    HandlerError,
+    MalformedMessage,
+    MessageError,
+    StoredDataError,
+    TryAgainLater,
+)
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import key_of
 from exactlyonce.handling.entities import Entity
@@ -83,6 +90,12 @@ class PoisonSettler:
         try:
             whole = await self.claims.redeemed(envelope) if self.claims.claims(envelope) else envelope
             ref = entity.ref_of(whole)
+        except TryAgainLater:
+            # A dead letter comes again as often as it has to.
+            unread = isinstance(message, func.QueueMessage)
+            if unread and (returned := await self.giving_up.return_unread(entity, envelope, queue)):
+                return returned
+            raise
         except (MessageError, HandlerError, ConfigurationError) as error:
             return await self._put_aside(entity, envelope, _with_brokers(message, named(error)))
         failures, mending = self.giving_up.failures, self.giving_up.mending

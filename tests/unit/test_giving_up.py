@@ -13,7 +13,6 @@ from azure.functions.queue import QueueMessage
 from exactlyonce import (
     Colocated,
     ConfigurationError,
-    Entity,
     Envelope,
     NewerSchema,
     Outbox,
@@ -22,16 +21,12 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.handling.attempts import Strategy
-from exactlyonce.hosting.adapters import PlainJson
-from exactlyonce.hosting.azure_functions import envelope_of
-from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.giving_up import nobodys
 from exactlyonce.hosting.returning import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
 from exactlyonce.lifetimes import Lifetimes
 from exactlyonce.records import Output
 from exactlyonce.stores.trouble import Fate
-from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
-from tests.samples import Deposit, accounts, breaking, deposit
+from tests.samples import accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered
 from tests.unit.giving_up import SECRET, Place, Silent, dated
@@ -240,57 +235,6 @@ class Stale:
     def replica(self, newest: int) -> int:
         del newest
         return 0
-
-
-class TestWhatIsSent:
-    async def test_a_body_that_an_adapter_read_comes_again_as_an_envelope_that_it_never_sees(
-        self, place: Place
-    ) -> None:
-        kind = accounts()
-        adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: place.clock.now())
-        assert await place.settle(kind, b'{"order": 7, "account": "a"}', adapter=adapter) == "returned"
-        (output,) = queue(place)
-        wire = QueueMessage(id="q-2", body=output.envelope.text.encode())  # type: ignore[no-untyped-call]
-        await place.process().deliver(kind, envelope_of(wire, adapter))
-        assert [commit.message for commit in place.facts().commits] == ["shop/7"]
-
-    async def test_numbers_and_sessions_stay(self, place: Place) -> None:
-        boards = BOARDS.using(Resequencer())
-        message = dated(scored(3))
-        assert await place.settle(boards, message) == "returned"
-        assert set(message.extensions) <= set(returned(place)[0].extensions)
-
-    async def test_data_that_was_elsewhere_stays_there(self, place: Place) -> None:
-        kind, base = accounts(), "https://account.blob.core.windows.net/blobs"
-        claims = ClaimChecks(AwaitedBlobs(MemoryBlobs(), base))
-        left = await claims.left(dated(deposit("m-1")))
-        settler = replace(place.settler, claims=claims)
-        given_up = QueueMessage(id="q-1", body=left.to_json().text.encode())  # type: ignore[no-untyped-call]
-        assert await settler.settle(kind, given_up, "accounts") == "returned"
-        assert returned(place) == [left.once_more(1)]
-
-    @pytest.mark.parametrize("blobs", [False, True])
-    async def test_one_that_fits_its_queue_no_more_goes_by_reference_or_is_parked(
-        self, place: Place, blobs: bool
-    ) -> None:
-        kind = accounts()
-        message = full(kind, place)
-        settler = place.settler
-        if blobs:
-            base = "https://account.blob.core.windows.net/blobs"
-            claims = ClaimChecks(AwaitedBlobs(MemoryBlobs(), base))
-            returning = replace(settler.giving_up.returning, claims=claims)
-            settler = replace(settler, giving_up=replace(settler.giving_up, returning=returning), claims=claims)
-        given_up = QueueMessage(id="q-1", body=message.to_json().text.encode())  # type: ignore[no-untyped-call]
-        assert await settler.settle(kind, given_up, "accounts") == ("returned" if blobs else "parked")
-        assert [one.reference is not None for one in returned(place)] == ([True] if blobs else [])
-
-
-def full(kind: Entity[Any], place: Place) -> Envelope:
-    """A message as long as its queue takes."""
-    del kind
-    bare = dated(deposit("m-1", padding=""))
-    return dated(deposit("m-1", padding="x" * (place.routes.limits["accounts"] - bare.to_json().size)))
 
 
 async def test_a_message_that_says_nothing_of_its_deliveries_is_taken_for_one_that_is_settled_first(
