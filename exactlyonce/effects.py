@@ -96,13 +96,13 @@ class FoundParked:
     Attributes:
         message: None if this replica has no such document.
         etag: what its deletion is conditional on; None if absent.
-        age: seconds since it was parked; 0 if absent. Both ends are taken from the server's clock: an operator's laptop may
-            ask, and its clock would decide how late a copy of the message can still arrive.
+        now: the present by the store's clock; None if absent. An operator's laptop may ask, and its clock would decide how old
+            a message may be that is sent again.
     """
 
     message: ParkedMessage | None
     etag: str | None
-    age: float
+    now: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
 from random import Random
 from typing import Final
@@ -130,6 +131,18 @@ def _value(part: str) -> PartitionValue:
         if isinstance(value, (bool, int, float)):
             return value
     return part
+
+
+def renewed_id(entity: str, message: str, parked: datetime) -> str:
+    """Id under which a parked message is sent as a new one: the same however often that is asked for.
+
+    Args:
+        entity: key of the entity under which it is parked.
+        message: its key.
+        parked: since when it is parked.
+    """
+    at = parked.astimezone(timezone.utc).isoformat()
+    return str(uuid5(_NAMESPACE, _ASCII.encode([entity, message, "renewed", at])))
 
 
 def _encode(part: str) -> str:

@@ -203,8 +203,9 @@ class ParkedMessage:
         message: key of the message.
         reason: why it cannot be processed. For people and logs, so never a part of the body.
         at: when it was parked, by the clock of its process. Never used to judge age.
-        envelope: as it will be on the wire again; a string in documents.
+        envelope: as it came, or was to leave; a string in documents.
         destination: where an output was to go that was too old to be published; None for a message that came.
+        renewed: when it was made a new message, by the store's clock; None if it has the identity it came with.
     """
 
     entity: str
@@ -213,6 +214,7 @@ class ParkedMessage:
     at: datetime
     envelope: Json
     destination: str | None = None
+    renewed: datetime | None = None
     kind: Literal["parked"] = "parked"
     schema: int = SCHEMA
 

@@ -8,6 +8,7 @@ and answered or not; and an unanswered one may take effect at any later time.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from typing import Any, Final
 
 from devtools.modelcheck.handler import key_of_number, sent_again, told_by
@@ -41,6 +42,7 @@ from exactlyonce.effects import (
 from exactlyonce.records import Output
 
 NOW: Final = 1_000_000
+_PRESENT: Final = datetime.fromtimestamp(NOW, timezone.utc)
 STALE: Final = PLACES["stale"]
 LOST: Final = PLACES["unknown"]
 REPEATED: Final = PLACES["repeated"]
@@ -147,7 +149,8 @@ class World:
             aged = parked != views[-1]
             said = f"reads {'no' if parked is None else 'the'} parked {effect.message}{', in an older view' if aged else ''}"
             etag, message = (None, None) if parked is None else parked
-            yield Answer(FoundParked(message, etag, 0), store, said=said, aged=aged)
+            read_at = None if parked is None else _PRESENT
+            yield Answer(FoundParked(message, etag, read_at), store, said=said, aged=aged)
 
     @staticmethod
     def _unread(store: Store) -> Answer:

@@ -16,7 +16,6 @@ from devtools.simulation.host import Hosts, Message
 from devtools.simulation.loop import START
 from devtools.simulation.plans import RETENTION, Plan
 from devtools.simulation.protocols import settling
-from devtools.simulation.weather import COPY_LIFE
 from devtools.simulation.wire import Surrounding
 from devtools.simulation.workload import REQUEUED, tallies
 from exactlyonce import Envelope, ExactlyOnceError
@@ -36,7 +35,6 @@ _MOST_AT_ONCE: Final = 100  # Companions that one clean-up takes.
 _A_ROUND: Final = 10
 _MOST_GAPS: Final = 100  # Far more than any sequence has in the end.
 _ATTRACTED: Final = 0.2
-_REQUEUE_LIMIT: Final = timedelta(seconds=COPY_LIFE)
 
 
 class Caretakers:
@@ -212,7 +210,7 @@ class Caretakers:
         if message.name not in self._world.history.parked:
             return  # It was parked twice, and sent again already.
         key = key_of(message.envelope)
-        step = partial(self._protocols.requeue, message.entity, key, REQUEUED, _REQUEUE_LIMIT)
+        step = partial(self._protocols.requeue, message.entity, key, REQUEUED, None)  # Its messages have no time.
         requeued = await self._run(message.entity, step)
         if requeued is None:
             self._soon(self._requeue, message)

@@ -91,7 +91,7 @@ class ExactlyOnce:
         sweeping = Mending(finishing, Retrying(Backoff(tries=3, seconds=limit), random), self._routes)
         self._sweeper = Sweeper(sweeping, self._resources.listing, self._surroundings)
         self._sweep_after = timedelta(seconds=settings.sweep_after)
-        self._operator = Operator(self._mending, self._resources.listing, settings.delivery_limit)
+        self._operator = Operator(self._mending, self._resources.listing, lifetimes, self._entities)
         self._combiner = Combiner(self._driver, self._retrying, clock, settings.mark_after)
         self._receiver = Receiver(
             self._combiner, self._mending, claims, failures, poison, self._begin, ready, lifetimes, present.now

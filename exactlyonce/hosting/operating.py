@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
-from exactlyonce.effects import FoundParked, LoadEntity, LoadParked, NoAnswer
+from exactlyonce.drivers.overdue import TOO_OLD
+from exactlyonce.effects import LoadEntity, LoadParked, NoAnswer
 from exactlyonce.envelope import Envelope
-from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.errors import ConfigurationError, HandlerError, MessageError, StoredDataError, TryAgainLater
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Memory
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.chores import Chores, protocol_of
+from exactlyonce.hosting.failures import named
 from exactlyonce.hosting.poison import require_readable
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import Ledger, ParkedMessage, read_entity
+from exactlyonce.lifetimes import Lifetimes
+from exactlyonce.records import MAX_DOCUMENT_BYTES, Ledger, ParkedMessage, read_entity
 from exactlyonce.stores.listing import AsyncListing, ListedMessage, entity_named
 from exactlyonce.strategies import operating, settling
 from exactlyonce.strategies.operating import TokenReset
-from exactlyonce.strategies.settling import Requeued
+from exactlyonce.strategies.settling import Renewed, Requeued, SendLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,22 @@ class Inspected:
     belongings: tuple[dict[str, Any], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a parked message.
+
+    Attributes:
+        parked: as it is parked.
+        envelope: as it came.
+        told: the entities that it may be for, each with whether anything tells that it has processed the message; or, where
+            that cannot be read, the error's name.
+    """
+
+    parked: ParkedMessage
+    envelope: Envelope
+    told: tuple[tuple[EntityRef, bool | str], ...]
+
+
 @dataclass(frozen=True)
 class Operator:
     """Requests of people. Each may be made at any time, twice, and beside everything else.
@@ -45,64 +64,102 @@ class Operator:
     Attributes:
         chores: runs what they ask for.
         listing: finds what there is.
-        requeue_limit: age above which a parked message is not sent again: the delivery limit, since clean-up's retention
-            counts on no copy being older.
+        lifetimes: tells for how long messages may live.
+        entities: the types whose messages the application processes.
     """
 
     chores: Chores
     listing: AsyncListing
-    requeue_limit: timedelta
+    lifetimes: Callable[[], Lifetimes]
+    entities: tuple[Entity[Any], ...] = ()
 
     def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
         """All parked messages, in pages. Raises `TryAgainLater`, `ConfigurationError`."""
         return self.listing.parked()
 
-    async def requeue(self, entity: str, message: str, destination: str, sent: datetime | None = None) -> Requeued:
-        """Send a parked message again, under the identity it has.
+    async def requeue(self, entity: str, message: str, destination: str | None = None) -> Requeued:
+        """Send a parked message again, under the identity it has, or that `renew` gave it.
 
         Args:
             entity: key of the entity under which it is parked.
             message: its key.
-            destination: logical name of the queue it is to go to.
-            sent: when it was first sent, with a time zone; for one that was put aside and has no time of its own.
+            destination: logical name of the queue it is to go to; an output that was never published knows its own.
 
         Raises:
-            ConfigurationError: there is no such destination, or it cannot have been sent at that time.
+            ConfigurationError: there is no such destination, or none is named.
             MalformedMessage: nobody can read it.
             TryAgainLater: the store or the queue did not answer.
             StoredDataError: the parked document cannot be trusted.
         """
         require_readable(message)
+        if destination is None:
+            parked = await self.parked_message(entity, message)
+            if parked is None:
+                return Requeued("not parked", Memory())
+            if parked.destination is None:
+                raise ConfigurationError(
+                    f"Message {message} came from a queue. Say which: --to DESTINATION. Nothing was sent."
+                )
+            destination = parked.destination
         if destination not in self.chores.routes.limits:
             known = ", ".join(sorted(self.chores.routes.limits)) or "none"
             raise ConfigurationError(f"There is no destination {destination!r}; known are: {known}. Nothing was sent.")
-        ref, limit = entity_named(entity), self.requeue_limit
-        if not ref.partition and (refusal := await self._refusal(ref, message, sent)):
-            return Requeued(refusal, Memory())
-        return await self.chores.run(ref, lambda memory: settling.requeue(ref, message, destination, limit, memory))
+        to, ref, limit = destination, entity_named(entity), self._limit(entity)
+        return await self.chores.run(ref, lambda memory: settling.requeue(ref, message, to, limit, memory))
 
-    async def _refusal(
-        self, place: EntityRef, message: str, told: datetime | None
-    ) -> Literal["too old", "age unknown"] | None:
-        """Why a message that was put aside is not sent again: it may have been processed so long ago that its record is gone.
+    async def renew(self, entity: str, message: str) -> Renewed:
+        """Make a parked message a new one, if its receiver would refuse it under the identity it has.
 
-        A fence tells that a parked message was not processed before it was parked; one that was put aside may have been at any
-        time since it was sent. When that was, the message itself tells, or who asks: its queues do not, since the host makes
-        a new message in the poison queue. Without either it may be of any age.
+        Whoever sends it then answers for that it was not processed: its copies are not known as such any more.
+
+        Raises:
+            MalformedMessage: nobody can read it.
+            TryAgainLater: the store did not answer.
+            StoredDataError: the parked document cannot be trusted.
         """
-        found: FoundParked = await self._answered(place, LoadParked(place, message))
-        if found.message is None:
+        require_readable(message)
+        ref, limit = entity_named(entity), self._limit(entity)
+        return await self.chores.run(ref, lambda memory: settling.renew(ref, message, limit, memory))
+
+    async def known(self, entity: str, message: str) -> Known | None:
+        """What is known of a parked message, before it is made a new one; None if it is not parked.
+
+        Raises:
+            MalformedMessage: nobody can read it.
+            TryAgainLater: the store did not answer.
+            StoredDataError: the parked document cannot be trusted.
+        """
+        require_readable(message)
+        parked = await self.parked_message(entity, message)
+        if parked is None:
             return None
-        aside = found.message.at
-        if told is not None and told > aside:
-            raise ConfigurationError(
-                f"Message {message} was put aside at {aside.isoformat()}, so it was not first sent at {told.isoformat()}. "
-                "Ask its sender."
-            )
-        known = [one for one in (Envelope.read(found.message.envelope.text).time, told) if one is not None]
-        if not known:
-            return "age unknown"
-        return "too old" if aside - min(known) + timedelta(seconds=found.age) > self.requeue_limit else None
+        envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
+        told = [(ref, await self._told(kind, ref, envelope)) for kind, ref in self._receivers(entity, envelope)]
+        return Known(parked, envelope, tuple(told))
+
+    def _receivers(self, place: str, envelope: Envelope) -> Iterator[tuple[Entity[Any], EntityRef]]:
+        """The entities of this application that a message may be for."""
+        ref = entity_named(place)
+        for kind in self.entities:
+            if ref.type not in (kind.name, TOO_OLD):
+                continue
+            with suppress(
+                MessageError, HandlerError, ConfigurationError
+            ):  # Its data may lie in a blob; its model, be changed.
+                yield kind, ref if ref.type == kind.name and ref.partition else kind.ref_of(envelope)
+
+    async def _told(self, kind: Entity[Any], ref: EntityRef, envelope: Envelope) -> bool | str:
+        protocol = protocol_of(kind)
+        try:
+            return await self.chores.run(ref, lambda memory: operating.knows(protocol, ref, envelope, memory))
+        except (StoredDataError, ConfigurationError) as error:
+            return named(error)
+
+    def _limit(self, place: str) -> SendLimit | None:
+        """Age above which what is parked at a place is refused; None if its receiver never forgets."""
+        type = entity_named(place).type
+        remembers = any(one.name == type and not one.strategy.forgets for one in self.entities)
+        return None if remembers else self.lifetimes().send_limit
 
     async def discard(self, entity: str, message: str) -> bool:
         """Delete a parked message for good; whether there was one. Raises `TryAgainLater`, `StoredDataError`."""

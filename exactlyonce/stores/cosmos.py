@@ -7,6 +7,7 @@ where a batch would be larger than the service takes. Session tokens come in wit
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timezone
 from typing import Final
 
 from exactlyonce.beside import (
@@ -184,15 +185,14 @@ class CosmosStore:
         id = parked_id(effect.message)
         reply = await self._library(effect.entity).read(id, effect.token)
         if isinstance(reply, Absent):
-            return FoundParked(None, None, 0.0)
+            return FoundParked(None, None, None)
         if not isinstance(reply, Document):
             return reply
         if reply.read_at is None:
-            return UNKNOWN  # Without the service's time, no age: any other clock could let a message through that is too old.
+            return UNKNOWN  # Without the service's time nothing is judged: any other clock could let a message through.
         message = read_parked(from_library(reply.properties))
         _require_same(effect.entity, id, message.message, effect.message)
-        age = max(0.0, reply.read_at - reply.properties["_ts"])
-        return FoundParked(message, reply.properties["_etag"], age)
+        return FoundParked(message, reply.properties["_etag"], datetime.fromtimestamp(reply.read_at, timezone.utc))
 
     async def delete_parked(self, effect: DeleteParked) -> None:
         await self._library(effect.entity).delete_all({parked_id(effect.message): effect.etag})

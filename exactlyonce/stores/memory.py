@@ -167,10 +167,8 @@ class MemoryStore(MemoryBeside):
             return BEHIND
         version = partition.newest(f"parked:{effect.message}", position)
         if version is None or version.document is None:
-            return FoundParked(None, None, 0.0)
-        return FoundParked(
-            read_parked(version.document.value), version.etag, self._now().timestamp() - version.timestamp
-        )
+            return FoundParked(None, None, None)
+        return FoundParked(read_parked(version.document.value), version.etag, self._now())
 
     def delete_parked(self, effect: DeleteParked) -> None:
         partition = self._library(effect.entity)

@@ -1,10 +1,12 @@
-"""What operators ask for: putting a message aside that nobody can take, and exchanging a session token that leads nowhere."""
+"""What operators ask for: putting a message aside that nobody can take, whether an entity knows a message, and exchanging a
+session token that leads nowhere."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from exactlyonce.beside import FoundBeside, LoadBeside
 from exactlyonce.effects import (
     BEHIND,
     Begin,
@@ -24,11 +26,12 @@ from exactlyonce.effects import (
 from exactlyonce.envelope import Envelope
 from exactlyonce.handling.attempts import Again, Memory, key_of
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import ParkedMessage, StagedOutputs
+from exactlyonce.records import ParkedMessage, Protocol, StagedOutputs
 from exactlyonce.strategies.drafting import View
 from exactlyonce.strategies.fencing import look
 from exactlyonce.strategies.outbox import start_over, with_ledger
 from exactlyonce.strategies.settling import Settled
+from exactlyonce.strategies.settling_beside import telling_ids
 
 _NOBODYS: Final = "exactlyonce/reset-token"
 """Key of no message: messages of this source are nobody's."""
@@ -68,6 +71,39 @@ def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory)
     if isinstance(parked, NoAnswer):
         return Again(memory, "whether the message was put aside is not known")
     return Settled("parked", memory)
+
+
+def knows(protocol: Protocol, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
+    """Whether anything tells that an entity has processed a message, in the view that answered. At most 4 effects.
+
+    That nothing does proves nothing: what told of it may have been cleaned up, and a commit may have yet to land.
+
+    Args:
+        protocol: of the entity.
+        entity: that the message is for.
+        envelope: the message.
+        memory: what this process knows of the entity.
+
+    Raises:
+        StoredDataError: the document cannot be trusted.
+        ConfigurationError: the entity belongs to another protocol.
+    """
+    view = yield from look(entity, memory, protocol)
+    if isinstance(view, Again):
+        return view
+    message = key_of(envelope)
+    if any(entry.message == message for entry in view.ledger.entries):
+        return True
+    if protocol == "outbox":
+        recorded = yield from FindProcessed(entity, (message,), view.ledger.token)
+        told = recorded if isinstance(recorded, NoAnswer) else message in recorded.messages
+    else:
+        ids = telling_ids(protocol, entity, envelope)
+        beside: FoundBeside | NoAnswer = FoundBeside(())
+        if ids:
+            beside = yield from LoadBeside(entity, ids, view.memory.entity_token)
+        told = beside if isinstance(beside, NoAnswer) else any(one.message == message for one, _ in beside.companions)
+    return Again(view.memory, "what the library keeps apart could not be read") if isinstance(told, NoAnswer) else told
 
 
 def discard(entity: EntityRef, message: str, memory: Memory) -> Step[bool | Again]:

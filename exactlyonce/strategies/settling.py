@@ -6,8 +6,9 @@ first; a message counts as never processed only behind a fence.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from exactlyonce.effects import (
@@ -24,13 +25,18 @@ from exactlyonce.effects import (
     Step,
 )
 from exactlyonce.envelope import Envelope
+from exactlyonce.errors import DamagedDocument, MalformedMessage
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Finished, Memory, key_of
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output, ParkedMessage
+from exactlyonce.identity import EntityRef, renewed_id
+from exactlyonce.lifetimes import AHEAD
+from exactlyonce.records import MAX_DOCUMENT_BYTES, Output, ParkedMessage
 from exactlyonce.strategies.drafting import View
 from exactlyonce.strategies.fencing import fence, look
 from exactlyonce.strategies.outbox import publish_owed, start_over, with_ledger
+
+SendLimit = Callable[[datetime], timedelta]
+"""Age above which nothing is sent under the identity it has, at a time by the store's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +57,28 @@ class Requeued:
     """What became of a request to send a parked message again.
 
     Attributes:
-        outcome: "sent"; or "not parked", in the view that answered; or "too old", and it stays parked; or "age unknown", of
-            one that was put aside and has no time, and it stays.
+        outcome: "sent"; or "not parked", in the view that answered. Otherwise it stays parked, since it is "too old", has no
+            time ("undated"), or one that is far "ahead": its receiver would refuse it.
         memory: as it was given.
+        sent: key of the message that was sent; None if none was.
     """
 
-    outcome: Literal["sent", "not parked", "too old", "age unknown"]
+    outcome: Literal["sent", "not parked", "too old", "undated", "ahead"]
+    memory: Memory
+    sent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """What became of a request to make a parked message a new one.
+
+    Attributes:
+        outcome: "renewed", now or before; or "not parked", in the view that answered; or "not needed", since its receiver takes
+            it under the identity it has.
+        memory: for sending it.
+    """
+
+    outcome: Literal["renewed", "not parked", "not needed"]
     memory: Memory
 
 
@@ -125,7 +147,7 @@ def park(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, view:
 
 
 def requeue(
-    entity: EntityRef, message: str, destination: str, limit: timedelta, memory: Memory
+    entity: EntityRef, message: str, destination: str, limit: SendLimit | None, memory: Memory
 ) -> Step[Requeued | Again]:
     """Send a parked message again, with the identity it has: if it was processed meanwhile, it is dropped. At most 3 effects.
 
@@ -133,11 +155,11 @@ def requeue(
     The document goes only as it was read: a message that has come back and was parked anew stays.
 
     Args:
-        entity: that the message is for.
+        entity: under which it is parked.
         message: its key.
         destination: logical name of the queue it is to go to.
-        limit: age above which it is refused. The retention of processed records counts on it: an older message might be a
-            copy of one whose record is gone.
+        limit: age above which it is refused, by its own time and the store's: a copy of it may have been processed so long ago
+            that this is forgotten. None where its receiver never forgets.
         memory: what this process knows of the entity.
 
     Raises:
@@ -146,16 +168,66 @@ def requeue(
     found = yield from LoadParked(entity, message, memory.library_token)
     if isinstance(found, NoAnswer):
         return Again(memory, "the parked message could not be read")
-    if found.message is None or found.etag is None:
+    if found.message is None or found.etag is None or found.now is None:
         return Requeued("not parked", memory)
-    if found.age > limit.total_seconds():
-        return Requeued("too old", memory)
-    envelope = found.message.envelope
-    published = yield from Publish((Output(str(envelope.value["id"]), destination, envelope),))
+    envelope = _again(found.message)
+    if limit is not None and (refusal := _refusal(envelope, found.now, limit)):
+        return Requeued(refusal, memory)
+    published = yield from Publish((Output(envelope.id, destination, envelope.to_json()),))
     if published is not PUBLISHED:
         return Again(memory, "the message could not be sent")
     yield from DeleteParked(entity, message, found.etag)
-    return Requeued("sent", memory)
+    return Requeued("sent", memory, key_of(envelope))
+
+
+def renew(entity: EntityRef, message: str, limit: SendLimit | None, memory: Memory) -> Step[Renewed | Again]:
+    """Make a parked message a new one, which `requeue` then sends: with another id, and the store's present for its time.
+
+    What says so is written before anything is sent. So whoever is asked again after a crash sends a copy of the same message,
+    with the same time. Only one that was not sent until it was too old once more gets another identity. At most 2 effects.
+
+    Args:
+        entity, message, limit, memory: as for `requeue`.
+
+    Raises:
+        StoredDataError: the parked document cannot be trusted.
+    """
+    found = yield from LoadParked(entity, message, memory.library_token)
+    if isinstance(found, NoAnswer):
+        return Again(memory, "the parked message could not be read")
+    parked = found.message
+    if parked is None or found.now is None:
+        return Renewed("not parked", memory)
+    if limit is None or _refusal(_again(parked), found.now, limit) is None:
+        return Renewed("not needed" if parked.renewed is None else "renewed", memory)
+    at = parked.at if parked.renewed is None else found.now
+    written = yield from Park(entity, replace(parked, at=at, renewed=found.now))
+    if isinstance(written, NoAnswer):
+        return Again(memory, "whether the message was made a new one is not known")
+    return Renewed("renewed", replace(memory, library_token=written.token))
+
+
+def _again(parked: ParkedMessage) -> Envelope:
+    """A parked message as it is sent again. Raises `DamagedDocument` if it is no envelope."""
+    try:
+        envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
+    except MalformedMessage as error:
+        raise DamagedDocument(
+            f"What is parked as message {parked.message} cannot be read: {error} Nothing was changed. Restore the document "
+            "from a backup, or discard it."
+        ) from None
+    if parked.renewed is not None:
+        envelope = replace(envelope, id=renewed_id(parked.entity, parked.message, parked.at), time=parked.renewed)
+    return envelope.once_more()
+
+
+def _refusal(envelope: Envelope, now: datetime, limit: SendLimit) -> Literal["too old", "undated", "ahead"] | None:
+    """Why a message is not sent under the identity it has; None if it is."""
+    if envelope.time is None:
+        return "undated"
+    if envelope.time - now > AHEAD:
+        return "ahead"
+    return "too old" if now - envelope.time > limit(now) else None
 
 
 def _known(entity: EntityRef, message: str, view: View) -> Step[Settled | Again | None]:

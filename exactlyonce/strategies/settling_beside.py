@@ -48,7 +48,7 @@ def settle_beside(
     if isinstance(view, Again):
         return view
     found: FoundBeside | NoAnswer = FoundBeside(())
-    if ids := _ids(protocol, work):
+    if ids := telling_ids(protocol, work.entity, envelope):
         found = yield from LoadBeside(work.entity, ids, view.memory.entity_token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "whether the message was processed could not be read")
@@ -60,17 +60,16 @@ def settle_beside(
     return parked
 
 
-def _ids(protocol: Protocol, work: Work) -> tuple[str, ...]:
-    """Ids of the document that would tell that the message was processed."""
-    (envelope,) = work.messages
+def telling_ids(protocol: Protocol, entity: EntityRef, envelope: Envelope) -> tuple[str, ...]:
+    """Ids of the document beside an entity that would tell that a message was processed."""
     match protocol:
         case "stream":
-            return (entry_id(work.entity, key_of(envelope)),)
+            return (entry_id(entity, key_of(envelope)),)
         case "colocated":
-            return (record_id(work.entity, key_of(envelope)),)
+            return (record_id(entity, key_of(envelope)),)
         case _:
             try:
-                return (numbered_id(work.entity, envelope.source, order_of(envelope, "")),)
+                return (numbered_id(entity, envelope.source, order_of(envelope, "")),)
             except InvalidMessage:
                 return ()  # Without a place it was never taken.
 

@@ -22,6 +22,8 @@ from exactlyonce.effects import (
     HasRecords,
     LoadProcessed,
     LoadStaged,
+    Saved,
+    SaveEntity,
     Stage,
     WriteProcessed,
     Written,
@@ -36,7 +38,9 @@ from exactlyonce.testing.contract_samples import (
     a_parked,
     a_record,
     a_staged,
+    entity_document,
     find,
+    load,
     park,
     parked,
     parked_now,
@@ -222,7 +226,7 @@ class LibraryContract:
     async def test_a_message_that_nobody_parked_is_not_found(self, store: AsyncStore) -> None:
         entity = plain_entity()
         token = await write(store, entity, "web/m-1")
-        assert await parked(store, entity, "web/m-1", token) == FoundParked(None, None, 0.0)
+        assert await parked(store, entity, "web/m-1", token) == FoundParked(None, None, None)
 
     @pytest.mark.parametrize("message", AWKWARD)
     async def test_a_parked_message_is_loaded_as_it_was_parked(self, store: AsyncStore, message: str) -> None:
@@ -231,7 +235,10 @@ class LibraryContract:
         found = await parked(store, entity, message, await park(store, entity, given))
         assert found.message == given
         assert found.etag is not None
-        assert 0 <= found.age < HOUR
+        assert found.now is not None
+        saved = await store.save_entity(SaveEntity(entity, entity_document(entity), None))
+        assert isinstance(saved, Saved)
+        assert abs(found.now.timestamp() - (await load(store, entity, saved.token)).timestamp) < HOUR
         assert (await parked(store, entity, message + "-", None)).message is None
 
     async def test_a_parked_message_is_no_record(self, store: AsyncStore) -> None:

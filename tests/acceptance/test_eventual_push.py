@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import datetime, timezone
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,9 @@ pytestmark = pytest.mark.acceptance
 QUEUES = ("shooting-range", "leader-board", "audience", "shooting-range-poison", "leader-board-poison")
 ON_NO_TRIGGER = {f"AzureWebJobs.{name}.Disabled": "true" for name in ("process_shots", "process_outcomes")}
 COMMITS = ("create", "replace", "batch")
-SHOT = Envelope("http", "k-1", "shooting-range.fire-at", Json.of({"game_id": "g-1", "position": 0}))
+SHOT = Envelope(
+    "http", "k-1", "shooting-range.fire-at", Json.of({"game_id": "g-1", "position": 0}), datetime.now(timezone.utc)
+)
 GAME = '["range","g-1","g-1"]'
 
 
@@ -235,7 +238,7 @@ async def test_what_was_never_processed_is_parked_until_an_operator_sends_it_aga
     assert sample.parked == {"http/k-1": "its queue gave it up; this process did not see why"}
     assert not await sample.peek("audience")
     code, said, _ = await sample.operate("requeue", GAME, "http/k-1", "--to", "shooting-range")
-    assert (code, said) == (0, "sent to shooting-range\n")
+    assert (code, said) == (0, "sent as http/k-1\n")
     assert len(await sample.until_published()) == 1
     assert not sample.parked
 

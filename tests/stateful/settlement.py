@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from random import Random
 from typing import Any, ClassVar
 
@@ -119,11 +118,11 @@ class Settlement(Interleaving):
             if result is None or isinstance(result, Again) or result.outcome == "not parked":
                 self.parked |= {key} & self.in_parking()
 
-        self.begin(requeue(ENTITY, key, "accounts", timedelta(days=7), Memory()), ended, key)
+        self.begin(requeue(ENTITY, key, "accounts", None, Memory()), ended, key)
 
     def arrive(self, output: Output) -> None:
         if output.destination == "accounts":
-            self.queue.append(next(key for key, one in self.messages.items() if one.to_json() == output.envelope))
+            self.queue.append(key_of(Envelope.read(output.envelope.text)))
         else:
             super().arrive(output)
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Iterator
 from datetime import timedelta
+from types import ModuleType
 from typing import Any
 
-from exactlyonce import Destination, Entity, Envelope
+import pytest
+
+from exactlyonce import Destination, Entity, Envelope, Resequencer, VersionStream
 from exactlyonce.application import OwnedType
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retrying import Backoff, Retrying
@@ -16,8 +21,10 @@ from exactlyonce.handling.attempts import key_of
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.operating import Operator
+from exactlyonce.hosting.ops.commands import main
 from exactlyonce.hosting.ownership import Declared, Ownership
 from exactlyonce.hosting.sweeping import Sweeper
+from exactlyonce.lifetimes import DELIVERY_LIMIT, Lifetimes
 from exactlyonce.records import ParkedMessage
 from exactlyonce.stores.application import MemoryApplicationStore
 from exactlyonce.stores.awaiting import Awaited
@@ -25,12 +32,24 @@ from exactlyonce.stores.listing import entity_named
 from exactlyonce.stores.memory_listing import MemoryListing
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.world import World
-from tests.samples import Deposited
+from tests.samples import Deposited, accounts
+from tests.unit.boards import BOARDS
 from tests.unit.playing import AT
 
 RECEIPTS = Destination("receipts", receives=(Deposited,))
-WEEK = timedelta(days=7)
+OLD = Lifetimes().send_limit(AT)
+"""Age above which nothing is requeued under the identity it has."""
 PLACE = '["account","a","a"]'
+
+
+SECRET = "what-the-body-says"
+ASIDE = '["account","exactlyonce.put-aside"]'
+
+
+OUTBOX = accounts()
+STREAM = accounts(VersionStream()).using(VersionStream())
+STREAM.name = "stream"
+READ_MODEL = BOARDS.using(Resequencer(gap_timeout=timedelta(0), on_gap="skip"))
 
 
 class InMemory(ExactlyOnce):
@@ -45,14 +64,14 @@ class InMemory(ExactlyOnce):
         listing = MemoryListing(self.world.store)
         self._entities = entities
         self._mending = Mending(driver, Retrying(Backoff(tries=1), self.world.random), self.world.routes)
-        self._operator = Operator(self._mending, listing, WEEK)
+        self._operator = Operator(self._mending, listing, Lifetimes, self._entities)
         self._sweeper = Sweeper(self._mending, listing, surroundings)
         self._sweep_after = timedelta(minutes=1)
         self.closed = 0
         types = tuple(OwnedType(one.name, one.container, one.paths) for one in entities)
         self.owns = Ownership(
             MemoryApplicationStore(self.clock.now),
-            Declared("exactlyonce", "bank", types, None, WEEK),
+            Declared("exactlyonce", "bank", types, None, DELIVERY_LIMIT),
             self.clock,
         )
 
@@ -75,7 +94,32 @@ class InMemory(ExactlyOnce):
 
         asyncio.run(delivering())
 
-    def park(self, message: Envelope, reason: str = "its handler raised ValueError", place: str = PLACE) -> None:
+    def park(
+        self,
+        message: Envelope,
+        reason: str = "its handler raised ValueError",
+        place: str = PLACE,
+        destination: str | None = None,
+    ) -> None:
         ref = entity_named(place)
-        parked = ParkedMessage(place, key_of(message), reason, AT, message.to_json())
+        parked = ParkedMessage(place, key_of(message), reason, AT, message.to_json(), destination)
         self.world.store.park(Park(ref, parked))
+
+
+@pytest.fixture
+def app() -> Iterator[InMemory]:
+    """The application, at the top level of the module `app_of_a_test`."""
+    once = InMemory(OUTBOX, STREAM, READ_MODEL)
+    module = ModuleType("app_of_a_test")
+    module.once = once  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+    yield once
+    del sys.modules[module.__name__]
+
+
+class Told:
+    """What a command said."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
+        self.code = main(["--app", "app_of_a_test", *arguments])
+        self.out, self.err = capsys.readouterr()

@@ -171,7 +171,7 @@ class Script(Player):
             case Publish():
                 return PUBLISHED
             case LoadParked():
-                return FoundParked(None, None, 0.0)
+                return FoundParked(None, None, None)
             case DeleteStaged() | DeleteProcessed() | DeleteParked():
                 return None
             case _:

@@ -6,6 +6,7 @@ What it owes every caller without trouble is the contract suite's subject.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -156,15 +157,15 @@ def test_a_delayed_deletion_leaves_what_was_written_since() -> None:
     store.park(Park(ENTITY, PARKED))
     assert store.land_delayed() == 2
     assert store.find_processed(FindProcessed(ENTITY, ("web/m-1",))) == Found(frozenset({"web/m-1"}), "0:-1#4")
-    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"4"', 0.0)
+    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"4"', AT)
 
 
-def test_the_age_of_a_parked_message_is_told_by_the_servers_clock() -> None:
+def test_the_present_is_told_with_a_parked_message_by_the_servers_clock() -> None:
     clock = ManualClock(AT)
     store = MemoryStore(clock.now)
     store.park(Park(ENTITY, PARKED))
     clock.advance(90)
-    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"1"', 90.0)
+    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"1"', AT + timedelta(seconds=90))
 
 
 def two_versions(lag: int) -> MemoryStore:
@@ -196,7 +197,7 @@ def test_the_librarys_documents_are_read_at_their_token_too() -> None:
     store.park(Park(ENTITY, PARKED))
     trouble.lag = 1
     assert store.load_parked(LoadParked(ENTITY, "web/m-1", "0:-1#3")) is BEHIND
-    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(None, None, 0.0)
+    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(None, None, None)
     trouble.lag = 3
     assert store.find_processed(FindProcessed(ENTITY, ("web/m-1",), "0:-1#1")) is BEHIND
     assert store.load_staged(LoadStaged(ENTITY, ("tx-1",), "0:-1#1")) is BEHIND

@@ -170,7 +170,7 @@ class TestPuttingAside:
 
 class TestDiscarding:
     def test_a_parked_message_is_deleted_as_it_was_read(self) -> None:
-        found = FoundParked(PARKED, '"7"', 60.0)
+        found = FoundParked(PARKED, '"7"', AT)
         played = Script().play(discard(ENTITY, "web/m-9", Memory(library_token="0:-1#5")), {LoadParked: found})
         assert played.only(LoadParked) == LoadParked(ENTITY, "web/m-9", "0:-1#5")
         assert played.only(DeleteParked) == DeleteParked(ENTITY, "web/m-9", '"7"')

@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from dataclasses import replace
-from datetime import timedelta
-from types import ModuleType
-
 import pytest
 
-from exactlyonce import Outbox, Resequencer, TryAgainLater, VersionStream
+from exactlyonce import Outbox, TryAgainLater
 from exactlyonce.hosting.ops.commands import main
 from exactlyonce.hosting.ops.tables import plain, table
-from exactlyonce.hosting.poison import UNREADABLE
 from tests.samples import accounts, deposit
-from tests.unit.boards import BOARDS, scored
-from tests.unit.operated import PLACE, WEEK, InMemory
-from tests.unit.playing import AT
+from tests.unit.boards import scored
+from tests.unit.operated import OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Told, app
 
-SECRET = "what-the-body-says"
-ASIDE = '["account","exactlyonce.put-aside"]'
-
-
-OUTBOX = accounts()
-STREAM = accounts(VersionStream()).using(VersionStream())
-STREAM.name = "stream"
-READ_MODEL = BOARDS.using(Resequencer(gap_timeout=timedelta(0), on_gap="skip"))
-
-
-@pytest.fixture
-def app() -> Iterator[InMemory]:
-    """The application, at the top level of the module `app_of_a_test`."""
-    once = InMemory(OUTBOX, STREAM, READ_MODEL)
-    module = ModuleType("app_of_a_test")
-    module.once = once  # type: ignore[attr-defined]
-    sys.modules[module.__name__] = module
-    yield once
-    del sys.modules[module.__name__]
-
-
-class Told:
-    """What a command said."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
-        self.code = main(["--app", "app_of_a_test", *arguments])
-        self.out, self.err = capsys.readouterr()
+__all__ = ["app"]
 
 
 def test_parked_messages_are_listed_the_oldest_first_without_their_bodies(
@@ -63,91 +29,6 @@ def test_parked_messages_are_listed_the_oldest_first_without_their_bodies(
     ]
     assert SECRET in Told(capsys, "parked", "--bodies").out
     assert app.closed == 3
-
-
-def test_a_parked_message_is_sent_again_by_what_the_list_says_of_it(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    app.park(deposit("m-1"))
-    told = Told(capsys, "requeue", '["account", "a", "a"]', "web/m-1", "--to", "receipts")
-    assert (told.code, told.out) == (0, "sent to receipts\n")
-    assert [output.envelope for output in app.world.published] == [deposit("m-1").to_json()]
-    again = Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
-    assert again.code == 1
-    assert "no such parked message" in again.out
-
-
-def test_one_that_is_too_old_stays_parked(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
-    app.park(deposit("m-1"))
-    app.clock.advance(WEEK.total_seconds() + 1)
-    told = Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
-    assert (told.code, told.out.startswith("too old")) == (1, True)
-    assert "web/m-1" in Told(capsys, "parked").out
-
-
-@pytest.mark.parametrize(
-    ("entity", "message", "to", "code", "words"),
-    [
-        (PLACE, "web/m-1", "recipts", 2, "no destination 'recipts'; known are: receipts"),
-        ("account/a", "web/m-1", "receipts", 2, "is no ENTITY as 'parked' lists them"),
-        ("[7]", "web/m-1", "receipts", 2, "is no ENTITY"),
-        ("[7, 8]", "web/m-1", "receipts", 2, "is no ENTITY"),
-        ("[", "web/m-1", "receipts", 2, "is no ENTITY"),
-        (PLACE, f"{UNREADABLE}/q-1", "receipts", 1, "nobody could read"),
-    ],
-)
-def test_what_cannot_be_sent_again_is_refused_with_what_to_do(  # noqa: PLR0917
-    app: InMemory, capsys: pytest.CaptureFixture[str], entity: str, message: str, to: str, code: int, words: str
-) -> None:
-    told = Told(capsys, "requeue", entity, message, "--to", to)
-    assert (told.code, told.out) == (code, "")
-    assert words in told.err
-
-
-@pytest.mark.parametrize(("days", "code"), [(3, 0), (5, 1), (-9, 0)])
-def test_what_was_put_aside_is_as_old_as_the_message_itself(
-    app: InMemory, capsys: pytest.CaptureFixture[str], days: int, code: int
-) -> None:
-    app.park(replace(deposit("m-1"), time=AT - timedelta(days=days)), place=ASIDE)
-    app.clock.advance(timedelta(days=3).total_seconds())
-    told = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts")
-    assert told.code == code
-    assert len(app.world.published) == 1 - code
-    assert Told(capsys, "requeue", ASIDE, "web/m-2", "--to", "receipts").code == 1
-
-
-def test_how_old_a_message_is_that_was_put_aside_without_a_time_has_to_be_said(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    app.park(replace(deposit("m-1"), time=None), place=ASIDE)
-    untold = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts")
-    assert (untold.code, "--sent" in untold.out) == (1, True)
-    assert not app.world.published
-    later = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--sent", "2026-01-01T00:00:01Z")
-    assert (later.code, "put aside at 2026-01-01T00:00:00+00:00" in later.err) == (2, True)
-    old = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--sent", "2025-12-24T23:59:59Z")
-    assert (old.code, old.out.startswith("too old")) == (1, True)
-    young = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--sent", "2025-12-25T02:00:00+02:00")
-    assert (young.code, young.out) == (0, "sent to receipts\n")
-    assert len(app.world.published) == 1
-
-
-def test_of_two_times_of_a_message_that_was_put_aside_the_earlier_counts(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    app.park(replace(deposit("m-1"), time=AT - timedelta(days=8)), place=ASIDE)
-    told = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--sent", "2025-12-31T00:00:00Z")
-    assert told.out.startswith("too old")
-
-
-@pytest.mark.parametrize("time", ["yesterday", "2026-01-01", "2026-01-01T00:00:00"])
-def test_a_time_without_its_zone_is_not_understood(
-    app: InMemory, capsys: pytest.CaptureFixture[str], time: str
-) -> None:
-    with pytest.raises(SystemExit) as refused:
-        Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--sent", time)
-    assert refused.value.code == 2
-    assert "2026-11-20T10:00:00Z" in capsys.readouterr().err
 
 
 def test_discarding_has_to_be_said_twice(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:

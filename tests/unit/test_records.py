@@ -198,6 +198,7 @@ def test_the_parked_document_is_pinned() -> None:
         "at": "2026-11-21T10:00:02Z",
         "envelope": '{"specversion":"1.0","id":"o-1"}',
         "destination": None,
+        "renewed": None,
     }
 
 

@@ -1,13 +1,14 @@
-"""Sending a parked message again: in which order, and when not."""
+"""Sending a parked message again: in which order, when not, and as a new message."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from exactlyonce import DamagedDocument, Envelope
 from exactlyonce.drivers.blocking_driver import BlockingDriver
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import (
@@ -20,56 +21,96 @@ from exactlyonce.effects import (
     NoAnswer,
     Park,
     Publish,
+    Written,
 )
+from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Memory
 from exactlyonce.records import Output, ParkedMessage
 from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.strategies.settling import Requeued, requeue
+from exactlyonce.strategies.settling import Renewed, Requeued, renew, requeue
+from exactlyonce.testing.chance import ManualClock
 from exactlyonce.transports.port import SendReply
 from tests.samples import deposit
 from tests.unit.playing import AT, ENTITY, Played, Script
 
-POISON = deposit("m-9")
+POISON = replace(deposit("m-9"), time=AT)
 PARKED = ParkedMessage(ENTITY.key, "web/m-9", "its handler raised ValueError", AT, POISON.to_json())
-FOUND = FoundParked(PARKED, '"7"', 60.0)
+FOUND = FoundParked(PARKED, '"7"', AT)
 WEEK = timedelta(days=7)
+MEMORY = Memory(library_token="0:-1#5")
 
 
-def requeued(script: Script, replies: dict[Any, Any]) -> Played:
-    return script.play(requeue(ENTITY, "web/m-9", "accounts", WEEK, Memory(library_token="0:-1#5")), replies)
+def a_week(_: datetime) -> timedelta:
+    return WEEK
+
+
+def sent_at(time: datetime | None) -> ParkedMessage:
+    return replace(PARKED, envelope=replace(POISON, time=time).to_json())
+
+
+def requeued(replies: dict[Any, Any], **more: Any) -> Played:
+    return Script().play(requeue(ENTITY, "web/m-9", "accounts", more.get("limit", a_week), MEMORY), replies)
+
+
+def renewed(replies: dict[Any, Any], **more: Any) -> Played:
+    return Script().play(renew(ENTITY, "web/m-9", more.get("limit", a_week), MEMORY), replies)
 
 
 def test_a_parked_message_is_sent_and_then_deleted_as_it_was_read() -> None:
-    played = requeued(Script(), {LoadParked: FOUND})
+    played = requeued({LoadParked: FOUND})
     assert played.kinds == [LoadParked, Publish, DeleteParked]
     assert played.only(LoadParked) == LoadParked(ENTITY, "web/m-9", "0:-1#5")
-    assert played.only(Publish).outputs == (Output("m-9", "accounts", POISON.to_json()),)
+    assert played.only(Publish).outputs == (Output("m-9", "accounts", POISON.once_more().to_json()),)
     assert played.only(DeleteParked) == DeleteParked(ENTITY, "web/m-9", '"7"')
-    assert played.result == Requeued("sent", Memory(library_token="0:-1#5"))
+    assert played.result == Requeued("sent", MEMORY, "web/m-9")
 
 
-@pytest.mark.parametrize(("age", "outcome"), [(WEEK.total_seconds(), "sent"), (WEEK.total_seconds() + 1, "too old")])
-def test_one_that_is_too_old_stays_parked(age: float, outcome: str) -> None:
-    played = requeued(Script(), {LoadParked: FoundParked(PARKED, '"7"', age)})
-    assert played.result.outcome == outcome
-    assert len(played.all(Publish)) == len(played.all(DeleteParked)) == (outcome == "sent")
+SECOND = timedelta(seconds=1)
+AGES = [
+    (AT - WEEK, None),
+    (AT - WEEK - SECOND, "too old"),
+    (AT + timedelta(days=1), None),
+    (AT + timedelta(days=1) + SECOND, "ahead"),
+    (None, "undated"),
+]
+
+
+@pytest.mark.parametrize(("time", "refused"), AGES)
+def test_one_that_its_receiver_would_refuse_stays_parked(time: datetime | None, refused: str | None) -> None:
+    """However long it has been parked: by its own time, and the store's."""
+    played = requeued({LoadParked: FoundParked(sent_at(time), '"7"', AT)})
+    assert played.result.outcome == (refused or "sent")
+    assert len(played.all(Publish)) == len(played.all(DeleteParked)) == (refused is None)
+
+
+@pytest.mark.parametrize("time", [None, AT - 100 * WEEK])
+def test_a_receiver_that_never_forgets_is_sent_a_message_of_any_age(time: datetime | None) -> None:
+    played = requeued({LoadParked: FoundParked(sent_at(time), '"7"', AT)}, limit=None)
+    assert played.result.outcome == "sent"
 
 
 def test_one_that_is_not_parked_is_told() -> None:
-    played = requeued(Script(), {})
+    played = requeued({})
     assert played.kinds == [LoadParked]
     assert played.result.outcome == "not parked"
 
 
 @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
 def test_one_that_cannot_be_read_is_tried_again(reply: NoAnswer) -> None:
-    assert requeued(Script(), {LoadParked: reply}).again.reason
+    assert requeued({LoadParked: reply}).again.reason
 
 
 def test_one_that_may_not_have_been_sent_stays_parked() -> None:
-    played = requeued(Script(), {LoadParked: FOUND, Publish: UNKNOWN})
+    played = requeued({LoadParked: FOUND, Publish: UNKNOWN})
     assert played.kinds == [LoadParked, Publish]
     assert played.again.reason
+
+
+def test_one_that_is_no_envelope_is_damaged_and_not_quoted() -> None:
+    damaged = replace(PARKED, envelope=Json.of({"secret": "sEcReT"}))
+    with pytest.raises(DamagedDocument, match=r"web/m-9 cannot be read.*discard") as told:
+        requeued({LoadParked: FoundParked(damaged, '"7"', AT)})
+    assert "sEcReT" not in str(told.value)
 
 
 def test_a_message_that_comes_back_while_it_is_requeued_stays_parked() -> None:
@@ -82,8 +123,68 @@ def test_a_message_that_comes_back_while_it_is_requeued_stays_parked() -> None:
         return PUBLISHED
 
     driver = BlockingDriver(store, comes_back, Surroundings())
-    assert driver.run(requeue(ENTITY, "web/m-9", "accounts", WEEK, Memory())) == Requeued("sent", Memory())
+    assert driver.run(requeue(ENTITY, "web/m-9", "accounts", a_week, Memory())) == Requeued("sent", Memory(), "web/m-9")
     found = store.load_parked(LoadParked(ENTITY, "web/m-9"))
     assert isinstance(found, FoundParked)
     assert found.message is not None
     assert found.message.reason == "it failed again"
+
+
+class TestAsANewMessage:
+    @pytest.mark.parametrize(("time", "refused"), AGES)
+    def test_only_what_would_be_refused_becomes_one(self, time: datetime | None, refused: str | None) -> None:
+        played = renewed({LoadParked: FoundParked(sent_at(time), '"7"', AT), Park: Written("0:-1#6")})
+        assert played.kinds == [LoadParked, *([Park] if refused else [])]
+        if refused is None:
+            assert played.result == Renewed("not needed", MEMORY)
+        else:
+            assert played.only(Park) == Park(ENTITY, replace(sent_at(time), renewed=AT))
+            assert played.result == Renewed("renewed", replace(MEMORY, library_token="0:-1#6"))
+
+    def test_a_receiver_that_never_forgets_takes_it_as_it_is(self) -> None:
+        played = renewed({LoadParked: FoundParked(sent_at(AT - 100 * WEEK), '"7"', AT)}, limit=None)
+        assert played.result == Renewed("not needed", MEMORY)
+
+    def test_one_that_is_not_parked_is_told(self) -> None:
+        assert renewed({}).result == Renewed("not parked", MEMORY)
+
+    @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
+    def test_one_that_cannot_be_read_is_tried_again(self, reply: NoAnswer) -> None:
+        assert renewed({LoadParked: reply}).again.reason
+
+    def test_what_may_not_be_written_is_not_sent(self) -> None:
+        played = renewed({LoadParked: FoundParked(sent_at(None), '"7"', AT), Park: UNKNOWN})
+        assert played.again.reason
+
+    def test_it_has_another_id_and_the_stores_time_and_comes_from_where_it_came(self) -> None:
+        new = replace(sent_at(AT - 2 * WEEK), renewed=AT)
+        played = requeued({LoadParked: FoundParked(new, '"7"', AT + WEEK)})
+        (output,) = played.only(Publish).outputs
+        sent = Envelope.read(output.envelope.text)
+        assert (sent.source, sent.type, sent.data, sent.requeued) == (POISON.source, POISON.type, POISON.data, 1)
+        assert sent.time == AT
+        assert sent.id == output.id == "3c964fd3-044b-50a5-ba72-1a2f370b0140" != POISON.id
+        assert played.result.sent == f"web/{sent.id}"
+
+    def test_whoever_asks_again_after_a_crash_sends_a_copy_with_the_same_identity_and_time(self) -> None:
+        clock = ManualClock(AT)
+        store = MemoryStore(clock.now)
+        store.park(Park(ENTITY, sent_at(AT - 2 * WEEK)))
+        sent: list[Json] = []
+
+        def crashes(publish: Publish) -> SendReply:
+            sent.extend(output.envelope for output in publish.outputs)
+            return UNKNOWN
+
+        for _ in range(2):
+            driver = BlockingDriver(store, crashes, Surroundings())
+            driver.run(renew(ENTITY, "web/m-9", a_week, Memory()))
+            driver.run(requeue(ENTITY, "web/m-9", "accounts", a_week, Memory()))
+            clock.advance(WEEK.total_seconds())
+        assert sent[0] == sent[1]
+        clock.advance(1)
+        driver.run(renew(ENTITY, "web/m-9", a_week, Memory()))
+        driver.run(requeue(ENTITY, "web/m-9", "accounts", a_week, Memory()))
+        late, first = Envelope.read(sent[2].text), Envelope.read(sent[0].text)
+        assert late.time == clock.now()
+        assert late.id != first.id, "the first may have been processed so long ago that it is forgotten"

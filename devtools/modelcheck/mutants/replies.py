@@ -34,7 +34,7 @@ _REPLIES: Final[dict[str, str | None]] = {
     "DeleteBlobs": "None",
     "Park": 'effects.Written("0:-1#0")',
     "park": 'Settled("parked", view.memory)',
-    "LoadParked": "effects.FoundParked(None, None, 0.0)",
+    "LoadParked": "effects.FoundParked(None, None, None)",
     "DeleteParked": "None",
     "_known": "None",
     "resequencer._known": "{}",

@@ -10,6 +10,7 @@ from devtools.modelcheck.specification import cost_scenarios
 from devtools.modelcheck.specification.chores import (
     cleanings_of_processed,
     cleanings_of_staged,
+    renewals,
     requeuings,
     settlements,
     sweeps,
@@ -100,6 +101,11 @@ on; and what was parked can be sent again. Each may run at any time, twice, and 
             settlements,
         ),
         Part("Sending a parked message again", "When its cause is mended.", requeuings),
+        Part(
+            "Making a parked message a new one",
+            "When it is too old to be sent under the identity it has, and an operator is certain that it was not processed.",
+            renewals,
+        ),
     ),
 )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from devtools.modelcheck.specification.occasions import DAMAGED, FIRST, FOREIGN, NEW, SECOND, THIRD, crashed
 from devtools.modelcheck.specification.playing import ABSENT, Occasion, Start, finish, marking, message, play, process
-from devtools.modelcheck.specification.replies import LIMIT
+from devtools.modelcheck.specification.replies import AT, LIMIT
 from devtools.modelcheck.specification.settings import COLOCATED, PRESETS, STRATEGIES
 from devtools.modelcheck.specification.stored import ENTITY, Stored
 from exactlyonce import Outbox
@@ -16,7 +17,7 @@ from exactlyonce.envelope import Envelope
 from exactlyonce.handling.attempts import Memory, key_of
 from exactlyonce.records import ProcessedRecord, StagedOutputs
 from exactlyonce.strategies.retention import clean_processed, clean_staged
-from exactlyonce.strategies.settling import requeue, settle, sweep
+from exactlyonce.strategies.settling import renew, requeue, settle, sweep
 
 NEVER_STAGED: Final = "t-never-staged"
 
@@ -37,10 +38,24 @@ def settlements() -> Iterator[Occasion]:
 
 def requeuings() -> Iterator[Occasion]:
     """Every occasion to send a parked message again."""
-    _, parked = play(settling(NEW), Stored())
+    yield from _parked(Start(requeue, (ENTITY, key_of(NEW), "out", _a_minute, Memory())))
+
+
+def renewals() -> Iterator[Occasion]:
+    """Every occasion to make a parked message a new one."""
+    yield from _parked(Start(renew, (ENTITY, key_of(NEW), _a_minute, Memory())))
+
+
+def _parked(start: Start) -> Iterator[Occasion]:
+    """A start from where a message is not parked, and from where it is."""
+    _, parked = play(settling(replace(NEW, time=AT)), Stored())
     for stored in (Stored(), parked):
-        start = Start(requeue, (ENTITY, key_of(NEW), "out", timedelta(seconds=LIMIT), Memory()))
         yield Occasion(next(iter(PRESETS)), start, stored)
+
+
+def _a_minute(_: datetime) -> timedelta:
+    """Age above which nothing is sent again."""
+    return timedelta(seconds=LIMIT)
 
 
 def cleanings_of_staged() -> Iterator[Occasion]:

@@ -19,7 +19,7 @@ from exactlyonce.handling.attempts import Again, Finished
 from exactlyonce.strategies.gaps import tend
 from exactlyonce.strategies.replaying import Replayed, versions_of
 from exactlyonce.strategies.retention import Cleaned, CleanedBlobs
-from exactlyonce.strategies.settling import Requeued, Settled
+from exactlyonce.strategies.settling import Renewed, Requeued, Settled
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -140,7 +140,7 @@ def outcome_of(start: Start, result: Any) -> Outcome:
             finished = _finished(result)
             if start.function in RELEASING and finished == NOTHING_LEFT:
                 finished = "nothing more can be released"
-        case Settled() | Requeued():
+        case Settled() | Requeued() | Renewed():
             finished = result.outcome
         case Cleaned(garbage) | CleanedBlobs(garbage):
             finished = "deleted" if garbage else "nothing to delete"

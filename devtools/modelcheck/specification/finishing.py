@@ -21,7 +21,7 @@ from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.attempts import Work, key_of
 from exactlyonce.numbering import Reception
 from exactlyonce.records import Ledger
-from exactlyonce.strategies.settling import Settled, requeue, settle
+from exactlyonce.strategies.settling import Settled, renew, requeue, settle
 from exactlyonce.strategies.settling_beside import settle_beside
 
 Finisher = Callable[[Occasion, Stored], Stored]
@@ -94,7 +94,7 @@ def cleaned(occasion: Occasion, stored: Stored) -> Stored:
 def repeated(occasion: Occasion, stored: Stored) -> Stored:
     """The same again, by whoever asked for it the first time: the settler or the operator."""
     start = occasion.start
-    if start.function is requeue:
+    if start.function in {requeue, renew}:
         return play(start, stored)[1]
     for one in _given_up(start):
         stored = _settled(start, stored, one)

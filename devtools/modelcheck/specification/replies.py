@@ -125,9 +125,9 @@ def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
         case LoadParked(_, message):
             for parked in _of_kind(ParkedMessage, stored, (f"parked:{message}",)):
                 etag = stored.library_etag(f"parked:{message}")
-                yield Option("parked message", FoundParked(parked, etag, 0), stored)
-                yield Option("old parked message", FoundParked(parked, etag, LIMIT + 1), stored)
-            yield Option("not parked", FoundParked(None, None, 0), stored)
+                yield Option("parked message", FoundParked(parked, etag, AT), stored)
+                yield Option("old parked message", FoundParked(parked, etag, AT + timedelta(seconds=LIMIT + 1)), stored)
+            yield Option("not parked", FoundParked(None, None, None), stored)
     yield from _no_answer(stored)
 
 

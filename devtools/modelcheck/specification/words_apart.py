@@ -164,12 +164,20 @@ APART: Final = {
         "Send the message again",
         "when it is younger than the limit",
         "With the identity it has: if it was processed meanwhile, it is a duplicate and is dropped. An older one might be a "
-        "copy of a message whose record is gone.",
+        "copy of a message whose record is gone. One that was made a new message goes by its new identity.",
     ),
     "settling.requeue: DeleteParked": Words(
         "Delete the parked document, as it was read",
         "when the message was sent",
         "After sending, so that it is never nowhere; as it was read, so that one parked anew stays.",
+    ),
+    "settling.renew: LoadParked": Words(
+        "Read the parked message", "at the beginning", "Its age is its own time against the store's."
+    ),
+    "settling.renew: Park": Words(
+        "Write that it is a new message",
+        "when it is older than the limit",
+        "Before anything is sent, so that whoever is asked again after a crash sends a copy of the same message.",
     ),
     "retention.clean_staged/fencing.fence: SaveEntity": Words(
         "Fence: save the entity unchanged, or a tombstone if it is absent",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from exactlyonce.durations import duration
 
@@ -31,13 +30,17 @@ def parser() -> argparse.ArgumentParser:
 
     requeue = commands.add_parser("requeue", help="send a parked message again; one that is too old is refused")
     _parked_message(requeue)
-    requeue.add_argument("--to", required=True, metavar="DESTINATION", help="logical name of the queue")
     requeue.add_argument(
-        "--sent",
-        type=_time,
-        metavar="TIME",
-        help="when it was first sent; for one put aside that has no time of its own",
+        "--to",
+        metavar="DESTINATION",
+        help="logical name of the queue (an output that was never published knows its own)",
     )
+    requeue.add_argument(
+        "--as-new",
+        action="store_true",
+        help="under a new identity, if it would be refused under its own; tells what is known",
+    )
+    _yes(requeue)
 
     discard = commands.add_parser("discard", help="delete a parked message for good")
     _parked_message(discard)
@@ -73,15 +76,6 @@ def parser() -> argparse.ArgumentParser:
     _entity(reset)
     _yes(reset)
     return made
-
-
-def _time(text: str) -> datetime:
-    """A time with its zone."""
-    with suppress(ValueError):
-        time = datetime.fromisoformat(text.replace("Z", "+00:00"))  # Python 3.10 does not know the letter.
-        if time.tzinfo is not None:
-            return time
-    raise argparse.ArgumentTypeError(f"{text!r} is no time with its zone, such as 2026-11-20T10:00:00Z")
 
 
 def _duration(text: str) -> timedelta:

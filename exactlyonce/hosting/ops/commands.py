@@ -15,10 +15,11 @@ from typing import Any, Final
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity, EntityKey
 from exactlyonce.hosting.composition import ExactlyOnce
+from exactlyonce.hosting.operating import Operator
 from exactlyonce.hosting.ops import administering
 from exactlyonce.hosting.ops.arguments import parser
 from exactlyonce.hosting.ops.codes import DONE, NOT_DONE, NOT_POSSIBLE
-from exactlyonce.hosting.ops.tables import inspected_lines, parked_lines, plain, pretty
+from exactlyonce.hosting.ops.tables import inspected_lines, known_lines, parked_lines, plain, pretty
 from exactlyonce.identity import EntityRef
 
 _RISK: Final = """\
@@ -28,12 +29,17 @@ its place, if no replica answers at the old one.
 What it cannot bring back: processed records that were lost. A message whose record is gone is processed again if a copy of it
 still arrives: look into the queues and poison queues for old messages first. It tells which owed outputs were lost.
 Nothing was changed. Say --yes to go on."""
-_TOO_OLD: Final = """\
-too old, so it stays parked: a copy of it may have been processed, and that be forgotten by now. If it certainly was not, send
-what it asks for as a new message, and discard it"""
-_AGE_UNKNOWN: Final = """\
-of unknown age, so it stays parked: it was put aside, has no time of its own, and may be a copy of one that was processed and
-forgotten. Ask its sender when it was first sent, and say so: --sent 2026-11-20T10:00:00Z"""
+_RISK_OF_RENEWING: Final = """\
+As a new message it is applied, whatever became of the old one: its copies are not known as such. Nothing was changed. If it
+certainly was not processed, say --yes to go on; otherwise discard it."""
+_NOT_PARKED: Final = "there is no such parked message: compare ENTITY and MESSAGE with what 'parked' lists"
+_REFUSED: Final = {
+    "too old": "it is too old to be sent under the identity it has",
+    "undated": "it has no time",
+    "ahead": "its time is more than a day ahead",
+}
+_AS_NEW: Final = """\
+its receiver could not tell whether it is a copy of a message that was processed. See what is known of it with --as-new"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,17 +74,35 @@ async def _parked(once: ExactlyOnce, given: argparse.Namespace) -> int:
 
 
 async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    requeued = await (await once.operator()).requeue(_place(given.entity), given.message, given.to, given.sent)
+    operator, place = await once.operator(), _place(given.entity)
+    if given.as_new and (code := await _renewed(operator, given, place)) != DONE:
+        return code
+    requeued = await operator.requeue(place, given.message, given.to)
     match requeued.outcome:
         case "sent":
-            _print([f"sent to {given.to}"])
+            _print([f"sent as {plain(requeued.sent)}"])
         case "not parked":
-            _print(["there is no such parked message: compare ENTITY and MESSAGE with what 'parked' lists"])
-        case "too old":
-            _print([_TOO_OLD])
-        case "age unknown":
-            _print([_AGE_UNKNOWN])
+            _print([_NOT_PARKED])
+        case refused:
+            _print([f"{_REFUSED[refused]}, so it stays parked: {_AS_NEW}"])
     return DONE if requeued.outcome == "sent" else NOT_DONE
+
+
+async def _renewed(operator: Operator, given: argparse.Namespace, place: str) -> int:
+    """Make a parked message a new one, once what is known of it was shown; `DONE` if it can be sent."""
+    known = await operator.known(place, given.message)
+    if known is None:
+        _print([_NOT_PARKED])
+        return NOT_DONE
+    _print(known_lines(known))
+    if not given.yes:
+        _print(["", _RISK_OF_RENEWING])
+        return NOT_POSSIBLE
+    renewed = await operator.renew(place, given.message)
+    if renewed.outcome == "not needed":
+        _print(["", "its receiver takes it under the identity it has: requeue it without --as-new"])
+        return NOT_DONE
+    return DONE
 
 
 async def _discard(once: ExactlyOnce, given: argparse.Namespace) -> int:

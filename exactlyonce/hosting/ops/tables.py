@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from exactlyonce.frozen_json import Json
-from exactlyonce.hosting.operating import Inspected
+from exactlyonce.hosting.operating import Inspected, Known
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Ledger
 from exactlyonce.stores.application import StoredApplication
@@ -15,6 +16,10 @@ from exactlyonce.stores.listing import ListedMessage
 
 Cell = object
 NOTHING = "-"
+_TOLD: Final[Mapping[bool | str, str]] = {
+    True: "which has processed it: discard it",
+    False: "of which nothing tells that it processed the message; or that is forgotten by now",
+}
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
@@ -57,6 +62,22 @@ def application_lines(stored: StoredApplication) -> Iterator[str]:
         ("TYPE", "CONTAINER", "PARTITION KEY"),
         [(one.type, one.container, ", ".join(one.paths)) for one in application.types],
     )
+
+
+def known_lines(known: Known) -> Iterator[str]:
+    """What is known of a parked message."""
+    parked, sent = known.parked, known.envelope.time
+    yield f"message  {plain(parked.message)}, of type {plain(known.envelope.type)}"
+    yield f"sent     {'at a time that it does not tell' if sent is None else f'{plain(sent)}, as its sender says'}"
+    yield f"parked   {plain(parked.at)}: {plain(parked.reason)}"
+    if parked.destination is not None:
+        yield f"to       {plain(parked.destination)}, which it may have reached before"
+    if parked.renewed is not None:
+        yield f"renewed  {plain(parked.renewed)}: it was made a new message then, and may have been sent as one"
+    for entity, told in known.told:
+        yield f"entity   {plain(entity)}, {_TOLD.get(told, f'which cannot be looked at: {told}')}"
+    if not known.told:
+        yield "entity   none of this application's that could be asked whether it was processed"
 
 
 def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterator[str]:

@@ -1,0 +1,161 @@
+"""Sending parked messages again, as operators ask for it: what is shown, what is refused, and under which identity it goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from exactlyonce import Entity, Envelope, VersionStream
+from exactlyonce.handling.attempts import key_of
+from exactlyonce.hosting.poison import UNREADABLE
+from tests.samples import accounts, deposit
+from tests.unit.boards import BOARDS, scored
+from tests.unit.operated import ASIDE, OLD, OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Told, app
+from tests.unit.playing import AT
+
+__all__ = ["app"]
+
+
+def dated(id: str, age: timedelta | None = timedelta(0), **more: Any) -> Envelope:
+    """A message that came about so long before it was parked; None if it does not tell."""
+    return replace(deposit(id, **more), time=None if age is None else AT - age)
+
+
+def test_a_parked_message_is_sent_again_by_what_the_list_says_of_it(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.park(dated("m-1"))
+    told = Told(capsys, "requeue", '["account", "a", "a"]', "web/m-1", "--to", "receipts")
+    assert (told.code, told.out) == (0, "sent as web/m-1\n")
+    assert [output.envelope for output in app.world.published] == [dated("m-1").once_more().to_json()]
+    again = Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
+    assert again.code == 1
+    assert "no such parked message" in again.out
+    assert Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new", "--yes").out == again.out
+
+
+@pytest.mark.parametrize("place", [PLACE, ASIDE])
+@pytest.mark.parametrize(
+    ("age", "words"), [(OLD, "it is too old"), (None, "it has no time"), (-timedelta(days=2), "more than a day ahead")]
+)
+def test_what_its_receiver_would_refuse_stays_parked(
+    app: InMemory, capsys: pytest.CaptureFixture[str], place: str, age: timedelta | None, words: str
+) -> None:
+    app.park(dated("m-1", age), place=place)
+    app.clock.advance(1)
+    told = Told(capsys, "requeue", place, "web/m-1", "--to", "receipts")
+    assert (told.code, words in told.out, "--as-new" in told.out) == (1, True, True)
+    assert "web/m-1" in Told(capsys, "parked").out
+    assert not app.world.published
+
+
+def test_a_read_model_never_forgets_and_is_sent_a_message_of_any_age(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = BOARDS.ref("b").key
+    app.park(replace(scored(1), time=AT - 100 * OLD), place=board)
+    as_new = Told(capsys, "requeue", board, "s/m-1", "--to", "receipts", "--as-new", "--yes")
+    assert (as_new.code, "without --as-new" in as_new.out) == (1, True)
+    assert Told(capsys, "requeue", board, "s/m-1", "--to", "receipts").out == "sent as s/m-1\n"
+
+
+def test_as_a_new_message_it_is_sent_when_what_is_known_was_shown(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.park(dated("m-1", 2 * OLD, padding=SECRET))
+    shown = Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new")
+    assert shown.code == 2
+    assert not app.world.published
+    assert shown.out.splitlines()[:4] == [
+        "message  web/m-1, of type account.deposit",
+        "sent     2025-12-02T00:10:00+00:00, as its sender says",
+        "parked   2026-01-01T00:00:00+00:00: its handler raised ValueError",
+        "entity   account/a, of which nothing tells that it processed the message; or that is forgotten by now",
+    ]
+    assert "--yes" in shown.out
+    assert SECRET not in shown.out
+    sent = Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new", "--yes")
+    (output,) = app.world.published
+    new = Envelope.read(output.envelope.text)
+    assert (sent.code, sent.out.splitlines()[-1]) == (0, f"sent as web/{new.id}")
+    assert (new.time, new.data) == (AT, dated("m-1", padding=SECRET).data)
+    assert Told(capsys, "parked").out == "nothing is parked\n"
+
+
+@pytest.mark.parametrize(
+    ("entity", "message"), [(OUTBOX, dated("m-1")), (STREAM, dated("m-1")), (READ_MODEL, scored(2))]
+)
+def test_that_it_was_processed_is_told(
+    app: InMemory, capsys: pytest.CaptureFixture[str], entity: Entity[Any], message: Envelope
+) -> None:
+    app.deliver(entity, message)
+    if entity is OUTBOX:
+        for number in range(20):  # More than the window, so that a record tells of it.
+            app.deliver(entity, dated(f"n-{number}"))
+    ref = entity.ref_of(message)
+    app.park(message, place=ref.key)
+    told = Told(capsys, "requeue", ref.key, key_of(message), "--to", "receipts", "--as-new")
+    assert f"entity   {ref}, which has processed it: discard it" in told.out
+
+
+def test_what_was_put_aside_is_looked_for_where_its_handler_would_take_it(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.deliver(OUTBOX, dated("m-1"))
+    app.park(dated("m-1", None), place=ASIDE)
+    told = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--as-new").out
+    assert "at a time that it does not tell" in told
+    assert "entity   account/a, which has processed it" in told
+    app.park(replace(dated("m-2"), type="account.unknown"), place=ASIDE)
+    assert "entity   none of this" in Told(capsys, "requeue", ASIDE, "web/m-2", "--to", "receipts", "--as-new").out
+
+
+def test_an_entity_that_cannot_be_looked_at_is_told(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    app.deliver(accounts(VersionStream()), dated("m-1"))
+    app.park(dated("m-2", None))
+    told = Told(capsys, "requeue", PLACE, "web/m-2", "--to", "receipts", "--as-new").out
+    assert "entity   account/a, which cannot be looked at: ConfigurationError" in told
+
+
+def test_an_output_that_was_too_old_to_be_published_knows_where_it_was_to_go(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = '["exactlyonce.too-old","account","b","b"]'
+    app.park(dated("m-1", 2 * OLD), "committed long ago", place, "receipts")
+    assert "too old" in Told(capsys, "requeue", place, "web/m-1").out
+    shown = Told(capsys, "requeue", place, "web/m-1", "--as-new").out
+    assert "to       receipts, which it may have reached before" in shown
+    assert "entity   account/a, of which nothing tells" in shown
+    assert Told(capsys, "requeue", place, "web/m-1", "--as-new", "--yes").code == 0
+    assert [output.destination for output in app.world.published] == ["receipts"]
+
+
+def test_a_message_that_came_from_a_queue_is_sent_to_the_one_that_is_named(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.park(dated("m-1"))
+    told = Told(capsys, "requeue", PLACE, "web/m-1")
+    assert (told.code, "--to DESTINATION" in told.err) == (2, True)
+    assert Told(capsys, "requeue", PLACE, "web/m-2").code == 1
+
+
+@pytest.mark.parametrize(
+    ("entity", "message", "to", "code", "words"),
+    [
+        (PLACE, "web/m-1", "recipts", 2, "no destination 'recipts'; known are: receipts"),
+        ("account/a", "web/m-1", "receipts", 2, "is no ENTITY as 'parked' lists them"),
+        ("[7]", "web/m-1", "receipts", 2, "is no ENTITY"),
+        ("[7, 8]", "web/m-1", "receipts", 2, "is no ENTITY"),
+        ("[", "web/m-1", "receipts", 2, "is no ENTITY"),
+        (PLACE, f"{UNREADABLE}/q-1", "receipts", 1, "nobody could read"),
+    ],
+)
+def test_what_cannot_be_sent_again_is_refused_with_what_to_do(  # noqa: PLR0917
+    app: InMemory, capsys: pytest.CaptureFixture[str], entity: str, message: str, to: str, code: int, words: str
+) -> None:
+    told = Told(capsys, "requeue", entity, message, "--to", to)
+    assert (told.code, told.out) == (code, "")
+    assert words in told.err
