@@ -1,7 +1,6 @@
 """The documents the library writes: the ledger inside the entity, and the records in the library container.
 
-The shapes carry a schema version; a document of a newer one is refused, never misread. Properties of the entity that the
-library does not own pass through untouched.
+The shapes carry a schema version; a newer one is refused, never misread. Properties that are not the library's stay untouched.
 """
 
 from __future__ import annotations
@@ -52,13 +51,8 @@ class Output:
     def size(self) -> int:
         """Bytes it takes in a document: the envelope, and what stands around it."""
         order = 0 if self.order is None else len(self.order.key.encode()) + _ORDER_BYTES
-        return (
-            Json.of(self.envelope.text).size
-            + len(self.id)
-            + len(self.destination.encode())
-            + order
-            + _OUTPUT_FRAME_BYTES
-        )
+        names = len(self.id) + len(self.destination.encode())
+        return Json.of(self.envelope.text).size + names + order + _OUTPUT_FRAME_BYTES
 
     @property
     def ref(self) -> OutputRef:
