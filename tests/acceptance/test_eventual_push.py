@@ -25,6 +25,7 @@ from devtools.cosmos_emulator.semantics.faults import FaultRule
 from devtools.demo.stack import ROOT, create_containers
 from exactlyonce import Envelope
 from exactlyonce.frozen_json import Json
+from exactlyonce.hosting.returning import UNEXPLAINED_ROUNDS
 from tests.acceptance.conftest import SECONDS
 
 pytestmark = pytest.mark.acceptance
@@ -233,7 +234,8 @@ async def test_a_message_that_was_processed_is_finished_from_its_poison_queue_an
 @pytest.mark.parametrize("strategy", ["outbox", "colocated", "stream"])
 async def test_what_was_never_processed_is_parked_until_an_operator_sends_it_again(sample: Range) -> None:
     sample.start()
-    await sample.put("shooting-range-poison", SHOT.to_json().text.encode())
+    given_up = SHOT.once_more(UNEXPLAINED_ROUNDS)  # It would be returned to its queue before.
+    await sample.put("shooting-range-poison", given_up.to_json().text.encode())
     await sample.until_empty("shooting-range-poison")
     assert sample.parked == {"http/k-1": "its queue gave it up; this process did not see why"}
     assert not await sample.peek("audience")
