@@ -21,7 +21,9 @@ from exactlyonce.drivers.publishing import Address, Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings, SystemClock
 from exactlyonce.frozen_json import Json
+from exactlyonce.handling.judging import Judging
 from exactlyonce.handling.running import Runner
+from exactlyonce.lifetimes import Lifetimes
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
@@ -136,7 +138,8 @@ async def _application(store: AsyncStore, transport: AsyncTransport) -> AsyncIte
     async def process(envelope: Envelope) -> None:
         ref = ranges.ref_of(envelope)
         runner = Runner(ranges, ref, ROUTES)
-        await combiner.process(Assignment(ref, ranges.strategy, runner, runner.absent, runner.evolve), envelope)
+        handle = Judging(runner, ref, Lifetimes())
+        await combiner.process(Assignment(ref, ranges.strategy, handle, runner.absent, runner.evolve), envelope)
 
     try:
         yield process

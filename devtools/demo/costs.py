@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Final, Literal
 
 import azure.functions as func
@@ -136,7 +137,7 @@ class _Meter:
 
     async def _process(self, number: int) -> None:
         data = Json.of({"game_id": "busy", "position": number % 100})
-        envelope = Envelope("costs", f"shot-{number}", "shooting-range.fire-at", data)
+        envelope = Envelope("costs", f"shot-{number}", "shooting-range.fire-at", data, datetime.now(timezone.utc))
         message = func.QueueMessage(id=envelope.id, body=envelope.to_json().text.encode())
         await self._once.process(message, self._entity)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from random import Random
 from typing import Final
 
 from devtools.demo.options import Options
 from exactlyonce import Envelope
+from exactlyonce.drivers.surroundings import SystemClock
 from exactlyonce.frozen_json import Json
 
 SOURCE: Final = "demo"
@@ -19,17 +21,18 @@ DISPLACEMENT: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One shot: what it is known by, and what it says."""
+    """One shot: what it is known by, what it says, and when it was fired."""
 
     id: str
     game: str
     position: int
+    time: datetime = field(default_factory=SystemClock().now, compare=False)
 
     @property
     def envelope(self) -> Envelope:
         """The message, the same in every copy."""
         data = Json.of({"game_id": self.game, "position": self.position})
-        return Envelope(SOURCE, self.id, "shooting-range.fire-at", data)
+        return Envelope(SOURCE, self.id, "shooting-range.fire-at", data, self.time)
 
 
 def plan_shots(options: Options, random: Random) -> tuple[Shot, ...]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 from uuid import uuid4
 
@@ -160,7 +160,13 @@ Running = tuple[Club, aiohttp.ClientSession]
 
 
 def shot(number: int, position: int = 0) -> Envelope:
-    return Envelope("web", f"s-{number}", "shooting-range.fire-at", Json.of({"game_id": "g-1", "position": position}))
+    return Envelope(
+        "web",
+        f"s-{number}",
+        "shooting-range.fire-at",
+        Json.of({"game_id": "g-1", "position": position}),
+        datetime.now(timezone.utc),
+    )
 
 
 def request(**data: Any) -> Envelope:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from benchmarks.accounting import NO_REQUEST, RoundTrips
 from benchmarks.contenders import Contender, contenders, reports
 from benchmarks.processing import LATER
-from devtools.simulation.loop import VirtualClock, VirtualLoop
+from devtools.simulation.loop import START, VirtualClock, VirtualLoop
 from exactlyonce import Envelope
 from exactlyonce.effects import Effect
 from exactlyonce.testing.world import World
@@ -52,7 +53,7 @@ def played(contender: Contender, messages: Sequence[Envelope], in_flight: int, l
     async def work() -> None:
         for envelope in waiting:
             began = loop.time()
-            await process.deliver(contender.entity, envelope)
+            await process.deliver(contender.entity, replace(envelope, time=START))
             taken.append(loop.time() - began)
 
     async def play() -> None:

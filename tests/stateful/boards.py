@@ -10,6 +10,7 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Strategy
 from exactlyonce.records import Output
 from exactlyonce.testing.world import World
+from tests.samples import SENT
 
 
 @message("boards.play")
@@ -91,7 +92,7 @@ STREAM = players("runner", VersionStream(snapshot_every=3))
 
 def a_play(kind: Entity[Player], number: int, player: str, boards: list[str], value: int) -> Envelope:
     data = {"player": player, "boards": boards, "value": value}
-    return Envelope("web", f"{kind.name}-{number}", "boards.play", Json.of(data))
+    return Envelope("web", f"{kind.name}-{number}", "boards.play", Json.of(data), SENT)
 
 
 def played(world: World) -> dict[tuple[str, str], dict[int, Output]]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, message
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Strategy
+from tests.samples import SENT
 
 KINDS = 3
 SITUATIONS = 3
@@ -104,7 +105,7 @@ messages: st.SearchStrategy[list[Envelope]] = st.lists(
 
 
 def a_message(number: int, entity: str, kind: int, value: Any) -> Envelope:
-    return Envelope("web", f"m-{number}", "machine.do", Json.of({"entity": entity, "kind": kind, "value": value}))
+    return Envelope("web", f"m-{number}", "machine.do", Json.of({"entity": entity, "kind": kind, "value": value}), SENT)
 
 
 def entity_of(machine: Machine, strategy: Strategy, *, event_sourced: bool = False) -> Entity[Bag]:
