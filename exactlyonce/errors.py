@@ -33,7 +33,14 @@ from __future__ import annotations
 
 
 class ExactlyOnceError(Exception):
-    """Base of all errors of this library; never raised itself."""
+    """Base of all errors of this library; never raised itself.
+
+    Attributes:
+        kept: what may be kept with the message that it is about, since it holds nothing that the message says; None if that
+            is known of nothing. Business code can raise these classes with any text.
+    """
+
+    kept: str | None = None
 
 
 class ConfigurationError(ExactlyOnceError):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticKnownError
+
+_MOST_MISFITS: Final = 5
 
 
 def adapter(model: Any) -> TypeAdapter[Any]:
@@ -39,6 +43,35 @@ def problems(error: ValidationError) -> str:
     """What does not fit and where, without the values: they may hold what a log must not."""
     found = error.errors(include_input=False, include_url=False, include_context=False)
     return "; ".join(f"{'.'.join(str(part) for part in one['loc']) or 'the whole'}: {one['msg']}" for one in found)
+
+
+def misfits(error: ValidationError, model: type) -> str:
+    """What does not fit, told so that it can be kept beside what was read: no value of it gets in.
+
+    Of places only the model's own fields are named, since names inside of a mapping are values. Of messages only the constant
+    ones of pydantic are quoted: others have parts of the input in them, or the words of a validator.
+    """
+    fields = getattr(model, "model_fields", {})
+    own = {info.validation_alias if isinstance(info.validation_alias, str) else name for name, info in fields.items()}
+    own |= {field.name for field in dataclasses.fields(model)} if dataclasses.is_dataclass(model) else set()
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    told = (f"{_place(one['loc'], own)}: {_constant(one['type'])}" for one in found)
+    return "; ".join(list(dict.fromkeys(told))[:_MOST_MISFITS])
+
+
+def _constant(kind: str) -> str:
+    """What pydantic says of a kind of error, if that is the same whatever was read."""
+    try:
+        return PydanticKnownError(kind).message()  # type: ignore[arg-type]  # A validator's own kind is none of these.
+    except (KeyError, TypeError):
+        return "does not fit"
+
+
+def _place(location: tuple[int | str, ...], own: set[str]) -> str:
+    first = location[0] if location else None
+    if first not in own:
+        return "the whole"
+    return str(first) if len(location) == 1 else f"{first}, inside"
 
 
 @cache

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import message_key
-from exactlyonce.validation import adapter, comes_back, problems, written
+from exactlyonce.validation import adapter, comes_back, misfits, problems, written
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
@@ -86,10 +86,12 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
     try:
         decoded: _Model = adapter(model).validate_python(data.value)
     except ValidationError as error:
-        raise InvalidMessage(
+        invalid = InvalidMessage(
             f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error)}. Correct the sender, or give "
             "the model a before-validator that upgrades old bodies."
-        ) from None  # The cause would quote the body.
+        )
+        invalid.kept = misfits(error, model)
+        raise invalid from None  # The cause would quote the body.
     except Exception as error:  # A validator of the model's own may raise anything; so may nesting without end.
         raise InvalidMessage(
             f"Message {message_key(source, id)} cannot be read as {model.__name__}: reading it raised {type(error).__name__}. "

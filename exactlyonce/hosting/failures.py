@@ -50,7 +50,7 @@ class Failures:
         """
         counted = "" if delivery is None else f"delivery {delivery} "
         cause = Cause.ENVIRONMENT if isinstance(error, ENVIRONMENT) else Cause.OWN
-        self._seen[entity, message] = _Failure(cause, f"{counted}failed with {named(error)}")
+        self._seen[entity, message] = _Failure(cause, f"{counted}failed with {described(error)}")
         self._seen.move_to_end((entity, message))
         if len(self._seen) > MOST:
             self._seen.popitem(last=False)
@@ -73,3 +73,13 @@ def named(error: BaseException) -> str:
         cause = cause.__cause__
     name, deepest = type(error).__name__, type(cause).__name__
     return name if name == deepest else f"{name} ({deepest})"
+
+
+def described(error: BaseException) -> str:
+    """The class of an error, and of its text what may be kept with the message that it is about."""
+    one: BaseException | None = error
+    while one is not None:
+        if isinstance(one, ExactlyOnceError) and one.kept:
+            return f"{named(error)}: {one.kept}"
+        one = one.__cause__
+    return named(error)

@@ -33,7 +33,7 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.azure_functions import Delivered, broker_says, delivery_of, envelope_of, id_of
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.failures import named
+from exactlyonce.hosting.failures import described, named
 from exactlyonce.hosting.giving_up import GivenUp, GivingUp, Outcome, Settling, nobodys
 from exactlyonce.identity import message_key
 from exactlyonce.strategies.gaps import REPLAY
@@ -97,7 +97,7 @@ class PoisonSettler:
                 return returned
             raise
         except (MessageError, HandlerError, ConfigurationError) as error:
-            return await self._put_aside(entity, envelope, _with_brokers(message, named(error)))
+            return await self._put_aside(entity, envelope, _with_brokers(message, described(error)))
         failures, mending = self.giving_up.failures, self.giving_up.mending
         reason = _with_brokers(message, failures.reason(entity.name, key_of(envelope), who))
         work = mending.work(entity, ref, whole)

@@ -1,0 +1,108 @@
+"""Why a message failed, as it is kept with it: fields and what is wrong with them, and never a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from exactlyonce import Context, Entity, HandlerFailed, InvalidMessage, Outbox, message
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Before
+from exactlyonce.handling.messages import decode
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.running import Runner
+from exactlyonce.hosting.failures import Failures, described
+from tests.samples import Account, accounts, deposit
+from tests.unit.playing import AT
+
+SECRET = "what-the-body-says"
+
+
+def tells(value: str) -> str:
+    raise ValueError(f"{value} is no good")
+
+
+def tells_otherwise(value: str) -> str:
+    raise PydanticCustomError(value, "{told} is no good", {"told": value})
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+@message("reasons.order")
+class Order(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    number: int = 1
+    name: Annotated[str, Field(max_length=3)] = ""
+    called: str = Field("", validation_alias="Called")
+    amounts: dict[str, int] = {}
+    judged: Annotated[str, AfterValidator(tells)] | None = None
+    marked: Annotated[str, AfterValidator(tells_otherwise)] | None = None
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")] | None = None
+
+
+@pytest.mark.parametrize(
+    ("data", "kept"),
+    [
+        ({"number": SECRET}, "number: Input should be a valid integer, unable to parse string as an integer"),
+        ({"name": SECRET}, "name: does not fit"),
+        ({"Called": [SECRET]}, "Called: Input should be a valid string"),
+        (
+            {"amounts": {SECRET: "x"}},
+            "amounts, inside: Input should be a valid integer, unable to parse string as an integer",
+        ),
+        ({SECRET: 1}, "the whole: Extra inputs are not permitted"),
+        ({"judged": SECRET}, "judged: does not fit"),
+        ({"marked": SECRET}, "marked: does not fit"),
+        ({"pet": {"kind": SECRET}}, "pet: does not fit"),
+        (SECRET, "the whole: does not fit"),
+    ],
+)
+def test_no_value_gets_into_what_is_kept(data: Any, kept: str) -> None:
+    with pytest.raises(InvalidMessage) as raised:
+        decode(Order, Json.of(data), source="web", id="m-1")
+    assert raised.value.kept is not None
+    assert SECRET not in raised.value.kept
+    assert raised.value.kept == kept
+
+
+def test_it_is_found_behind_the_error_that_a_delivery_ends_with() -> None:
+    kind = accounts()
+    bad = deposit("m-1", amount="many")
+    with pytest.raises(InvalidMessage) as raised:
+        Runner(kind, kind.ref("a"), Routes())(Before(None, AT, "tx"), bad)
+    failures = Failures()
+    failures.note("account", "web/m-1", raised.value, 3)
+    assert failures.reason("account", "web/m-1") == (
+        "its queue gave it up; delivery 3 failed with InvalidMessage: amount: Input should be a valid integer, unable to parse "
+        "string as an integer"
+    )
+
+
+@message("reasons.shout")
+@dataclass
+class Shout:
+    account: str
+
+
+def test_of_what_business_code_raises_only_classes_are_kept_though_they_be_ours() -> None:
+    kind: Entity[Any] = Entity("shouting", state=Account, container="c", partition_key="/owner", strategy=Outbox())
+
+    @kind.handles(Shout, key=lambda shout: shout.account)
+    def shout(state: Account, given: Shout, context: Context) -> Account:
+        raise HandlerFailed(SECRET) from KeyError(SECRET)
+
+    loud = deposit("m-1")
+    loud = type(loud)("web", "m-1", "reasons.shout", Json.of({"account": "a"}))
+    with pytest.raises(HandlerFailed) as raised:
+        Runner(kind, kind.ref("a"), Routes())(Before(None, AT, "tx"), loud)
+    assert described(raised.value) == "HandlerFailed (KeyError)"
