@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from datetime import timedelta
+from typing import TypeAlias
 
 from exactlyonce.durations import duration
 
 _KEY = 'its id; or, if its partition key is another, \'["<value>", ..., "<id>"]\''
 _FOUND = "as 'parked' lists it"
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,7 +26,13 @@ def parser() -> argparse.ArgumentParser:
         help="module that makes the application (%(default)s), and its name there if there are several",
     )
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _about_parked_messages(commands)
+    _about_entities(commands)
+    _about_the_application(commands)
+    return made
 
+
+def _about_parked_messages(commands: _Commands) -> None:
     parked = commands.add_parser("parked", help="list parked messages, with the reasons")
     parked.add_argument("--bodies", action="store_true", help="show the messages, too")
 
@@ -46,6 +54,8 @@ def parser() -> argparse.ArgumentParser:
     _parked_message(discard)
     _yes(discard)
 
+
+def _about_entities(commands: _Commands) -> None:
     inspect = commands.add_parser("inspect", help="show what the store holds of an entity")
     _entity(inspect)
     inspect.add_argument("--bodies", action="store_true", help="show its state, too")
@@ -64,6 +74,12 @@ def parser() -> argparse.ArgumentParser:
     replay.add_argument("first", type=int, metavar="FIRST", help="version")
     replay.add_argument("last", type=int, metavar="LAST", help="version")
 
+    reset = commands.add_parser("reset-token", help="exchange a session token that the account will never reach")
+    _entity(reset)
+    _yes(reset)
+
+
+def _about_the_application(commands: _Commands) -> None:
     application = commands.add_parser("application", help="show whose the library's container is")
     application.add_argument("--forget", metavar="TYPE", help="give up an entity type that is gone for good")
     _yes(application)
@@ -71,11 +87,6 @@ def parser() -> argparse.ArgumentParser:
     retention = commands.add_parser("retention", help="change for how long messages are known")
     retention.add_argument("new", type=_duration, metavar="DURATION", help="such as P20D, or seconds")
     _yes(retention)
-
-    reset = commands.add_parser("reset-token", help="exchange a session token that the account will never reach")
-    _entity(reset)
-    _yes(reset)
-    return made
 
 
 def _duration(text: str) -> timedelta:
