@@ -10,7 +10,7 @@ from exactlyonce.durations import duration
 
 _KEY = 'its id; or, if its partition key is another, \'["<value>", ..., "<id>"]\''
 _FOUND = "as 'parked' lists it"
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # It has no public name.
 
 
 def parser() -> argparse.ArgumentParser:
