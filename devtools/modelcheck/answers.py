@@ -12,9 +12,10 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from devtools.modelcheck.handler import key_of_number, sent_again, told_by
-from devtools.modelcheck.scenarios import PLACES, Scenario
-from devtools.modelcheck.store import Library, Store, Stores, entity_number, position_of, token_at
+from devtools.modelcheck.scenarios import AT, PLACES, TICK, Scenario
+from devtools.modelcheck.store import NOW, Library, Store, Stores, Version, entity_number, position_of, token_at
 from devtools.modelcheck.writes import Answer, Write, Writes, described
+from exactlyonce.drivers.overdue import divided
 from exactlyonce.effects import (
     BEHIND,
     PUBLISHED,
@@ -39,13 +40,16 @@ from exactlyonce.effects import (
     Stage,
     WriteProcessed,
 )
+from exactlyonce.envelope import Envelope
 from exactlyonce.records import Output
 
-NOW: Final = 1_000_000
 _PRESENT: Final = datetime.fromtimestamp(NOW, timezone.utc)
 STALE: Final = PLACES["stale"]
 LOST: Final = PLACES["unknown"]
 REPEATED: Final = PLACES["repeated"]
+
+
+OVERDUE: Final = "an output was too old to be published"
 
 
 class World:
@@ -60,8 +64,10 @@ class World:
             single=frozenset(key_of_number(number) for number, copies in enumerate(scenario.copies) if copies == 1),
             deletes=key_of_number(len(scenario.copies) - 1) if scenario.deletes else None,
             logs_parked=bool(scenario.budget.requeues),
+            dates=scenario.ages is not None,
         )
         self._stale = bool(scenario.budget.stale)
+        self._ages = scenario.ages
         self._linearizable = scenario.linearizable
         self._delayed = scenario.delayed > 0 and not scenario.linearizable
 
@@ -101,7 +107,7 @@ class World:
         for position in range(entity.newest, oldest - 1, -1):
             version = entity.versions[position - entity.first]
             token = token_at(position)
-            loaded = Loaded(version.document, version.etag, NOW if version.document else 0, token)
+            loaded = Loaded(version.document, version.etag, _written(version) if version.document else 0, token)
             if position == entity.newest:
                 yield Answer(loaded, store, said=f"loads version {position}")
             else:
@@ -170,14 +176,41 @@ class World:
             yield Answer(UNKNOWN, arrived, LOST, said=f"{said}; the reply is lost", again=again)
             yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
             return
-        keys = tuple(told_by(output)[0] for output in effect.outputs)
-        violation = self.judged(effect.outputs, store)
-        arrived = self.stores.changed(store, published=store.published | frozenset(keys))
-        said = f"publishes {', '.join(output.id for output in effect.outputs)}"
+        outputs, overdue = self._divided(effect, store)
+        keys = tuple(told_by(output)[0] for output in outputs)
+        violation = self.judged(outputs, store) or self._late(effect, outputs, store)
+        arrived = self.stores.changed(
+            store, published=store.published | frozenset(keys), overdue=store.overdue | frozenset(overdue)
+        )
+        said = f"publishes {', '.join(output.id for output in outputs) or 'nothing'}"
+        said += f" and parks what {', '.join(overdue)} owes, since it is too old" if overdue else ""
+        if overdue:
+            yield Answer(PUBLISHED, arrived, violation=violation, said=said, arrivals=keys, witnessed=OVERDUE)
+            yield Answer(UNKNOWN, arrived, LOST, None, violation, f"{said}; the reply is lost", None, keys)
+            yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
+            return
         yield Answer(PUBLISHED, arrived, violation=violation, said=said, arrivals=keys)
         if not self._linearizable:
             yield Answer(UNKNOWN, arrived, LOST, None, violation, f"{said}; the reply is lost", None, keys)
         yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
+
+    def _divided(self, effect: Publish, store: Store) -> tuple[tuple[Output, ...], tuple[str, ...]]:
+        """What is to be published, and keys of messages whose outputs are too old for that and are parked."""
+        if self._ages is None or not self._ages.limits:
+            return effect.outputs, ()
+        kept, _ = divided(effect, self._ages.lifetimes, AT + store.now * TICK)
+        return kept, tuple(told_by(output)[0] for output in effect.outputs if output not in kept)
+
+    def _late(self, effect: Publish, outputs: tuple[Output, ...], store: Store) -> str | None:
+        """What is wrong with the age of what was owed and is published: its receiver must be able to judge it."""
+        if self._ages is None or effect.owed is None:
+            return None
+        now = AT + store.now * TICK
+        for output in outputs:
+            time = Envelope.read(output.envelope.text).time
+            if time is not None and now - time > self._ages.lifetimes.oldest_judged(now):
+                return f"nothing_lost: {output.id} is published when nobody can judge it any more"
+        return None
 
     def judged(self, outputs: tuple[Output, ...], store: Store) -> str | None:
         """What is wrong with publishing these outputs."""
@@ -204,3 +237,8 @@ class World:
         yield Answer(UNKNOWN, store, LOST, said=f"{described(effect)}, which is lost")
         if self._delayed:
             yield Answer(UNKNOWN, store, LOST, effect, said=f"{described(effect)}, which will arrive later")
+
+
+def _written(version: Version) -> int:
+    """The server's time of writing a version, in seconds."""
+    return NOW + int(version.tick * TICK.total_seconds())

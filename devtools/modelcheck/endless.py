@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from devtools.modelcheck.answers import NOW, STALE, World
+from devtools.modelcheck.answers import STALE, World
 from devtools.modelcheck.explorer import Explorer
 from devtools.modelcheck.handler import key_of_number, told_by
 from devtools.modelcheck.moves import Move
@@ -21,7 +21,7 @@ from devtools.modelcheck.reductions import State
 from devtools.modelcheck.renaming import names_of
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.scopes import LIVE
-from devtools.modelcheck.store import Entity, Store, Stores, Version, ledger_of
+from devtools.modelcheck.store import NOW, Entity, Store, Stores, Version, ledger_of
 from devtools.modelcheck.writes import Answer, Write, Writes
 from exactlyonce.effects import (
     BEHIND,
@@ -131,7 +131,7 @@ class EndlessWrites(Writes):
         """None: processes of a stream remember no tokens, so every view is allowed to each of them."""
         return None
 
-    def entity_after(self, entity: Entity, write: SaveEntity) -> Entity:
+    def entity_after(self, entity: Entity, write: SaveEntity, _tick: int) -> Entity:
         """The entity with one more version, whose ETag differs from those before until it gets its canonical name."""
         document = _counted(write.document, self._window + 1)
         kept = entity.versions if self._keeps_versions else ()

@@ -42,6 +42,7 @@ from exactlyonce.strategies.retention import Cleaned
 
 CRASH = PLACES["crashes"]
 GIVES_BACK = "gives back what it holds"
+PASSES = "Twelve hours pass"
 GOES_ON = "has to give back a delivery, and goes on"
 COPIES = 2
 """Most copies of an output that wait at its consumer: more would do what two do, one after the other."""
@@ -188,7 +189,7 @@ class Explorer:
             if later and after.entities is not store.entities:
                 later = alive(later, after)
             if moved.begins:
-                moved = self.workers.named(moved, used_transactions(after, (moved, *others), later))
+                moved = self.workers.named(moved, used_transactions(after, (moved, *others), later), after.now)
                 moved, violation, ended = self._settled(moved, after, violation)
             workers = sorted_workers(others, moved)
             if ended and self._collects:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
 from functools import cache
 
 from exactlyonce.envelope import Envelope
@@ -18,10 +20,16 @@ def envelope_of(number: int) -> Envelope:
 
 
 @cache
+def dated(number: int, time: datetime) -> Envelope:
+    """The message with this number, which came about at this time."""
+    return replace(envelope_of(number), time=time)
+
+
+@cache
 def sent_again(output: Output) -> str | None:
     """The key of the message that this is, if it is one that is sent again, and not what a handler sent."""
     told = output.envelope.value
-    return message_key(told["source"], told["id"]) if "source" in told else None
+    return message_key(told["source"], told["id"]) if told.get("type") == "test" else None
 
 
 @cache
@@ -30,18 +38,19 @@ def key_of_number(number: int) -> str:
     return key_of(envelope_of(number))
 
 
-def handle(before: Before, envelope: Envelope, *, deletes: str | None, entity: str) -> Handled:
+def handle(before: Before, envelope: Envelope, *, deletes: str | None, entity: str, dates: bool = False) -> Handled:
     """Append the message to the history, and send what tells on which history it was handled.
 
     Args:
         before, envelope: as for every handler.
         deletes: key of the message that deletes the entity; None if none does.
         entity: id of the entity.
+        dates: whether what is sent tells when it came about.
     """
     history = before.body.value["history"] if before.body is not None else ""
     key = key_of(envelope)
     state = Json.of({"id": entity, "history": grown(history, key)})
-    return Handled(state, (output_of(key, history),), deleted=key == deletes)
+    return Handled(state, (output_of(key, history, before.at if dates else None),), deleted=key == deletes)
 
 
 def grown(history: str, key: str) -> str:
@@ -50,19 +59,23 @@ def grown(history: str, key: str) -> str:
 
 
 @cache
-def output_of(key: str, history: str) -> Output:
-    """What the handler sends for a message it handled on this history."""
-    return Output(f"out:{key}", "out", Json.of({"message": key, "on": history}))
+def output_of(key: str, history: str, time: datetime | None = None) -> Output:
+    """What the handler sends for a message it handled on this history, at this time where that is told."""
+    told = Json.of({"message": key, "on": history})
+    if time is None:
+        return Output(f"out:{key}", "out", told)
+    return Output(f"out:{key}", "out", Envelope("out", key, "out", told, time).to_json())
 
 
 @cache
-def digest_of(key: str, history: str) -> str:
+def digest_of(key: str, history: str, time: datetime | None = None) -> str:
     """The digest that the entry of such a commit has."""
-    return digest((output_of(key, history),))
+    return digest((output_of(key, history, time),))
 
 
 @cache
 def told_by(output: Output) -> tuple[str, str]:
     """Message and history that an output tells of."""
     told = output.envelope.value
+    told = told.get("data", told)
     return told["message"], told["on"]

@@ -17,7 +17,7 @@ def lost(keys: Iterable[str], store: Store) -> str | None:
             continue
         if key not in committed:
             return f"nothing_lost: {key} is acknowledged, but was never committed"
-        if key not in store.published:
+        if key not in store.published | store.overdue:
             return f"nothing_lost: {key} is acknowledged, but its output was never published"
     return None
 

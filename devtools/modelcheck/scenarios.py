@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 from exactlyonce import Outbox
 from exactlyonce.effects import Step
+from exactlyonce.lifetimes import Lifetimes, Retention
 from exactlyonce.strategies import retention, settling
 
 UNLIMITED: Final = -1
@@ -67,6 +69,44 @@ class Chores:
     clean_processed: Callable[..., Step[Any]] = retention.clean_processed
 
 
+TWO_DAYS: Final = Lifetimes(Retention(timedelta(days=2)), timedelta(hours=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """A clock that moves, and what goes by it. Time is counted in ticks of twelve hours, and begins at 0.
+
+    Attributes:
+        last: tick at which the clock stops.
+        times: for each message the tick that its copies tell as their time; they arrive at most a day before it.
+        lifetimes: of the application; a retention of two days, so that a message is judged up to an age of one tick.
+        behind: how many ticks the present that attempts are told may be behind the store's.
+        judges: whether messages are judged by their age, as what ships does.
+        cleaned: age from which clean-up deletes, in ticks; None for the retention.
+        trimmed: age from which ledgers are trimmed, in ticks; None for the retention.
+        limits: whether what is too old to be published is parked instead, as what ships does.
+    """
+
+    last: int
+    times: tuple[int, ...]
+    lifetimes: Lifetimes = TWO_DAYS
+    behind: int = 0
+    judges: bool = True
+    cleaned: int | None = None
+    trimmed: int | None = None
+    limits: bool = True
+
+    @property
+    def kept(self) -> timedelta:
+        """Age from which what tells of a message may go."""
+        return self.lifetimes.retention.current
+
+
+TICK: Final = timedelta(hours=12)
+AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
+"""When the clock of the model begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One world to explore completely.
@@ -91,6 +131,7 @@ class Scenario:
         linearizable: whether reads see the newest version, and a write without an answer was not applied: the talk's world.
         hasty: whether retention deletes records though copies of their messages may still arrive, against its rule.
         oblivious: whether a driver has forgotten which deliveries were given back, so that `Begin` names all: a twin of it.
+        ages: the clock, and what goes by it; None where time stands still.
         lenient: whether a batch processes again what a batch has given up: a twin of the host.
         chores: what runs beside processing.
         witnesses: what has to be seen somewhere, or the scenario shows less than it says.
@@ -113,6 +154,7 @@ class Scenario:
     hasty: bool = False
     oblivious: bool = False
     lenient: bool = False
+    ages: Ages | None = None
     chores: Chores = Chores()
     witnesses: frozenset[str] = frozenset()
 

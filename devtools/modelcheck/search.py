@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from devtools.modelcheck.aged import AgedExplorer
 from devtools.modelcheck.beside.explorer import BesideExplorer
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.endless import EndlessExplorer
@@ -73,6 +74,8 @@ def explorer_of(scenario: Scenario) -> Explorer:
     """The explorer for a scenario."""
     if isinstance(scenario, BesideScenario):
         return BesideExplorer(scenario)
+    if scenario.ages is not None:
+        return AgedExplorer(scenario)
     return EndlessExplorer(scenario) if scenario.endless else Explorer(scenario)
 
 

@@ -5,7 +5,7 @@ All parts are immutable and interned, so that comparing worlds compares identiti
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from exactlyonce.records import Ledger, ParkedMessage, StagedOutputs, read_entit
 
 _TOKEN: Final = "0:-1#"  # noqa: S105
 RECORD: Final = "record"
+NOW: Final = 1_000_000
+"""The server's time of writing when the clock of the model begins, in seconds."""
 """What a log says of a processed record: that it is there. No protocol reads more of it."""
 
 
@@ -45,10 +47,12 @@ class Version:
     Attributes:
         document: as saved; None if absent.
         etag: None if absent.
+        tick: when it was saved, where a clock moves.
     """
 
     document: Json | None
     etag: str | None
+    tick: int = field(default=0, kw_only=True)
 
 
 ABSENT: Final = Version(None, None)
@@ -131,6 +135,7 @@ class Store:
         parked: keys of messages that lie parked.
         requeued: keys of messages that were parked and have been sent again.
         now: the store's time, in ticks; it stands still where a scenario has no clock.
+        overdue: keys of messages whose outputs were parked, since they were too old to be published.
     """
 
     entities: tuple[Entity, ...]
@@ -140,6 +145,7 @@ class Store:
     parked: frozenset[str] = frozenset()
     requeued: frozenset[str] = frozenset()
     now: int = 0
+    overdue: frozenset[str] = frozenset()
 
 
 class Stores:

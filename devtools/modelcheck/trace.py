@@ -11,7 +11,7 @@ from operator import is_
 from string import ascii_uppercase
 from typing import Any, Final
 
-from devtools.modelcheck.explorer import GIVES_BACK, GOES_ON, Explorer
+from devtools.modelcheck.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
 from devtools.modelcheck.moves import Move
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import PLACES
@@ -126,7 +126,9 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
     """One step as an event. `processes` tells which process stands in which place of the state before."""
     process = NOBODY if move.slot < 0 else processes[move.slot]
     if isinstance(move.what, str):
-        happened = {GIVES_BACK: None, "crashes": "crashes", GOES_ON: "returned"}.get(move.what, "poisoned")
+        happened = {GIVES_BACK: None, "crashes": "crashes", GOES_ON: "returned", PASSES: None}.get(
+            move.what, "poisoned"
+        )
         return Event(process, move.what, None, (), None, None, False, happened, False, move.state[0])
     answer = move.what
     task: str | None = None

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from functools import partial
 from itertools import permutations
 from typing import Any
 
-from devtools.modelcheck.handler import envelope_of, handle, key_of_number
-from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.handler import dated, envelope_of, handle, key_of_number
+from devtools.modelcheck.scenarios import AT, TICK, Ages, Scenario
 from devtools.modelcheck.situations import Situation, Situations
 from devtools.modelcheck.store import entity_ref, ledger_of
 from devtools.modelcheck.writes import Write, transactions_in
 from exactlyonce.effects import Begin, Begun, Effect, Loaded, Step, Together
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory, Work
+from exactlyonce.handling.attempts import Again, Finished, Handle, Memory, Work
+from exactlyonce.handling.judging import Judging
 from exactlyonce.strategies.retention import Cleaned
 from exactlyonce.strategies.settling import Requeued, Settled
 
-AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 NOTHING = Memory()
 
 
@@ -34,6 +34,7 @@ class Start:
         messages: numbers of the messages it is about.
         memory: what its process remembers of the entity.
         candidates: transactions whose staged outputs are to be cleaned up.
+        behind: how many ticks its process's present is behind the store's.
     """
 
     task: str
@@ -41,6 +42,7 @@ class Start:
     messages: tuple[int, ...] = ()
     memory: Memory = NOTHING
     candidates: tuple[str, ...] = ()
+    behind: int = 0
 
 
 class Worker:
@@ -131,10 +133,11 @@ class Workers:
                 if len({self._scenario.target(number) for number in group}) == 1:
                     yield group
 
-    def attempt(self, worker: Worker, held: tuple[int, ...]) -> Worker:
+    def attempt(self, worker: Worker, held: tuple[int, ...], behind: int = 0) -> Worker:
         """An idle worker takes deliveries."""
         entity = self._scenario.target(held[0])
-        return self._begun(Start("attempt", entity, held, worker.memories[entity]), worker.memories, held)
+        start = Start("attempt", entity, held, worker.memories[entity], behind=behind)
+        return self._begun(start, worker.memories, held)
 
     def settle(self, worker: Worker, place: int) -> Worker:
         """An idle worker takes a delivery that the host gave up on."""
@@ -194,7 +197,7 @@ class Workers:
         start = worker.situation.start
         return self.idle((*worker.memories[: start.entity], start.memory, *worker.memories[start.entity + 1 :]))
 
-    def named(self, worker: Worker, used: frozenset[str]) -> Worker:
+    def named(self, worker: Worker, used: frozenset[str], now: int = 0) -> Worker:
         """The worker with the lowest transaction ids that are free; none for messages whose deliveries were given back."""
         asked = worker.asks
         assert isinstance(asked, Begin)  # noqa: S101
@@ -204,7 +207,9 @@ class Workers:
             if f"t{number}" not in used:
                 free.append(f"t{number}")
             number += 1
-        return self.told(worker, Begun(AT, self.given(worker, asked, tuple(free))))
+        assert worker.situation is not None  # noqa: S101
+        present = AT + max(now - worker.situation.start.behind, 0) * TICK
+        return self.told(worker, Begun(present, self.given(worker, asked, tuple(free))))
 
     def given(self, worker: Worker, asked: Begin, free: tuple[str, ...]) -> tuple[str | None, ...]:
         """The transaction ids that a worker is given: None in the place of a message of which it holds no delivery."""
@@ -261,8 +266,11 @@ class Workers:
         match start.task:
             case "attempt":
                 deletes = key_of_number(self.messages - 1) if self._scenario.deletes else None
-                handler = partial(handle, deletes=deletes, entity=entity.id)
-                work = Work(entity, tuple(envelope_of(number) for number in start.messages), handler, absent)
+                handler: Handle = partial(handle, deletes=deletes, entity=entity.id)
+                envelopes = tuple(envelope_of(number) for number in start.messages)
+                work = Work(entity, envelopes, handler, absent)
+                if self._scenario.ages is not None:
+                    work = aged(work, start.messages, self._scenario.ages)
                 return strategy.attempt(work, start.memory)
             case "mark":
                 return strategy.mark(entity, start.memory)
@@ -281,3 +289,14 @@ class Workers:
             case _:
                 records = tuple((key_of_number(number), "any") for number in start.messages)
                 return self._scenario.chores.clean_processed(entity, records)
+
+
+def aged(work: Work, messages: tuple[int, ...], ages: Ages) -> Work:
+    """The work where messages have an age: they tell their time, and are judged by it."""
+    handler: Handle = partial(work.handle, dates=True)
+    return replace(
+        work,
+        messages=tuple(dated(number, AT + ages.times[number] * TICK) for number in messages),
+        handle=Judging(handler, work.entity, ages.lifetimes) if ages.judges else handler,
+        retention=ages.kept if ages.trimmed is None else ages.trimmed * TICK,
+    )

@@ -81,6 +81,7 @@ class Writes:
         single: keys of messages with one copy only: whether these are parked or processed is settled for good.
         deletes: key of the message that deletes the entity; None if none does.
         logs_parked: whether reads of parked messages matter, so that these have places in the log.
+        dates: whether a clock moves, so that it matters when something was written.
     """
 
     def __init__(
@@ -92,11 +93,13 @@ class Writes:
         single: frozenset[str] = frozenset(),
         deletes: str | None = None,
         logs_parked: bool = False,
+        dates: bool = False,
     ) -> None:
         self._stores = stores
         self._single = single
         self._deletes = deletes
         self._logs_parked = logs_parked
+        self._dates = dates
         self._keeps_versions = keeps_versions
         self._linearizable = linearizable
 
@@ -117,7 +120,8 @@ class Writes:
         changes: tuple[tuple[str, Any], ...]
         match write:
             case WriteProcessed():
-                changes = tuple((f"processed:{record.message}", RECORD) for record in write.records)
+                content = (RECORD, store.now) if self._dates else RECORD
+                changes = tuple((f"processed:{record.message}", content) for record in write.records)
             case Stage():
                 changes = tuple((f"staged:{document.tx}", document) for document in write.documents)
                 if len(dict(changes)) < len(changes) or any(id in library.now for id, _ in changes):
@@ -175,7 +179,9 @@ class Writes:
             said = f"{described(write)}: conflict"
             return Answer(Conflict(self.entity_token(entity)), store, said=said, witnessed=OTHER)
         committed, violation = self._committed(write, entity, store)
-        saved = self.entity_after(entity, write)
+        saved = self.entity_after(entity, write, store.now)
+        if self._dates and violation is None:
+            violation = _dropped(entity, saved, store)
         entities = (*store.entities[:number], saved, *store.entities[number + 1 :])
         after = self._stores.changed(store, entities=entities, committed=committed)
         assert saved.truth.etag is not None  # noqa: S101
@@ -186,9 +192,9 @@ class Writes:
         """The session token of the newest version."""
         return token_at(entity.newest)
 
-    def entity_after(self, entity: Entity, write: SaveEntity) -> Entity:
+    def entity_after(self, entity: Entity, write: SaveEntity, tick: int) -> Entity:
         """The entity with one more version."""
-        version = Version(write.document, str(entity.newest + 1))
+        version = Version(write.document, str(entity.newest + 1), tick=tick)
         if self._keeps_versions:
             return self._stores.entity(entity.first, (*entity.versions, version))
         return self._stores.entity(entity.newest + 1, (version,))
@@ -227,11 +233,21 @@ class Writes:
             return f"at_most_one_state_change: {entry.message} is committed a second time"
         if entry.message in store.parked & self._alone(store):
             return f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
-        if entry.digest not in {"", digest_of(entry.message, history)}:
+        if entry.digest not in {"", digest_of(entry.message, history, entry.at if self._dates else None)}:
             return f"serial_execution: {entry.message} was not handled on the state it follows"
         if entry.version not in {0, version}:
             return f"serial_execution: {entry.message} is entered as version {entry.version} and made version {version}"
         return None
+
+
+def _dropped(before: Entity, after: Entity, store: Store) -> str | None:
+    """What is wrong with the entries that a commit drops."""
+    kept = {entry.message for entry in after.ledger.entries}
+    paid = store.published | store.overdue
+    for entry in before.ledger.entries:
+        if entry.message not in kept and entry.owed is not None and entry.message not in paid:
+            return f"nothing_lost: the ledger forgets {entry.message}, but its output was never published"
+    return None
 
 
 _WITNESSED: Final[dict[type[Any], str]] = {DeleteProcessed: "a record was forgotten"}

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from devtools.modelcheck.answers import LOST, NOW, REPEATED, STALE, World
+from devtools.modelcheck.answers import LOST, REPEATED, STALE, World
 from devtools.modelcheck.beside.judging import judged_outputs
 from devtools.modelcheck.beside.mending import asked_for, is_request, versions_with
 from devtools.modelcheck.beside.partition import Partition, Partitions, partition_of
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.beside.writes import BesideWrites
 from devtools.modelcheck.handler import told_by
-from devtools.modelcheck.store import Store, position_of, token_at
+from devtools.modelcheck.store import NOW, Store, position_of, token_at
 from devtools.modelcheck.writes import Answer, Write, described
 from exactlyonce.beside import (
     DeleteBeside,

@@ -17,9 +17,8 @@ from devtools.cosmos_emulator.semantics.faults import FaultRule
 from devtools.cosmos_emulator.semantics.history import AcceptedWrite
 from devtools.cosmos_emulator.semantics.replicas import Lag
 from devtools.cosmos_emulator.semantics.request_log import LoggedRequest
-from devtools.modelcheck.answers import NOW
 from devtools.modelcheck.reproduction.placing import PLACE, placed
-from devtools.modelcheck.store import entity_ref
+from devtools.modelcheck.store import NOW, entity_ref
 from exactlyonce.frozen_json import Json
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output

@@ -1,0 +1,111 @@
+"""Worlds in which time passes: messages are judged by their age, and what tells of them goes with it.
+
+No copy has an end here: each may arrive at any time, however late, as one does that waited in queues, was owed, parked and sent
+again, or given up and returned. So the world needs no hops to be as late as any chain of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from devtools.modelcheck.explorer import PASSES, Explorer
+from devtools.modelcheck.judging import lost
+from devtools.modelcheck.moves import Move
+from devtools.modelcheck.reductions import State
+from devtools.modelcheck.scenarios import AT, PLACES, TICK, Ages, Scenario
+from devtools.modelcheck.store import Store
+from devtools.modelcheck.workers import Start, Worker
+from exactlyonce.errors import MessageError
+from exactlyonce.handling.attempts import Finished
+from exactlyonce.lifetimes import AHEAD
+
+REFUSED: Final = "a copy was too old to be judged"
+FORGOTTEN: Final = PLACES["forgotten"]
+
+
+class AgedExplorer(Explorer):
+    """Explores a scenario with a clock."""
+
+    def __init__(self, scenario: Scenario, *, merge: bool = True) -> None:
+        super().__init__(scenario, merge=merge)
+        assert scenario.ages is not None  # noqa: S101
+        self._ages: Ages = scenario.ages
+
+    def is_good_end(self, state: State) -> bool:
+        """As elsewhere; but a message that nobody may judge any more need not have been processed."""
+        store, queue, workers, _, _ = state
+        if any(queue) or any(worker.situation is not None for worker in workers):
+            return False
+        return all(self._is_done(number, store) for number in range(len(self.keys)))
+
+    def _is_done(self, number: int, store: Store) -> bool:
+        key = self.keys[number]
+        committed = any(key == one for one, _ in store.committed)
+        return lost((key,), store) is None if committed else self._is_old(number, store)
+
+    def _is_old(self, number: int, store: Store) -> bool:
+        """Whether a message is too old to be judged."""
+        age: timedelta = (store.now - self._ages.times[number]) * TICK
+        return age > self._ages.lifetimes.oldest_judged(AT)
+
+    def _tasks(
+        self, worker: Worker, state: State, others: tuple[Worker, ...]
+    ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
+        """As elsewhere, for messages that there are; with any present that a process may be told."""
+        for begun, queue, left in super()._tasks(worker, state, others):
+            start = begun.situation.start if begun.situation is not None else None
+            if start is None or start.task != "attempt":
+                yield begun, queue, left
+            elif all(self._ages.times[number] * TICK - AHEAD <= state[0].now * TICK for number in start.messages):
+                for behind in range(self._ages.behind + 1):
+                    yield self.workers.attempt(worker, start.messages, behind), queue, left
+
+    def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
+        """As elsewhere; records go by their age."""
+        for cost, start in super()._chores(entity, state, others):
+            if cost != FORGOTTEN:
+                yield cost, start
+        store, left = state[0], state[4]
+        cleaned = self._ages.kept if self._ages.cleaned is None else self._ages.cleaned * TICK
+        records = store.libraries[entity].now
+        old = tuple(
+            number
+            for number, key in enumerate(self.keys)
+            if (found := records.get(f"processed:{key}")) is not None and (store.now - found[1]) * TICK >= cleaned
+        )
+        if old and left[FORGOTTEN]:
+            yield FORGOTTEN, Start("forget", entity, old)
+
+    def _happenings(self, state: State) -> Iterator[Move]:
+        """What happens without a worker: time passes, too."""
+        yield from super()._happenings(state)
+        store, *rest = state
+        if store.now < self._ages.last:
+            later = self.world.stores.changed(store, now=store.now + 1)
+            yield Move((later, *rest), False, None, -1, None, PASSES)  # type: ignore[arg-type]
+
+    def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None, bool]:
+        """As elsewhere; a delivery of a message that was refused is put aside."""
+        situation = worker.situation
+        result = None if situation is None else situation.result
+        refused = {key for key, _ in result.failed} if isinstance(result, Finished) else set()
+        if not refused:
+            return super()._settled(worker, store, violation)
+        assert isinstance(result, Finished)  # noqa: S101
+        self.witnessed.add(REFUSED)
+        for key, error in result.failed:
+            violation = violation or self._refused(key, error, store)
+        following = self.workers.following(worker)
+        taken = [self.keys[place % len(self.keys)] for place in worker.held]
+        return following, violation or lost([key for key in taken if key not in refused], store), True
+
+    def _refused(self, key: str, error: Exception, store: Store) -> str | None:
+        """What is wrong with refusing a message."""
+        if not isinstance(error, MessageError):
+            return f"raised {type(error).__name__}: {error}"
+        if not self._is_old(self.keys.index(key), store):
+            return f"no_failure: {key} is refused, though it can be judged"
+        owes = any(entry.message == key and entry.owed is not None for entry in store.entities[0].ledger.entries)
+        return None if owes or not any(key == one for one, _ in store.committed) else lost((key,), store)
