@@ -12,9 +12,10 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from devtools.modelcheck.handler import key_of_number, sent_again, told_by
+from devtools.modelcheck.mentions import Write, described
 from devtools.modelcheck.scenarios import AT, PLACES, TICK, Scenario
 from devtools.modelcheck.store import NOW, Library, Store, Stores, Version, entity_number, position_of, token_at
-from devtools.modelcheck.writes import Answer, Write, Writes, described
+from devtools.modelcheck.writes import Answer, Writes
 from exactlyonce.drivers.overdue import divided
 from exactlyonce.effects import (
     BEHIND,

@@ -15,6 +15,7 @@ from typing import Final
 from devtools.modelcheck.answers import STALE, World
 from devtools.modelcheck.explorer import Explorer
 from devtools.modelcheck.handler import key_of_number, told_by
+from devtools.modelcheck.mentions import Write
 from devtools.modelcheck.moves import Move
 from devtools.modelcheck.naming import Naming
 from devtools.modelcheck.reductions import State
@@ -22,7 +23,7 @@ from devtools.modelcheck.renaming import names_of
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.scopes import LIVE
 from devtools.modelcheck.store import NOW, Entity, Store, Stores, Version, ledger_of
-from devtools.modelcheck.writes import Answer, Write, Writes
+from devtools.modelcheck.writes import Answer, Writes
 from exactlyonce.effects import (
     BEHIND,
     Loaded,

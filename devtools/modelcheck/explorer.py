@@ -23,6 +23,7 @@ from devtools.modelcheck.deliveries import (
 )
 from devtools.modelcheck.handler import key_of_number
 from devtools.modelcheck.judging import is_good_end, lost
+from devtools.modelcheck.mentions import Write
 from devtools.modelcheck.moves import Move, Outcome
 from devtools.modelcheck.reductions import (
     State,
@@ -36,7 +37,7 @@ from devtools.modelcheck.reductions import (
 from devtools.modelcheck.scenarios import PLACES, Scenario
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker, Workers
-from devtools.modelcheck.writes import Answer, Write
+from devtools.modelcheck.writes import Answer
 from exactlyonce.effects import DeleteParked
 from exactlyonce.strategies.retention import Cleaned
 

@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from multiprocessing import Manager
 from typing import Final
 
+from devtools.modelcheck import catalogue_ages as ages
 from devtools.modelcheck import catalogue_deliveries as deliveries
 from devtools.modelcheck.beside import catalogue as beside
 from devtools.modelcheck.catalogue import LARGE, SMALL, STREAM
@@ -47,7 +48,7 @@ def explored(
 
 
 def _explore(name: str, limit: int, progress: MutableMapping[str, str]) -> Found:
-    near = (*beside.SMALL, *beside.LARGE, *deliveries.SMALL, *deliveries.LARGE)
+    near = (*beside.SMALL, *beside.LARGE, *deliveries.SMALL, *deliveries.LARGE, *ages.SMALL, *ages.LARGE)
     known = (*SMALL, STREAM, *LARGE, *near, *matrix())
     scenario = next(one for one in known if one.name == name)
     started = time.monotonic()

@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 
+from devtools.modelcheck.scenarios import AT, TICK, Ages
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Handled, key_of
+from exactlyonce.handling.attempts import Before, Handled, Work, key_of
+from exactlyonce.handling.judging import Judging
 from exactlyonce.identity import message_key
 from exactlyonce.records import Output, digest
 
@@ -79,3 +81,13 @@ def told_by(output: Output) -> tuple[str, str]:
     told = output.envelope.value
     told = told.get("data", told)
     return told["message"], told["on"]
+
+
+def aged(work: Work, messages: tuple[int, ...], ages: Ages) -> Work:
+    """The work where messages have an age: they tell their time, and are judged by it."""
+    return replace(
+        work,
+        messages=tuple(dated(number, AT + ages.times[number] * TICK) for number in messages),
+        handle=Judging(work.handle, work.entity, ages.lifetimes) if ages.judges else work.handle,
+        retention=ages.kept if ages.trimmed is None else ages.trimmed * TICK,
+    )

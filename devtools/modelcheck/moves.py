@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from devtools.modelcheck.mentions import Write
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.workers import Worker
-from devtools.modelcheck.writes import Answer, Write
+from devtools.modelcheck.writes import Answer
 
 
 class Move(NamedTuple):

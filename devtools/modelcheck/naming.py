@@ -14,6 +14,7 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 from devtools.modelcheck.handler import key_of_number
+from devtools.modelcheck.mentions import Write, transactions_in
 from devtools.modelcheck.past import older_versions, relevant
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.renaming import Atom, names_of, renamed
@@ -21,7 +22,6 @@ from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.scopes import Scope, found_at_once, shared_names
 from devtools.modelcheck.store import Store, Stores, Version
 from devtools.modelcheck.workers import NOTHING, Start, Worker, Workers
-from devtools.modelcheck.writes import Write, transactions_in
 from exactlyonce.effects import Begun, FindProcessed
 from exactlyonce.handling.attempts import Memory
 

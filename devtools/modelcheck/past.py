@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
+from devtools.modelcheck.mentions import Write, transactions_in
 from devtools.modelcheck.scopes import LIVE, Scope
 from devtools.modelcheck.store import Version, ledger_of, position_of
-from devtools.modelcheck.writes import Write, transactions_in
 from exactlyonce.effects import DeleteStaged, SaveEntity, Stage, WriteProcessed
 from exactlyonce.frozen_json import Json
 from exactlyonce.records import Entry

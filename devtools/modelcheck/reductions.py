@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import attrgetter
 
+from devtools.modelcheck.mentions import Write, messages_in, transactions_in
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.store import Store, Stores, entity_number
 from devtools.modelcheck.workers import Worker
-from devtools.modelcheck.writes import ANY, Write, messages_in, transactions_in
+from devtools.modelcheck.writes import ANY
 from exactlyonce.beside import SaveTogether
 from exactlyonce.effects import SaveEntity
 from exactlyonce.records import StagedOutputs

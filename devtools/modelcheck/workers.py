@@ -9,15 +9,14 @@ from functools import partial
 from itertools import permutations
 from typing import Any
 
-from devtools.modelcheck.handler import dated, envelope_of, handle, key_of_number
-from devtools.modelcheck.scenarios import AT, TICK, Ages, Scenario
+from devtools.modelcheck.handler import aged, envelope_of, handle, key_of_number
+from devtools.modelcheck.mentions import Write, transactions_in
+from devtools.modelcheck.scenarios import AT, TICK, Scenario
 from devtools.modelcheck.situations import Situation, Situations
 from devtools.modelcheck.store import entity_ref, ledger_of
-from devtools.modelcheck.writes import Write, transactions_in
 from exactlyonce.effects import Begin, Begun, Effect, Loaded, Step, Together
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Handle, Memory, Work
-from exactlyonce.handling.judging import Judging
+from exactlyonce.handling.attempts import Again, Finished, Memory, Work
 from exactlyonce.strategies.retention import Cleaned
 from exactlyonce.strategies.settling import Requeued, Settled
 
@@ -266,12 +265,11 @@ class Workers:
         match start.task:
             case "attempt":
                 deletes = key_of_number(self.messages - 1) if self._scenario.deletes else None
-                handler: Handle = partial(handle, deletes=deletes, entity=entity.id)
+                ages = self._scenario.ages
+                handler = partial(handle, deletes=deletes, entity=entity.id, dates=ages is not None)
                 envelopes = tuple(envelope_of(number) for number in start.messages)
                 work = Work(entity, envelopes, handler, absent)
-                if self._scenario.ages is not None:
-                    work = aged(work, start.messages, self._scenario.ages)
-                return strategy.attempt(work, start.memory)
+                return strategy.attempt(work if ages is None else aged(work, start.messages, ages), start.memory)
             case "mark":
                 return strategy.mark(entity, start.memory)
             case "sweep":
@@ -289,14 +287,3 @@ class Workers:
             case _:
                 records = tuple((key_of_number(number), "any") for number in start.messages)
                 return self._scenario.chores.clean_processed(entity, records)
-
-
-def aged(work: Work, messages: tuple[int, ...], ages: Ages) -> Work:
-    """The work where messages have an age: they tell their time, and are judged by it."""
-    handler: Handle = partial(work.handle, dates=True)
-    return replace(
-        work,
-        messages=tuple(dated(number, AT + ages.times[number] * TICK) for number in messages),
-        handle=Judging(handler, work.entity, ages.lifetimes) if ages.judges else handler,
-        retention=ages.kept if ages.trimmed is None else ages.trimmed * TICK,
-    )

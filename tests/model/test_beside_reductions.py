@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from devtools.modelcheck import explorer as exploring
-from devtools.modelcheck.answers import NOW, STALE
+from devtools.modelcheck.answers import STALE
 from devtools.modelcheck.beside import explorer as beside
 from devtools.modelcheck.beside.answers import BesideWorld
 from devtools.modelcheck.beside.catalogue import BESIDE, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
@@ -20,7 +20,7 @@ from devtools.modelcheck.beside.partition import partition_of
 from devtools.modelcheck.beside.scenarios import BesideBudget, BesideScenario, scenario_of
 from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import UNLIMITED
-from devtools.modelcheck.store import Store, position_of, token_at, told_history
+from devtools.modelcheck.store import NOW, Store, position_of, token_at, told_history
 from devtools.modelcheck.writes import Answer
 from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage
 from exactlyonce.effects import Loaded, LoadEntity

@@ -17,8 +17,9 @@ from devtools.modelcheck.beside.partition import Partition, Partitions, partitio
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.beside.writes import BesideWrites
 from devtools.modelcheck.handler import told_by
+from devtools.modelcheck.mentions import Write, described
 from devtools.modelcheck.store import NOW, Store, position_of, token_at
-from devtools.modelcheck.writes import Answer, Write, described
+from devtools.modelcheck.writes import Answer
 from exactlyonce.beside import (
     DeleteBeside,
     FindEntries,

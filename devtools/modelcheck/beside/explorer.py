@@ -15,12 +15,13 @@ from devtools.modelcheck.beside.scenarios import NUDGES, RAISING, REPLAYS, Besid
 from devtools.modelcheck.beside.workers import EVERYTHING, IN_VAIN, NUDGE, STUMBLE, BesideWorkers
 from devtools.modelcheck.deliveries import may_arrive
 from devtools.modelcheck.explorer import Explorer
+from devtools.modelcheck.mentions import messages_in
 from devtools.modelcheck.moves import Move, Outcome
 from devtools.modelcheck.reductions import State, sorted_workers
 from devtools.modelcheck.scenarios import PLACES
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker
-from devtools.modelcheck.writes import ANY, Answer, messages_in
+from devtools.modelcheck.writes import ANY, Answer
 from exactlyonce.beside import SaveTogether
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.handling.attempts import Again, Finished

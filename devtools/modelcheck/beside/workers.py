@@ -100,11 +100,12 @@ class BesideWorkers(Workers):
             return super().told(worker, reply)
         return self._worker(self._situations.after(situation, reply), None, worker.memories, worker.held)
 
-    def named(self, worker: Worker, used: frozenset[str]) -> Worker:
+    def named(self, worker: Worker, used: frozenset[str], now: int = 0) -> Worker:
         """The worker with fresh transaction ids, and with a time that tells on which version the attempt goes on.
 
         So a message that is handled again is given another time, and attempts that differ by nothing else are one.
         """
+        assert not now  # noqa: S101  # No clock moves here.
         asked, situation = worker.asks, worker.situation
         assert isinstance(asked, Begin)  # noqa: S101
         assert situation is not None  # noqa: S101

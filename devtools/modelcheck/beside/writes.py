@@ -10,8 +10,9 @@ from devtools.modelcheck.beside.cleaning import FORGOTTEN
 from devtools.modelcheck.beside.judging import judged_commit
 from devtools.modelcheck.beside.partition import Partition, Partitions, PartitionVersion, partition_of
 from devtools.modelcheck.beside.scenarios import BesideScenario
+from devtools.modelcheck.mentions import Write, described
 from devtools.modelcheck.store import Store, token_at
-from devtools.modelcheck.writes import ANY, OTHER, Answer, Write, described
+from devtools.modelcheck.writes import ANY, OTHER, Answer
 from exactlyonce.beside import DeleteBeside, ReplaceBeside, SaveTogether
 from exactlyonce.companions import Companion, NumberedMessage, id_of
 from exactlyonce.effects import Conflict, Park, Saved, SaveEntity, Written

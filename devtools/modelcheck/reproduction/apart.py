@@ -13,10 +13,9 @@ from devtools.modelcheck.reproduction.families import Deeds, Task
 from devtools.modelcheck.reproduction.holdings import holding_differences, library_documents
 from devtools.modelcheck.reproduction.judging import fallen
 from devtools.modelcheck.reproduction.reality import Documents, Reality
-from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.scenarios import AT, Scenario
 from devtools.modelcheck.store import Store, entity_number, entity_ref, position_of
 from devtools.modelcheck.trace import Event
-from devtools.modelcheck.workers import AT
 from exactlyonce.effects import Found, FoundStaged, Loaded, LoadStaged, Step
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Memory, Work

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.beside.workers import IN_VAIN
+from devtools.modelcheck.mentions import Write
 from devtools.modelcheck.reproduction.apart import RecordsApart
 from devtools.modelcheck.reproduction.beside import RecordsBeside
 from devtools.modelcheck.reproduction.correspondence import entity_log, library_log, log_of
@@ -21,7 +22,7 @@ from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import explorer_of
 from devtools.modelcheck.store import Store, entity_number, entity_ref
 from devtools.modelcheck.trace import NOBODY, Event
-from devtools.modelcheck.writes import ANY, Write
+from devtools.modelcheck.writes import ANY
 from exactlyonce.beside import SaveTogether
 from exactlyonce.effects import Conflict, Loaded, SaveEntity
 from exactlyonce.errors import ExactlyOnceError

@@ -17,8 +17,8 @@ from devtools.modelcheck.beside.workers import COMES_BACK, STUMBLE
 from devtools.modelcheck.reproduction.families import Deeds, Family, Task
 from devtools.modelcheck.reproduction.placing import Perform, placing
 from devtools.modelcheck.reproduction.reality import BOARD, ENTITIES, OUTSIDE, SOURCES, Reality, forget_sessions
+from devtools.modelcheck.scenarios import AT
 from devtools.modelcheck.store import ledger_of
-from devtools.modelcheck.workers import AT
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.operations import store_operations
 from exactlyonce.drivers.publishing import Address, Publisher

@@ -1,0 +1,58 @@
+"""Scenarios in which time passes: small ones for every test run, large ones for `make model`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from devtools.modelcheck.aged import REFUSED
+from devtools.modelcheck.answers import OVERDUE
+from devtools.modelcheck.catalogue import FORGOTTEN, INLINE, OTHER, RECORD
+from devtools.modelcheck.scenarios import UNLIMITED, Ages, Budget, Scenario
+from exactlyonce import Outbox
+
+STAGED_EMBEDDED: Final = Outbox(None, 0)
+"""A ledger that keeps everything, and outputs apart from it: as where presets were exchanged."""
+
+
+def _scenario(name: str, copies: tuple[int, ...], strategy: Outbox, ages: Ages, *seen: str, **more: Any) -> Scenario:
+    return Scenario(name, copies, strategy, ages=ages, witnesses=frozenset((REFUSED, *seen)), **{"workers": 1, **more})
+
+
+CLEANING: Final = Budget(forgotten=UNLIMITED)
+
+SMALL: Final = (
+    _scenario(
+        "records go with age, a sender's clock a day ahead", (2, 1), INLINE, Ages(6, (2, 0)), RECORD, FORGOTTEN,
+        budget=CLEANING,
+    ),
+    _scenario(
+        "records go with age, the present half a day behind", (2, 1), INLINE, Ages(6, (0, 0), behind=1), RECORD, FORGOTTEN,
+        budget=CLEANING,
+    ),
+    _scenario(
+        "records go with age beside the sweeper", (2, 1), INLINE, Ages(5, (0, 0)), RECORD, FORGOTTEN, OVERDUE,
+        budget=Budget(sweeps=1, forgotten=UNLIMITED),
+    ),
+    _scenario("entries go with age", (2, 1, 1), Outbox.embedded(), Ages(5, (0, 5, 5))),
+    _scenario("entries that owe stay", (1, 1, 1), STAGED_EMBEDDED, Ages(5, (0, 5, 5)), OVERDUE, budget=Budget(crashes=1)),
+    _scenario(
+        "what is owed grows too old", (1, 1), INLINE, Ages(4, (0, 0)), OVERDUE, budget=Budget(crashes=1, sweeps=1)
+    ),
+)  # fmt: skip
+
+LARGE: Final = (
+    _scenario(
+        "records go with age, two workers", (2, 1), INLINE, Ages(6, (2, 0)), RECORD, FORGOTTEN, OTHER, workers=2,
+        budget=CLEANING,
+    ),
+    _scenario(
+        "records go with age beside a crash and the sweeper", (2, 1), INLINE, Ages(6, (2, 0)), RECORD, FORGOTTEN, OVERDUE,
+        budget=Budget(crashes=1, sweeps=1, forgotten=UNLIMITED),
+    ),
+    _scenario(
+        "records go with age, lost writes", (2, 1), INLINE, Ages(6, (2, 0)), RECORD, FORGOTTEN,
+        budget=Budget(unknown=1, forgotten=UNLIMITED),
+    ),
+    _scenario("entries that owe stay, longer", (1, 1, 1), STAGED_EMBEDDED, Ages(6, (0, 5, 5)), budget=Budget(crashes=1)),
+    _scenario("inline entries that owe stay", (1, 1, 1), Outbox.embedded(), Ages(6, (0, 5, 5)), budget=Budget(crashes=1)),
+)  # fmt: skip

@@ -1,0 +1,65 @@
+"""More of the zoo: what can go wrong when time passes if one guard is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from devtools.modelcheck.catalogue_ages import SMALL
+from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.twins import Change, broken_outbox
+
+WORLDS = {scenario.name: scenario for scenario in SMALL}
+AHEAD = WORLDS["records go with age, a sender's clock a day ahead"]
+BEHIND = WORLDS["records go with age, the present half a day behind"]
+ENTRIES = WORLDS["entries go with age"]
+OWING = WORLDS["entries that owe stay"]
+OVERDUE = WORLDS["what is owed grows too old"]
+TWICE, LOST = "at_most_one_state_change", "nothing_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenAges:
+    """A broken world or outbox, a scenario in which it shows, and the property that falls there."""
+
+    name: str
+    scenario: Scenario
+    falls: str
+    ages: tuple[tuple[str, Any], ...] = ()
+    changes: tuple[Change, ...] = ()
+
+    def scenario_with_twin(self) -> Scenario:
+        shipped = self.scenario
+        assert shipped.ages is not None
+        twin = replace(shipped, name=self.name, ages=replace(shipped.ages, **dict(self.ages)))
+        if not self.changes:
+            return twin
+        broken = broken_outbox(self.name, *self.changes)
+        return replace(twin, strategy=broken(shipped.strategy.window, shipped.strategy.inline_limit))
+
+
+BROKEN_AGES: tuple[BrokenAges, ...] = (
+    BrokenAges("nobody judges, and records go", AHEAD, TWICE, (("judges", False),)),
+    BrokenAges("nobody judges, and entries go", ENTRIES, TWICE, (("judges", False),)),
+    BrokenAges("the present is behind where a sender is a day ahead", AHEAD, TWICE, (("behind", 1),)),
+    BrokenAges("the present is a day and a half behind", BEHIND, TWICE, (("behind", 3),)),
+    BrokenAges("clean-up goes by a shorter retention than the judge", AHEAD, TWICE, (("cleaned", 3),)),
+    BrokenAges(
+        "ledgers are trimmed by a shorter retention than the judge's",
+        ENTRIES,
+        TWICE,
+        (("trimmed", 2), ("times", (2, 5, 5))),
+    ),
+    BrokenAges(
+        "trimming drops an entry that owes staged outputs",
+        OWING,
+        LOST,
+        changes=(
+            Change(
+                "if entry.owed is not None or (entry.seen or now) >= oldest",
+                'if entry.owed not in (None, "staged") or (entry.seen or now) >= oldest',
+            ),
+        ),
+    ),
+    BrokenAges("what is too old is published all the same", OVERDUE, LOST, (("limits", False),)),
+)

@@ -1,0 +1,48 @@
+"""Time passes: records, entries and debts grow old, and a copy may come at any age."""
+
+from __future__ import annotations
+
+import pytest
+
+from devtools.modelcheck.catalogue_ages import SMALL
+from devtools.modelcheck.scenarios import Scenario
+from devtools.modelcheck.search import explore
+from tests.model.broken_ages import BROKEN_AGES, BrokenAges
+
+LONGEST_STORY = 20
+LIMIT = 20_000
+"""More states than any twin takes to fall."""
+STATES = {
+    "records go with age, a sender's clock a day ahead": 4_371,
+    "records go with age, the present half a day behind": 6_652,
+    "records go with age beside the sweeper": 9_346,
+    "entries go with age": 3_227,
+    "entries that owe stay": 34_031,
+    "what is owed grows too old": 24_372,
+}
+"""Pinned: a scenario that suddenly has fewer states shows less than it did."""
+
+
+@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.name)
+def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
+    report = explore(scenario, liveness=True)
+    assert report.violation is None, "\n".join(report.ending)
+    assert report.complete
+    assert report.stuck == 0, "\n".join(report.ending)
+    assert scenario.witnesses <= report.witnessed
+    assert report.states == STATES[scenario.name]
+
+
+@pytest.mark.parametrize("twin", BROKEN_AGES, ids=lambda twin: twin.name)
+def test_a_broken_twin_is_found(twin: BrokenAges) -> None:
+    report = explore(twin.scenario_with_twin(), LIMIT)
+    assert report.violation is not None
+    assert report.violation.startswith(twin.falls), report.violation
+    assert 0 < len(report.story) <= LONGEST_STORY
+
+
+def test_a_late_copy_is_applied_again_where_nobody_judges_it() -> None:
+    report = explore(BROKEN_AGES[0].scenario_with_twin(), LIMIT)
+    assert report.violation == "at_most_one_state_change: web/m0 is committed a second time"
+    assert report.story.count("Twelve hours pass") == 4  # The retention is two days.
+    assert "A forgets web/m0 and deletes the records of web/m0" in report.story
