@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import partial
 from itertools import permutations
 from typing import Any
@@ -279,9 +278,7 @@ class Workers:
                     entity, envelope_of(start.messages[0]), "given up", absent, start.memory
                 )
             case "requeue":
-                return self._scenario.chores.requeue(
-                    entity, key_of_number(start.messages[0]), "in", timedelta(days=1), start.memory
-                )
+                return self._scenario.chores.requeue(entity, key_of_number(start.messages[0]), "in", None, start.memory)
             case "clean":
                 return self._scenario.chores.clean_staged(entity, start.candidates, absent, start.memory)
             case _:

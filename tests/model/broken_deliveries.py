@@ -19,7 +19,7 @@ SENT_AGAIN = WORLDS["a parked message is sent again"]
 HANDLED = Change(
     "        if tx is None:  # Its delivery was given back.\n            continue\n", '        tx = tx or "own"\n'
 )
-SENT = '    published = yield from Publish((Output(str(envelope.value["id"]), destination, envelope),))\n'
+SENT = "    published = yield from Publish((Output(envelope.id, destination, envelope.to_json()),))\n"
 DELETED = "    yield from DeleteParked(entity, message, found.etag)\n"
 
 
