@@ -113,6 +113,13 @@ def test_a_blob_of_an_entity_with_another_partition_key_than_its_type_has_is_nob
     assert "misfit" in gallery.left
 
 
+def test_no_blob_is_judged_once_what_tells_of_it_may_be_gone(gallery: Gallery) -> None:
+    """An embedded ledger forgets by the same retention as clean-up, so that half of it is the limit for all."""
+    before = gallery.left
+    gallery.retention = 2 * LATER
+    assert (gallery.clean().names, gallery.left) == ([], before)
+
+
 def test_what_was_not_deleted_is_counted_by_looking_again(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gallery.memory, "delete_blobs", lambda effect: None)
     assert gallery.clean().results == {

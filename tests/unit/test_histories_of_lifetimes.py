@@ -1,0 +1,168 @@
+"""Whole histories in which copies live longer than anybody thought: waits add up, debts are paid late, and records are gone.
+
+Each goes with what ships (strategies, the judge, sweeper, clean-up of records) on a store in memory, over weeks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from exactlyonce import Context, Destination, Entity, Envelope, Outbox, TooOldToJudge, TryAgainLater, VersionStream
+from exactlyonce.effects import LoadEntity, Step
+from exactlyonce.frozen_json import Json
+from exactlyonce.handling.attempts import Strategy, key_of
+from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import Lifetimes, Retention
+from exactlyonce.records import read_entity
+from exactlyonce.strategies.retention import clean_processed
+from exactlyonce.strategies.settling import settle, sweep
+from exactlyonce.testing.chance import InstantClock
+from exactlyonce.testing.world import World
+from tests.samples import SENT, Account, Deposited, accounts, deposit
+
+DAY = timedelta(days=1)
+SHORTEST = Lifetimes(Retention(16 * DAY))
+"""With the delivery limit as it is, hardly anything shorter is possible."""
+SHOP, TILL = EntityRef("account", ("a",), "a"), EntityRef("till", ("t",), "t")
+
+
+def tills(strategy: Strategy) -> Entity[Account]:
+    """One till, which counts the receipts of all shops."""
+    entity = Entity("till", state=Account, container="tills", strategy=strategy)
+
+    @entity.handles(Deposited, key=lambda _: "t")
+    def count(state: Account, _: Deposited, context: Context) -> Account:
+        return Account(state.total + 1)
+
+    return entity
+
+
+class History:
+    """A shop, and a till that gets its receipts; sixteen or thirty days are kept."""
+
+    def __init__(self, shop: Strategy, till: Strategy | None = None, lifetimes: Lifetimes | None = None) -> None:
+        self.answers = True
+        self.clock = InstantClock(SENT)
+        self.world = World(
+            (Destination("receipts"),),
+            clock=self.clock,
+            outcome=lambda _: (True, self.answers),
+            lifetimes=lifetimes,
+        )
+        self.shop, self.till = accounts(shop), tills(till or Outbox(window=1))
+        self.process = self.world.process()
+
+    def until(self, day: float) -> None:
+        """Let time pass until so many days after the beginning."""
+        self.clock.advance((SENT + day * DAY - self.clock.now()).total_seconds())
+
+    async def owe(self, message: Envelope) -> None:
+        """Commit a message and publish its outputs, without hearing of it, in a process that dies."""
+        self.answers = False
+        with pytest.raises(TryAgainLater):
+            await self.process.deliver(self.shop, message)
+        await self.process.crash()
+        self.answers, self.process = True, self.world.process()
+
+    async def count(self, receipt: Envelope) -> None:
+        await self.process.deliver(self.till, receipt)
+
+    async def clean(self, entity: EntityRef) -> int:
+        """Clean up the records of an entity, as the job does; how many went."""
+        kept = self.world.lifetimes.retention.kept(self.clock.now()).total_seconds()
+        old = [*self._records(entity, self.clock.now().timestamp() - kept)]
+        await self.process.run(entity, lambda memory: cleaning(entity, old))
+        return len(old)
+
+    def _records(self, entity: EntityRef, before: float) -> Iterator[tuple[str, str]]:
+        log = self.world.store.library[entity.key]
+        for id in log.ids(len(log.log)):
+            version = log.newest(id)
+            if id.startswith("processed:") and version is not None and version.timestamp < before:
+                assert version.document is not None
+                yield version.document.value["message"], version.etag
+
+    @property
+    def receipts(self) -> list[Envelope]:
+        return [Envelope.read(one.envelope.text.encode()) for one in self.world.transport.queues["receipts"]]
+
+    def times(self, message: Envelope) -> int:
+        """In how many transactions a message changed an entity."""
+        return len({one.tx for one in self.world.facts().commits if one.message == key_of(message)})
+
+
+def cleaning(entity: EntityRef, records: list[tuple[str, str]]) -> Step[None]:
+    yield from clean_processed(entity, tuple(records))
+
+
+def other(id: str) -> Envelope:
+    """Another receipt, which pushes the one before out of the till's window."""
+    return Envelope("elsewhere", id, "account.deposited", Json.of({"total": 1, "receipt": id}), SENT)
+
+
+async def test_what_was_owed_for_a_month_is_not_sent_again_and_a_copy_of_it_is_not_applied_again() -> None:
+    history = History(Outbox())
+    await history.owe(deposit("m-1"))
+    sent = history.receipts
+    receipt = sent[0]
+    await history.count(receipt)
+    await history.count(other("r-2"))
+    history.until(29.83)
+    await history.process.run(SHOP, partial(sweep, SHOP))
+    assert history.receipts == sent  # It is too old, and parked.
+    history.until(30.04)
+    assert await history.clean(TILL) == 1
+    with pytest.raises(TooOldToJudge):
+        await history.count(receipt)
+    assert history.times(receipt) == 1
+
+
+async def test_what_a_stream_sends_again_for_a_late_copy_is_not_applied_again() -> None:
+    history = History(VersionStream(), lifetimes=SHORTEST)
+    await history.process.deliver(history.shop, deposit("m-1"))
+    (receipt,) = history.receipts
+    await history.count(receipt)
+    await history.count(other("r-2"))
+    history.until(13)
+    await history.process.deliver(history.shop, deposit("m-1"))
+    assert history.receipts == [receipt]  # Too old to be sent: it is parked.
+    history.until(16.5)
+    assert await history.clean(TILL) == 1
+    with pytest.raises(TooOldToJudge):
+        await history.count(receipt)
+    assert history.times(receipt) == 1
+
+
+async def test_an_embedded_ledger_has_forgotten_what_comes_late_and_refuses_it() -> None:
+    history = History(Outbox.embedded(), lifetimes=SHORTEST)
+    await history.process.deliver(history.shop, deposit("m-1"))
+    history.until(0.1)
+    await history.process.deliver(history.shop, deposit("m-2"))  # From now on the entry of the first is dated.
+    for day in (17.0, 17.1):
+        history.until(day)
+        fresh = Envelope("web", f"m-{day}", "account.deposit", Json.of({"account": "a"}), history.clock.now())
+        await history.process.deliver(history.shop, fresh)
+    ledger = read_entity(SHOP, history.world.store.load_entity(LoadEntity(SHOP)).document).ledger  # type: ignore[union-attr]
+    assert ledger is not None
+    assert key_of(deposit("m-1")) not in {entry.message for entry in ledger.entries}
+    with pytest.raises(TooOldToJudge):
+        await history.process.deliver(history.shop, deposit("m-1"))
+    assert history.times(deposit("m-1")) == 1
+
+
+async def test_a_copy_that_waited_in_a_queue_was_requeued_and_given_up_again_is_not_applied_again() -> None:
+    history = History(Outbox(window=1), lifetimes=SHORTEST)
+    await history.process.deliver(history.shop, deposit("m-1"))
+    await history.process.deliver(history.shop, deposit("m-2"))
+    history.until(16.5)
+    assert await history.clean(SHOP) == 1
+    ref, late = SHOP, deposit("m-1")
+    absent = Json.of({"id": "a", "owner": "a"})
+    await history.process.run(ref, partial(settle, ref, late, "its queue gave it up", absent))
+    with pytest.raises(TooOldToJudge):  # Requeued as it is.
+        await history.process.deliver(history.shop, late)
+    assert history.times(late) == 1
