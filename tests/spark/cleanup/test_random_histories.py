@@ -1,4 +1,4 @@
-"""Random histories under the fault model, cleaned up in between: whoever comes again finds its record, or is refused as too old,
+"""Random histories under the fault model, cleaned up in between: who comes again finds its record, or is refused as too old,
 and whoever could still commit finds what it staged, or fails."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from exactlyonce import Envelope
 from exactlyonce.beside import DeleteBeside
 from exactlyonce.drivers.retrying import Backoff
 from exactlyonce.effects import DeleteProcessed, DeleteStaged
-from exactlyonce.errors import TooOldToJudge, TryAgainLater
+from exactlyonce.errors import DamagedDocument, TooOldToJudge, TryAgainLater
 from exactlyonce.identity import EntityRef
 from exactlyonce.invariants import violations
 from exactlyonce.lifetimes import RETENTION
@@ -91,12 +91,18 @@ class History:
             await process.close()
             self.world.store.land_delayed()
             for one, result in zip(some, results, strict=True):
-                if isinstance(result, (asyncio.CancelledError, TryAgainLater)):
-                    messages.append(one)  # Its queue delivers it again.
-                elif isinstance(result, TooOldToJudge):
+                if isinstance(result, TooOldToJudge) or (isinstance(result, DamagedDocument) and self._is_old(one)):
                     self.refused += 1
+                elif isinstance(result, (asyncio.CancelledError, TryAgainLater, DamagedDocument)):
+                    messages.append(
+                        one
+                    )  # Its queue delivers it again: it may have shared an attempt with one that is old.
                 elif result is not None:
                     raise result
+
+    def _is_old(self, message: Message) -> bool:
+        """Whether clean-up may have begun with the stream entries that handling it again needs."""
+        return self.now - self.came[_name(message)] > RETENTION.total_seconds()
 
     async def _come(self, process: Process, message: Message) -> None:
         type, envelope = message
