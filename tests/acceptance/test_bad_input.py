@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -17,8 +18,11 @@ from exactlyonce import (
     InvalidMessage,
     LedgerRemoved,
     MalformedMessage,
+    MessageFromTheFuture,
     NewerSchema,
     OutputTooLarge,
+    TooOldToJudge,
+    UndatedMessage,
     UnknownMessageType,
 )
 from exactlyonce.frozen_json import Json
@@ -30,13 +34,17 @@ pytestmark = pytest.mark.acceptance
 SECRET = "the-body-must-not-be-logged"
 
 
+NOW = datetime.now(timezone.utc)
+
+
 def wire(envelope: Envelope) -> bytes:
-    return envelope.to_json().text.encode()
+    """The message as it is in a queue of today."""
+    return replace(envelope, time=NOW).to_json().text.encode()
 
 
 def envelope_with(**changes: Any) -> bytes:
     """An envelope, with some attributes changed; None removes one."""
-    attributes = {**deposit("m-bad", note=SECRET).to_json().value, **changes}
+    attributes = {**json.loads(wire(deposit("m-bad", note=SECRET))), **changes}
     return json.dumps({name: value for name, value in attributes.items() if value is not None}).encode()
 
 
@@ -49,6 +57,17 @@ BAD_MESSAGES: dict[str, tuple[bytes, type[Exception], str]] = {
     "too long an id": (envelope_with(id="i" * 2000), MalformedMessage, "at most 1024 are allowed"),
     "unknown type": (envelope_with(type="account.rob"), UnknownMessageType, "Message web/m-bad"),
     "failing validation": (envelope_with(data={"account": "a", "amount": SECRET}), InvalidMessage, "Message web/m-bad"),
+    "no time": (envelope_with(time=None), UndatedMessage, "Message web/m-bad on entity account/a"),
+    "a time long ago": (
+        envelope_with(time="2020-01-01T00:00:00Z"),
+        TooOldToJudge,
+        "Message web/m-bad on entity account/a",
+    ),
+    "a time ahead": (
+        envelope_with(time="2999-01-01T00:00:00Z"),
+        MessageFromTheFuture,
+        "Message web/m-bad on entity account/a",
+    ),
     "a key that cannot be an id": (envelope_with(data={"account": "a/b"}), InvalidMessage, "Message web/m-bad"),
     "a handler that raises": (wire(breaking("m-bad")), HandlerFailed, "Message web/m-bad on entity account/a"),
     "an output over its queue's limit": (
