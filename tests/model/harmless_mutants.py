@@ -11,9 +11,12 @@ An entry that owes nothing has no outputs to publish; its transaction is only re
     outbox.publish_owed: 'entry.owed is not None and entry.tx not in view.memory.published' without 'entry.owed is not None'
 Only the type checker asks: an absent entity is read as an empty ledger, which owes nothing.
     settling.sweep: 'view.document is None or not view.ledger.owing' without 'view.document is None'
-Only the type checker asks: a parked document and its ETag are absent together.
-    settling.requeue: 'found.message is None or found.etag is None' without 'found.message is None'
-    settling.requeue: 'found.message is None or found.etag is None' without 'found.etag is None'
+Only the type checker asks: a parked document, its ETag and the store's present are absent together.
+    settling.requeue: 'found.message is None or found.etag is None or found.now is None' without 'found.message is None'
+    settling.requeue: 'found.message is None or found.etag is None or found.now is None' without 'found.etag is None'
+    settling.requeue: 'found.message is None or found.etag is None or found.now is None' without 'found.now is None'
+    settling.renew: 'parked is None or found.now is None' without 'parked is None'
+    settling.renew: 'parked is None or found.now is None' without 'found.now is None'
 Only the type checker asks: whatever has no ledger is a document, since an absent one is read as an empty ledger.
     outbox.never_had_a_ledger: 'recorded is True and loaded.document is not None' without 'loaded.document is not None'
 No window, no search for records and so no token of one: what is kept here is not used before the preset is exchanged.

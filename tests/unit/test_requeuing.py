@@ -141,6 +141,16 @@ class TestAsANewMessage:
             assert played.only(Park) == Park(ENTITY, replace(sent_at(time), renewed=AT))
             assert played.result == Renewed("renewed", replace(MEMORY, library_token="0:-1#6"))
 
+    def test_its_identity_hangs_on_when_it_was_parked_so_that_a_stale_look_gives_the_same_again(self) -> None:
+        played = renewed({LoadParked: FoundParked(sent_at(None), '"7"', AT + SECOND), Park: Written("0:-1#6")})
+        assert played.only(LoadParked) == LoadParked(ENTITY, "web/m-9", "0:-1#5")
+        assert played.only(Park).message == replace(sent_at(None), at=AT, renewed=AT + SECOND)
+
+    def test_one_that_was_made_a_new_message_before_stays_the_same(self) -> None:
+        before = replace(sent_at(AT - 2 * WEEK), renewed=AT)
+        played = renewed({LoadParked: FoundParked(before, '"7"', AT + WEEK)})
+        assert (played.kinds, played.result) == ([LoadParked], Renewed("renewed", MEMORY))
+
     def test_a_receiver_that_never_forgets_takes_it_as_it_is(self) -> None:
         played = renewed({LoadParked: FoundParked(sent_at(AT - 100 * WEEK), '"7"', AT)}, limit=None)
         assert played.result == Renewed("not needed", MEMORY)
