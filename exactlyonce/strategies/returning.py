@@ -61,8 +61,8 @@ def give_back(entity: EntityRef, message: str, output: Output, memory: Memory) -
     staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
     if isinstance(staged, NoAnswer) or staged.token is None:
         return Again(memory, "whether anything was written is not known")
+    yield from DeleteStaged(entity, (tx,))  # Its token is all that was wanted.
     found = yield from LoadParked(entity, message, staged.token)
-    yield from DeleteStaged(entity, (tx,))
     if isinstance(found, NoAnswer):
         return Again(memory, "whether the message is parked could not be read")
     if found.message is not None:

@@ -10,8 +10,10 @@ from devtools.modelcheck.specification import cost_scenarios
 from devtools.modelcheck.specification.chores import (
     cleanings_of_processed,
     cleanings_of_staged,
+    first_returnings,
     renewals,
     requeuings,
+    returnings,
     settlements,
     sweeps,
 )
@@ -106,6 +108,26 @@ on; and what was parked can be sent again. Each may run at any time, twice, and 
             "When it is too old to be sent under the identity it has, and an operator is certain that it was not processed.",
             renewals,
         ),
+    ),
+)
+
+RETURNING: Final = Chapter(
+    "returning.md",
+    "Returning messages to their queues",
+    """
+A message that its queue gave up, because its environment failed or nobody knows why, goes back to that queue. What is sent is
+a copy like any other, so it may be done at any time and twice. Only what is parked is not sent: that says of a message that it
+was never processed.
+""",
+    "sending messages that were given up for their environment's sake to their queues once more",
+    "the delivery may go",
+    parts=(
+        Part(
+            "Returning a message unless it is parked",
+            "Where it may have been settled before: a process may have parked it, and died before its delivery went.",
+            returnings,
+        ),
+        Part("Returning a message that cannot be parked", "Where it is settled for the first time.", first_returnings),
     ),
 )
 

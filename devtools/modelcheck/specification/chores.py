@@ -15,8 +15,9 @@ from devtools.modelcheck.specification.stored import ENTITY, Stored
 from exactlyonce import Outbox
 from exactlyonce.envelope import Envelope
 from exactlyonce.handling.attempts import Memory, key_of
-from exactlyonce.records import ProcessedRecord, StagedOutputs
+from exactlyonce.records import Output, ProcessedRecord, StagedOutputs
 from exactlyonce.strategies.retention import clean_processed, clean_staged
+from exactlyonce.strategies.returning import give_back, send
 from exactlyonce.strategies.settling import renew, requeue, settle, sweep
 
 NEVER_STAGED: Final = "t-never-staged"
@@ -44,6 +45,22 @@ def requeuings() -> Iterator[Occasion]:
 def renewals() -> Iterator[Occasion]:
     """Every occasion to make a parked message a new one."""
     yield from _parked(Start(renew, (ENTITY, key_of(NEW), _a_minute, Memory())))
+
+
+def returnings() -> Iterator[Occasion]:
+    """Every occasion to send a message to its queue once more, unless it is parked."""
+    yield from _parked(Start(give_back, (ENTITY, key_of(NEW), _returned(), Memory())))
+
+
+def first_returnings() -> Iterator[Occasion]:
+    """Every occasion to do so without a look."""
+    yield Occasion(next(iter(PRESETS)), Start(send, (_returned(), Memory())), Stored())
+
+
+def _returned() -> Output:
+    """The message as it is sent to its queue."""
+    message = replace(NEW, time=AT)
+    return Output(message.id, "in", message.to_json())
 
 
 def _parked(start: Start) -> Iterator[Occasion]:

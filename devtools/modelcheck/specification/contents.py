@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from devtools.modelcheck.specification.chapters import OUTBOX, RETENTION, SETTLING
+from devtools.modelcheck.specification.chapters import OUTBOX, RETENTION, RETURNING, SETTLING
 from devtools.modelcheck.specification.chapters_beside import COLOCATED, RESEQUENCER, SETTLING_BESIDE, STREAM
 
-CHAPTERS: Final = (OUTBOX, SETTLING, RETENTION, COLOCATED, STREAM, RESEQUENCER, SETTLING_BESIDE)
+CHAPTERS: Final = (OUTBOX, SETTLING, RETURNING, RETENTION, COLOCATED, STREAM, RESEQUENCER, SETTLING_BESIDE)

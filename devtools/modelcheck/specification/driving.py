@@ -19,6 +19,7 @@ from exactlyonce.handling.attempts import Again, Finished
 from exactlyonce.strategies.gaps import tend
 from exactlyonce.strategies.replaying import Replayed, versions_of
 from exactlyonce.strategies.retention import Cleaned, CleanedBlobs
+from exactlyonce.strategies.returning import Returned
 from exactlyonce.strategies.settling import Renewed, Requeued, Settled
 
 
@@ -140,7 +141,7 @@ def outcome_of(start: Start, result: Any) -> Outcome:
             finished = _finished(result)
             if start.function in RELEASING and finished == NOTHING_LEFT:
                 finished = "nothing more can be released"
-        case Settled() | Requeued() | Renewed():
+        case Settled() | Requeued() | Renewed() | Returned():
             finished = result.outcome
         case Cleaned(garbage) | CleanedBlobs(garbage):
             finished = "deleted" if garbage else "nothing to delete"

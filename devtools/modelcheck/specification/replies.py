@@ -122,13 +122,21 @@ def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
             if len(staged) == len(transactions):
                 yield Option("staged outputs", FoundStaged(staged), stored)
             yield Option("gone", FoundStaged(()), stored)
-        case LoadParked(_, message):
-            for parked in _of_kind(ParkedMessage, stored, (f"parked:{message}",)):
-                etag = stored.library_etag(f"parked:{message}")
-                yield Option("parked message", FoundParked(parked, etag, AT), stored)
-                yield Option("old parked message", FoundParked(parked, etag, AT + timedelta(seconds=LIMIT + 1)), stored)
-            yield Option("not parked", FoundParked(None, None, None), stored)
+        case LoadParked():
+            yield from _parked(effect, stored)
     yield from _no_answer(stored)
+
+
+def _parked(effect: LoadParked, stored: Stored) -> Iterator[Option]:
+    """What a look for a parked message may see. With the token of a write made just now no view is stale."""
+    id = f"parked:{effect.message}"
+    there = tuple(_of_kind(ParkedMessage, stored, (id,)))
+    for parked in there:
+        etag = stored.library_etag(id)
+        yield Option("parked message", FoundParked(parked, etag, AT), stored)
+        yield Option("old parked message", FoundParked(parked, etag, AT + timedelta(seconds=LIMIT + 1)), stored)
+    if effect.token is None or not there:
+        yield Option("not parked", FoundParked(None, None, None), stored)
 
 
 def _no_answer(stored: Stored) -> Iterator[Option]:

@@ -179,6 +179,27 @@ APART: Final = {
         "when it is older than the limit",
         "Before anything is sent, so that whoever is asked again after a crash sends a copy of the same message.",
     ),
+    "returning.give_back: Begin": Words("Begin", "at the beginning", "For the id of what is written next."),
+    "returning.give_back: Stage": Words(
+        "Write a document that nobody asks for",
+        "then",
+        "For the session token of the reply: a view at it holds whatever was parked before, however stale the replicas are.",
+    ),
+    "returning.give_back: LoadParked": Words(
+        "Read whether the message is parked",
+        "then",
+        "With the token of that write. What is parked says that it was never processed, so it is not sent.",
+    ),
+    "returning.give_back: DeleteStaged": Words(
+        "Delete the document",
+        "when it was written",
+        "Its token is all that was wanted. Clean-up takes what remains.",
+    ),
+    "returning.send: Publish": Words(
+        "Send the message to its queue",
+        "when it is not parked, or cannot have been",
+        "With the identity and the time it has, so it is a copy like any other.",
+    ),
     "retention.clean_staged/fencing.fence: SaveEntity": Words(
         "Fence: save the entity unchanged, or a tombstone if it is absent",
         "when no entry names a candidate",
