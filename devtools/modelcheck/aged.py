@@ -34,7 +34,7 @@ class AgedExplorer(Explorer):
         self._ages: Ages = scenario.ages
 
     def is_good_end(self, state: State) -> bool:
-        """As elsewhere; but a message that nobody may judge any more need not have been processed."""
+        """As elsewhere; but a message that nobody may judge any more may be unprocessed, or still be owed for."""
         store, queue, workers, _, _ = state
         if any(queue) or any(worker.situation is not None for worker in workers):
             return False
@@ -43,7 +43,9 @@ class AgedExplorer(Explorer):
     def _is_done(self, number: int, store: Store) -> bool:
         key = self.keys[number]
         committed = any(key == one for one, _ in store.committed)
-        return lost((key,), store) is None if committed else self._is_old(number, store)
+        if not committed:
+            return self._is_old(number, store)
+        return lost((key,), store) is None or (self._is_old(number, store) and _is_owed(key, store))
 
     def _is_old(self, number: int, store: Store) -> bool:
         """Whether a message is too old to be judged."""
@@ -107,5 +109,10 @@ class AgedExplorer(Explorer):
             return f"raised {type(error).__name__}: {error}"
         if not self._is_old(self.keys.index(key), store):
             return f"no_failure: {key} is refused, though it can be judged"
-        owes = any(entry.message == key and entry.owed is not None for entry in store.entities[0].ledger.entries)
-        return None if owes or not any(key == one for one, _ in store.committed) else lost((key,), store)
+        done = not any(key == one for one, _ in store.committed) or _is_owed(key, store)
+        return None if done else lost((key,), store)
+
+
+def _is_owed(key: str, store: Store) -> bool:
+    """Whether the ledger still says what is owed for a message: whoever settles its refused delivery pays, or the sweeper."""
+    return any(entry.message == key and entry.owed is not None for entry in store.entities[0].ledger.entries)

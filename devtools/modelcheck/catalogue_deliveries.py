@@ -71,7 +71,7 @@ LARGE: Final = (
         budget=Budget(unknown=1, poisoned=1, returned=1),
     ),
     _scenario(
-        "a group gives a delivery back, copies", (2, 1), PAIRS, PARKED, BACK, RECORD, group=2,
+        "a group gives a delivery back, copies", (2, 1), PAIRS, PARKED, BACK, OTHER, group=2,
         budget=Budget(crashes=1, poisoned=1, returned=1),
     ),
     _beside("stream: a group gives a delivery back, all faults", VERSIONS, crashes=1, unknown=1, repeated=1),
