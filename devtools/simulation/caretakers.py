@@ -1,4 +1,4 @@
-"""Sweeper, poison settler, operator, clean-up, and who looks after boards: jobs beside everything, twice, and at any time."""
+"""Sweeper, clean-up, and who looks after boards: jobs beside everything, twice, and at any time."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from devtools.simulation.application import Application
-from devtools.simulation.host import Hosts, Message
+from devtools.simulation.host import Hosts
 from devtools.simulation.loop import START
-from devtools.simulation.plans import RETENTION, Plan
-from devtools.simulation.protocols import settling
+from devtools.simulation.plans import Plan
 from devtools.simulation.wire import Surrounding
-from devtools.simulation.workload import REQUEUED, tallies
+from devtools.simulation.workload import tallies
 from exactlyonce import Envelope, ExactlyOnceError
 from exactlyonce.effects import Step
-from exactlyonce.handling.attempts import Memory, key_of
+from exactlyonce.handling.attempts import Memory
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Protocol
 from exactlyonce.stores.memory_partitions import Partition, Version
@@ -56,10 +55,6 @@ class Caretakers:
         self._application = application
         self._plan = plan
 
-    def settle(self, message: Message) -> None:
-        """Look into a message that a host gave up on, soon."""
-        self._soon(self._settle, message)
-
     def answer(self, request: Envelope) -> None:
         """Send again, soon, what a board lacks."""
         self._world.weather.counted["source asked to send again"] += 1
@@ -67,8 +62,9 @@ class Caretakers:
 
     def look_after(self, entity: EntityRef) -> None:
         """Do a job on an entity soon, perhaps: chance alone would hardly ever meet a write that has yet to land."""
-        if not self._world.weather.calm and self._random.random() < _ATTRACTED:
-            loop, other = self._world.loop, self._sweep if self._application.is_board(entity) else self._clean_up
+        ours = self._application.is_board(entity) or entity.type == tallies.name
+        if ours and not self._world.weather.calm and self._random.random() < _ATTRACTED:
+            loop, other = self._world.loop, self._clean_up if self._stages(entity) else self._sweep
             job = self._random.choice((self._sweep, other))
             loop.call_later(10 ** self._random.uniform(-3, 1.5), lambda: loop.create_task(job(entity)))
 
@@ -94,7 +90,7 @@ class Caretakers:
 
     async def clean_up(self, most: int = _A_ROUND) -> None:
         """Delete staged documents that nothing refers to, of so many entities at most. No age is too low for it."""
-        keys = list(dict.fromkeys(key for key, _ in self._documents(_STAGED)))
+        keys = list(dict.fromkeys(key for key, _ in self._documents(_STAGED) if self._stages(self._entity(key))))
         for key in self._random.sample(keys, min(most, len(keys))):
             await self._clean_up(self._entity(key))
 
@@ -126,7 +122,8 @@ class Caretakers:
 
     def _is_old(self, version: Version) -> bool:
         now = START + timedelta(seconds=self._world.loop.time())
-        return now.timestamp() - version.timestamp > RETENTION.total_seconds()
+        kept: timedelta = self._protocols.kept(self._plan.lifetimes, now)
+        return now.timestamp() - version.timestamp > kept.total_seconds()
 
     def _protocol_of(self, entity: EntityRef) -> Protocol:
         return "resequencer" if self._application.is_board(entity) else self._protocols.protocol
@@ -135,7 +132,10 @@ class Caretakers:
         """Entities with staged documents that their newest document does not name."""
         for key, version in self._documents(_STAGED):
             entity = self._entity(key)
-            document = self._world.store.entities[(entity.type, *entity.partition)].newest(entity.id)
+            if not self._stages(entity):
+                continue  # What is staged there was staged by nobody, for the token, and clean-up leaves it.
+            partition = self._world.store.entities.get((entity.type, *entity.partition), Partition())
+            document = partition.newest(entity.id)
             named = document is not None and document.document is not None and document.document.text
             if version.id.removeprefix(_STAGED) not in (named or ""):
                 yield entity.id
@@ -179,6 +179,10 @@ class Caretakers:
             following = part.following
         return True
 
+    def _stages(self, entity: EntityRef) -> bool:
+        """Whether attempts on the entity stage anything: those of no other protocol do."""
+        return entity.type == tallies.name and self._protocols.protocol == "outbox"
+
     async def _clean_up(self, entity: EntityRef) -> None:
         staged = self._documents(_STAGED, entity.key)
         candidates = tuple(version.id.removeprefix(_STAGED) for _, version in staged)
@@ -187,46 +191,14 @@ class Caretakers:
         if cleaned and cleaned.transactions:
             self._world.weather.counted["staged garbage deleted"] += len(cleaned.transactions)
 
-    async def _settle(self, message: Message) -> None:
-        entity = message.entity
-        work = self._application.work(entity, message.envelope)
-        settled = await self._run(entity, partial(settling, self._protocol_of(entity), work, "it was given up"))
-        if settled is None:
-            self.settle(message)
-        elif settled.outcome == "parked":
-            self._world.history.park(message.name)
-            self._world.weather.counted["message parked"] += 1
-            if not self._world.history.orders[message.name].refused:
-                self._soon(self._requeue, message)
-        else:
-            self._world.history.acknowledge(message.name, "settled")
-            self._world.weather.counted["given up, yet processed"] += 1
-
     def _forgetting(self, entity: EntityRef, records: tuple[tuple[str, str], ...]) -> Callable[[Memory], Step[None]]:
         return lambda _: self._protocols.forget(entity, records)
-
-    async def _requeue(self, message: Message) -> None:
-        """Send a parked message again: its trouble was the weather."""
-        if message.name not in self._world.history.parked:
-            return  # It was parked twice, and sent again already.
-        key = key_of(message.envelope)
-        step = partial(self._protocols.requeue, message.entity, key, REQUEUED, None)  # Its messages have no time.
-        requeued = await self._run(message.entity, step)
-        if requeued is None:
-            self._soon(self._requeue, message)
-            return
-        self._world.weather.counted[f"requeued: {requeued.outcome}"] += 1
-        # Who sent it may have died before telling; but a replica that is behind says the same.
-        if requeued.outcome == "not parked" and not self._world.weather.calm:
-            self._soon(self._requeue, message)
-        else:
-            self._world.history.requeue(message.name)
 
     async def _run(self, entity: EntityRef, step: Callable[[Memory], Step[Any]], memory: Memory | None = None) -> Any:
         """Run a job on an entity; None if it came to nothing."""
         process = self._hosts.any_process()
         try:
-            return None if process is None else await process.run(step, memory)
+            return None if process is None else await process.run(entity, step, memory)
         except ExactlyOnceError as error:
             self._world.history.convict("no_surprise", entity.id, f"a job raised {error!r}")
             return None

@@ -6,8 +6,10 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from itertools import accumulate
+from math import log10
 from random import Random
 from typing import Any, Final
 
@@ -16,15 +18,17 @@ from devtools.simulation.caretakers import Caretakers
 from devtools.simulation.history import History, Violation
 from devtools.simulation.host import Hosts, Message
 from devtools.simulation.judge import judge
-from devtools.simulation.loop import Interrupted, Overdue, VirtualClock, VirtualLoop
+from devtools.simulation.loop import START, Interrupted, Overdue, VirtualClock, VirtualLoop
 from devtools.simulation.model import Order
+from devtools.simulation.operators import Operators
 from devtools.simulation.owing import Owing
 from devtools.simulation.plans import Plan
 from devtools.simulation.protocols import Protocols, shipped
-from devtools.simulation.weather import COPY_LIFE, HOUR, Climate, Weather
+from devtools.simulation.weather import HOUR, Climate, Weather
 from devtools.simulation.wire import Surrounding
-from devtools.simulation.workload import ASKED, RELAYED, REQUEUED, SHOWN, boards, envelope_of, tallies
+from devtools.simulation.workload import ASKED, RELAYED, REQUEUED, SHOWN, boards, envelope_of, tallies, tallies_of
 from exactlyonce import Envelope
+from exactlyonce.effects import Park
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import Output
 from exactlyonce.stores.memory import MemoryStore
@@ -72,15 +76,18 @@ class Episode:
         self._plan = plan = Plan.draw(random, messages, streams=protocols.protocol == "stream")
         self._counted: Counter[str] = Counter()
         self._loop = VirtualLoop(limit=_TIMERS_A_MESSAGE * (messages + 100))  # type: ignore[abstract]  # It has no I/O.
-        self._weather = Weather(random, Climate.draw(random), self._counted)
+        self._weather = Weather(random, Climate.draw(random, slow=plan.crowded), self._counted)
         self._history = History(self._loop.time, plan.reading.promises)
         store = MemoryStore(VirtualClock(self._loop).now, self._weather)
         owing = Owing(self._loop.time)
-        world = Surrounding(self._loop, self._weather, self._history, store, self._arrived, self._look_after, owing)
+        world = Surrounding(self._loop, self._weather, self._history, store, self._arrived, self._look_after, owing, self._kept)
         self._boards = boards(plan.reading.strategy(protocols.resequencer), self._is_broken)
-        application = Application(protocols, self._boards)
-        self._hosts = Hosts(world, random, plan.settings(application), plan.processes, self._settle)
+        application = Application(protocols, self._boards, tallies_of(self._lacks_something), self._fails)
+        self._hosts = Hosts(world, random, plan.settings(application), plan.processes, self._parked)
         self._caretakers = Caretakers(world, random, self._hosts, application, plan)
+        self._operators = Operators(world, random, self._hosts, application, plan)
+        self._ahead = random.uniform(-1, 1) * plan.wrong
+        self._tries: Counter[str] = Counter()
         self._lost: list[Message] = []
         self._messages: dict[str, Message] = {}
         weights = (1 / (rank + 1) ** plan.skew for rank in range(plan.entities))
@@ -91,6 +98,7 @@ class Episode:
         """Play, drain, judge; what is wrong at once ends it there, so that its story ends with it."""
         try:
             self._until_idle(self._send(), self._caretakers.go_round())
+            self._until_idle(self._caretakers.forget())
             self._send_very_late_copies()
             self._find_last_words()
             self._until_idle()
@@ -120,7 +128,7 @@ class Episode:
     def _until_idle(self, *jobs: Coroutine[Any, Any, None]) -> None:
         """Run until nothing is under way any more."""
         tasks = [self._loop.create_task(job) for job in jobs]
-        deadline = self._loop.time() + 2 * self._plan.span + PATIENCE
+        deadline = self._loop.time() + 2 * self._plan.span + PATIENCE + 4 * self._plan.retention
         self._loop.run_until_idle(deadline, unless=lambda: bool(self._history.violations))
         for task in tasks:
             task.result()
@@ -138,10 +146,17 @@ class Episode:
         while number < plan.messages:
             for _ in range(min(random.randint(1, plan.burst), plan.messages - number)):
                 order = self._order(number)
-                self._accept(order, envelope_of(order))
+                self._accept(order, envelope_of(order, self._time_of(order)))
                 number += 1
+                if plan.gap:
+                    await asyncio.sleep(random.expovariate(1 / plan.gap))
             await asyncio.sleep(random.expovariate(1 / plan.pause))
         self._weather.calm = True
+
+    def _time_of(self, order: Order) -> datetime:
+        """The time by the clock of an order's sender."""
+        ahead = self._ahead if order.name.startswith("shop") else 0.0
+        return START + timedelta(seconds=self._loop.time() + ahead)
 
     def _order(self, number: int) -> Order:
         plan, random = self._plan, self._random
@@ -178,7 +193,7 @@ class Episode:
         else:
             self._carry(message)
         while self._random.random() < self._weather.climate.copies:
-            self._hosts.enqueue_copy(message, 10 ** self._random.uniform(-3, 4.4))
+            self._hosts.enqueue_copy(message, 10 ** self._random.uniform(-3, log10(2 * self._plan.retention)))
 
     def _carry(self, message: Message) -> None:
         """A queue carries a message to a board: out of turn, perhaps, or not at all."""
@@ -194,12 +209,14 @@ class Episode:
         if output.destination == ASKED:
             self._caretakers.answer(Envelope.read(output.envelope.text))
             return
-        if output.destination == REQUEUED:
-            self._hosts.enqueue(self._messages[output.envelope.value["data"]["name"]])
+        envelope = Envelope.read(output.envelope.text)
+        if output.destination == REQUEUED or envelope.requeued:
+            again = replace(self._messages[envelope.data.value["name"]], envelope=envelope)
+            self._hosts.enqueue(again, output.delay)
             return
         relayed = self._history.published(output.envelope.text)
         if relayed is not None:
-            self._accept(relayed, Envelope.read(output.envelope.text))
+            self._accept(relayed, envelope)
         elif output.destination == RELAYED:
             self._hosts.enqueue_copy(self._messages[output.envelope.value["data"]["name"]], 0.0)
         elif output.destination == SHOWN:
@@ -223,19 +240,31 @@ class Episode:
         progress = 1.0 if self._weather.calm else self._loop.time() / self._plan.span
         return self._plan.reading.is_broken(name, progress)
 
-    def _settle(self, message: Message) -> None:
-        self._caretakers.settle(message)
+    def _lacks_something(self, name: str) -> bool:
+        """Whether the handler of tallies raises for a message this time."""
+        if not (failures := self._plan.failures(name)):
+            return False
+        self._tries[name] += 1
+        return self._tries[name] <= failures
+
+    def _fails(self, name: str) -> bool:
+        """Whether the handler raises for a message at some time."""
+        return self._history.orders[name].refused or self._plan.failures(name) > 0
+
+    def _parked(self, name: str, envelope: Envelope) -> None:
+        self._operators.parked(replace(self._messages[name], envelope=envelope))
+
+    def _kept(self, park: Park) -> None:
+        self._operators.kept(park)
 
     def _look_after(self, entity: EntityRef) -> None:
         self._caretakers.look_after(entity)
 
     def _send_very_late_copies(self) -> None:
         """Deliver some of the old messages once more, when nothing is under way any more."""
-        now = self._loop.time()
         for message in self._messages.values():
-            young = now < message.accepted_at + COPY_LIFE
-            if young and self._random.random() < _VERY_LATE and not self._history.orders[message.name].refused:
-                self._hosts.enqueue_copy(message, self._random.random())
+            if self._random.random() < _VERY_LATE and not self._history.orders[message.name].refused:
+                self._hosts.enqueue_copy(message, self._random.random() * self._plan.retention)
 
 
 def run_episode(seed: int, messages: int, protocols: Protocols | None = None) -> Report:

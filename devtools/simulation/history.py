@@ -8,12 +8,13 @@ told to whoever runs it, and so seen here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
+from devtools.simulation.copies import Copies
 from devtools.simulation.model import NOTHING, Order, Place, Tally, order_in
 
 _RESERVED: Final = "_ledger"
@@ -73,6 +74,9 @@ class History:
         skipped: numbers that boards told they have given up.
         noted: those of them whose messages came after all, as boards told.
         late: numbers whose messages came too late for the one order, as boards told.
+        copies: of each message, in queues and under way.
+        took_place: messages that are known to have changed their entity.
+        kept: outputs that were parked since they are too old to be published.
     """
 
     def __init__(self, now: Callable[[], float], promises: Promises | None = None) -> None:
@@ -88,6 +92,10 @@ class History:
         self.sent: dict[str, Sent] = {}
         self.acknowledged: set[str] = set()
         self.parked: set[str] = set()
+        self.copies = Copies()
+        self.took_place: set[str] = set()
+        self.kept: set[str] = set()
+        self._unprocessed: dict[str, int] = {}
 
     def accepted(self, order: Order) -> None:
         """A message reached the system for the first time."""
@@ -106,13 +114,41 @@ class History:
         order = self.orders[name]
         self.acknowledged.add(name)
         self.note(order.tally, how, name)
-        if order.place is None and (missing := [output for output in order.outputs if output not in self.sent]):
+        there = self.sent.keys() | self.kept
+        if order.place is None and (missing := [output for output in order.outputs if output not in there]):
             self.convict("nothing_lost", order.tally, f"{name} was {how} before {missing[0]} was published")
 
-    def park(self, name: str) -> None:
-        """A message from the poison queue was kept for an operator."""
+    def park(self, name: str, copy: int | None = None) -> None:
+        """A message was kept for an operator.
+
+        Args:
+            name: of the message.
+            copy: which it was that somebody found unprocessed, if there was no other; None if nobody can say so much.
+        """
+        tally = self.orders[name].tally
         self.parked.add(name)
-        self.note(self.orders[name].tally, "parked", name)
+        self.note(tally, "parked", name)
+        if copy is not None and self.copies.is_only(name, copy):
+            self._unprocessed[name] = copy
+            if name in self.took_place:
+                self.convict("parked_is_unprocessed", tally, f"{name} was parked as unprocessed after it took place")
+
+    def is_done(self, name: str) -> bool:
+        """Whether anything tells that a message took place."""
+        told = name in self.took_place or name in self.acknowledged
+        return told or any(output in self.sent or output in self.kept for output in self.orders[name].outputs)
+
+    def keep(self, name: str) -> None:
+        """A message was not published, since it is too old, but kept for an operator."""
+        self.kept.add(name)
+        cause = self.orders.get(name.rpartition(".")[0])
+        self.note(cause.tally if cause else "", "kept as too old", name)
+
+    def discard(self, name: str) -> None:
+        """An operator saw that a message took place, and deleted what was parked of it."""
+        self.parked.discard(name)
+        self.acknowledged.add(name)
+        self.note(self.orders[name].tally, "discarded", name)
 
     def requeue(self, name: str) -> None:
         """An operator sent a parked message again."""
@@ -131,10 +167,18 @@ class History:
             return ("entity saved unchanged",)
         added = state.count - before.count
         writes.append(state)
-        self.note(tally, f"saved with count {state.count}", *(state.recent[-added:] if added > 0 else ()))
+        names = state.recent[-added:] if added > 0 else ()
+        self.note(tally, f"saved with count {state.count}", *names)
+        self._take_place(tally, names)
         if state == NOTHING:
             return ("entity deleted",)
         return ("several messages in one commit",) if added > 1 else ()
+
+    def _take_place(self, tally: str, names: Iterable[str]) -> None:
+        self.took_place.update(names)
+        for name in names:
+            if name in self._unprocessed and self.copies.is_only(name, self._unprocessed[name]):
+                self.convict("parked_is_unprocessed", tally, f"{name} took place after it was parked, of which there is no copy")
 
     def gave_up(self, spot: Spot) -> None:
         """A board tells that it does not wait for a number any more."""
@@ -162,6 +206,7 @@ class History:
                 self.convict("at_most_one_output", tally, f"{name} was published with different contents")
             return None
         self.sent[name] = Sent(text, data)
+        self.took_place.update(data.get("closed", ()))
         if cause is None:
             self.convict("no_ghost_output", tally, f"{name} belongs to no message")
         return order_in(data, _place(envelope)) if "tally" in data else None

@@ -155,13 +155,19 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
 
 class VirtualClock:
-    """The loop's time as the drivers' clock, and as the store's."""
+    """The loop's time as the drivers' clock, and as the store's.
 
-    def __init__(self, loop: VirtualLoop) -> None:
+    Args:
+        loop: whose time it is.
+        ahead: seconds by which the clock is wrong.
+    """
+
+    def __init__(self, loop: VirtualLoop, ahead: float = 0.0) -> None:
         self._loop = loop
+        self._ahead = ahead
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self._loop.time())
+        return START + timedelta(seconds=self._loop.time() + self._ahead)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from azure.functions.queue import QueueMessage
 
 from devtools.simulation.application import Application
 from devtools.simulation.loop import VirtualClock
 from devtools.simulation.sending import SendingWire
+from devtools.simulation.settling import NotedSettler
 from devtools.simulation.wire import Surrounding, Wire
-from devtools.simulation.workload import DESTINATIONS
-from exactlyonce import Envelope
+from devtools.simulation.workload import DESTINATIONS, REQUEUED, routes
+from exactlyonce import Entity, Envelope, TryAgainLater
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
 from exactlyonce.drivers.publishing import Address, Publisher
 from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.store_time import StoreTime
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.effects import Step
-from exactlyonce.handling.attempts import Again, Memory, Strategy
+from exactlyonce.handling.attempts import Memory, Strategy
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.giving_up import Outcome
+from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.operating import Operator
+from exactlyonce.hosting.poison import PoisonSettler
+from exactlyonce.hosting.returning import Returning
 from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import Lifetimes
+from exactlyonce.stores.memory_listing import MemoryListing
+from exactlyonce.strategies.settling import Requeued
 
+Result = TypeVar("Result")
 _TRIES_OF_A_JOB: Final = 3
 
 
@@ -35,14 +49,45 @@ class Settings:
         strategies: of tallies; one of them for each process: settings change from deployment to deployment, under way too.
         mark_after: seconds; see `Combiner`.
         tries: of requests and of attempts.
+        patience: seconds that a delivery, or a job, may take.
         deliveries: after how many a message goes to the poison queue.
+        batch: most deliveries that one call of a function takes.
+        lifetimes: of messages.
+        wrong: seconds by which its clock may be wrong.
     """
 
     application: Application
     strategies: tuple[Strategy, ...]
     mark_after: float
     tries: int
+    patience: float
     deliveries: int
+    batch: int
+    lifetimes: Lifetimes
+    wrong: float
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a trigger delivers.
+
+    Attributes:
+        id: of the delivery's copy in its queue.
+        entity: that it is for.
+        envelope: the message.
+        times: how often it was delivered, this time included.
+    """
+
+    id: str
+    entity: EntityRef
+    envelope: Envelope
+    times: int
+
+    @property
+    def delivered(self) -> QueueMessage:
+        """It as a trigger of a storage queue has it."""
+        body = self.envelope.to_json().text.encode()
+        return QueueMessage(id=self.id, body=body, dequeue_count=self.times)  # type: ignore[no-untyped-call]
 
 
 class Process:
@@ -53,6 +98,7 @@ class Process:
         random: the source of chance.
         settings: what it is started with.
         doomed: told when a request is to be its last.
+        parked: told of the messages that it parks.
 
     Attributes:
         in_flight: deliveries it works on.
@@ -60,30 +106,112 @@ class Process:
     """
 
     def __init__(
-        self, world: Surrounding, random: Random, settings: Settings, doomed: Callable[[Process], None]
+        self,
+        world: Surrounding,
+        random: Random,
+        settings: Settings,
+        doomed: Callable[[Process], None],
+        parked: Callable[[str, Envelope], None],
     ) -> None:
-        clock = VirtualClock(world.loop)
+        clock = VirtualClock(world.loop, random.uniform(-1, 1) * settings.wrong)
+        present = StoreTime(clock)
+        wire = Wire(world, lambda: doomed(self), present.tell)
+        surroundings = Surroundings(
+            clock, random, lambda: f"{random.getrandbits(64):016x}", present=present.now
+        )
+        lifetimes = lambda: settings.lifetimes  # noqa: E731
         sender = SendingWire(world, lambda: doomed(self))
-        publisher = Publisher({name: Address(sender, name) for name in DESTINATIONS})
-        surroundings = Surroundings(clock, random, lambda: f"{random.getrandbits(64):016x}")
-        self._driver = AsyncDriver(Wire(world, lambda: doomed(self)), publisher, surroundings)
-        self._retrying = Retrying(Backoff(tries=settings.tries), random)
-        self._combiner = Combiner(self._driver, self._retrying, clock, settings.mark_after)
-        self._application = settings.application
+        addresses = {name: Address(sender, name) for name in DESTINATIONS}
+
+        def driver(*, remembers: bool, marks: Callable[[], str] | None = None) -> AsyncDriver:
+            publisher = Publisher(addresses, marks, remembers=remembers, now=world.loop.time)
+            return AsyncDriver(wire, publisher, surroundings, lifetimes=lifetimes)
+
+        retrying = Retrying(Backoff(tries=settings.tries, seconds=settings.patience), random)
+        self._combiner = settings.application.protocols.combiner(driver(remembers=True), retrying, clock, settings.mark_after)
+        marks = surroundings.new_transaction
+        self._mending = Mending(driver(remembers=False, marks=marks), retrying, routes)
+        # It comes again soon, so it need not try for long.
+        brief = Retrying(Backoff(tries=_TRIES_OF_A_JOB, seconds=settings.patience), random)
+        self._chores = Mending(driver(remembers=True, marks=marks), brief, routes)
+        claims, failures = ClaimChecks(None), Failures()
+        application = settings.application
+        finishing = Mending(driver(remembers=True, marks=marks), retrying, routes)
+
+        async def ready() -> None:
+            """Hosting asks here whether the accounts are as they have to be; so it knows the store's time."""
+            present.tell(VirtualClock(world.loop).now())
+
+        returning = Returning(finishing, claims, random)
+        giving_up = application.protocols.giving_up(finishing, failures, returning, lifetimes, ready, clock.now)
+        self._poison = NotedSettler(
+            giving_up,
+            claims,
+            decides=PoisonSettler(giving_up, claims),
+            world=world,
+            settled_as=application.shipped,
+            fails=application.fails if application.protocols.heals else lambda _: True,
+            parked=parked,
+        )
+        self._receiver = application.protocols.receiver(
+            self._combiner,
+            self._mending,
+            claims,
+            failures,
+            self._poison,
+            ready,
+            ready,
+            lifetimes,
+            present.now,
+        )
+        self._operator = Operator(self._mending, MemoryListing(world.store), settings.lifetimes.delivery_limit)
+        self._application = application
         self._strategy = random.choice(settings.strategies)
+        self._batch, self._give_up_after = settings.batch, settings.deliveries
         self._jobs: list[asyncio.Future[Any]] = []
         self.in_flight = 0
         self.alive = True
 
-    async def process(self, entity: EntityRef, envelope: Envelope) -> None:
-        """Process one delivery; raises what it is given back for."""
-        work = self._application.work(entity)
-        strategy = self._application.boards.strategy if self._application.is_board(entity) else self._strategy
-        await self._combiner.process(Assignment(entity, strategy, work.handle, work.absent), envelope)
+    async def process(self, bodies: Sequence[Body], entity: EntityRef) -> None:
+        """Process one delivery, or those of a batch, for entities of one type; raises what they are given back for."""
+        messages, type = [body.delivered for body in bodies], self._type_of(entity)
+        for body in bodies:
+            self.outcome(body)  # That of an earlier delivery says nothing any more.
+        if self._batch == 1:
+            await self._end_with_me(self._receiver.take(messages[0], type, None))
+        else:
+            queue = self._application.queue_of(entity)
+            await self._end_with_me(self._receiver.take_all(messages, type, queue, None, self._give_up_after))
 
-    async def run(self, step: Callable[[Memory], Step[Any]], memory: Memory | None = None) -> Any:
+    async def settle(self, body: Body, entity: EntityRef) -> Outcome:
+        """Decide about a message of a poison queue; raises what it stays there for."""
+        queue = self._application.queue_of(entity)
+        return await self._end_with_me(self._poison.settle(self._type_of(entity), body.delivered, queue))
+
+    def outcome(self, body: Body) -> Outcome:
+        """What was decided about a delivery that has ended: it was processed, unless it was given up."""
+        return self._poison.outcomes.pop(body.id, "processed")
+
+    async def requeue(self, place: EntityRef, message: str) -> Requeued | None:
+        """Send a parked message again; None if nobody knows what came of it."""
+        try:
+            return await self._end_with_me(self._operator.requeue(place.key, message, REQUEUED))
+        except (TryAgainLater, asyncio.CancelledError):
+            return None
+
+    async def discard(self, place: EntityRef, message: str) -> bool | None:
+        """Delete a parked message; None if nobody knows what came of it."""
+        try:
+            return await self._end_with_me(self._operator.discard(place.key, message))
+        except (TryAgainLater, asyncio.CancelledError):
+            return None
+
+    async def run(self, entity: EntityRef, step: Callable[[Memory], Step[Any]], memory: Memory | None = None) -> Any:
         """Run one of the jobs that look after entities, again until it proves something; None if it does not, or dies."""
-        return await self._end_with_me(self._insist(step, memory or Memory()))
+        try:
+            return await self._end_with_me(self._chores.run(entity, step, memory))
+        except (TryAgainLater, asyncio.CancelledError):
+            return None
 
     def die(self) -> None:
         """End in the middle of everything."""
@@ -92,22 +220,15 @@ class Process:
         for job in self._jobs:
             job.cancel()
 
-    async def _insist(self, step: Callable[[Memory], Step[Any]], memory: Memory) -> Any:
-        left = _TRIES_OF_A_JOB
-        while left:
-            outcome = await self._driver.run(self._retrying.insist(step(memory)))
-            if not isinstance(outcome, Again):
-                return outcome
-            memory = outcome.memory
-            left -= not outcome.progressed
-        return None
+    def _type_of(self, entity: EntityRef) -> Entity[Any]:
+        if self._application.is_board(entity):
+            return self._application.boards
+        return self._application.tallies.using(self._strategy)
 
-    async def _end_with_me(self, job: Coroutine[Any, Any, Any]) -> Any:
+    async def _end_with_me(self, job: Coroutine[Any, Any, Result]) -> Result:
         task = asyncio.ensure_future(job)
         self._jobs.append(task)
         try:
             return await task
-        except asyncio.CancelledError:
-            return None
         finally:
             self._jobs.remove(task)

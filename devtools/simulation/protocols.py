@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
+from exactlyonce.drivers.combining import Combiner
 from exactlyonce.effects import Step
 from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory, Strategy, Work
+from exactlyonce.handling.attempts import Memory, Strategy
+from exactlyonce.hosting.giving_up import GivingUp
+from exactlyonce.hosting.receiving import Receiver
 from exactlyonce.identity import EntityRef
+from exactlyonce.lifetimes import Lifetimes
 from exactlyonce.records import Protocol
 from exactlyonce.strategies import colocated
 from exactlyonce.strategies.gaps import tend
 from exactlyonce.strategies.replaying import replay, versions_of
 from exactlyonce.strategies.retention import Cleaned, clean_processed, clean_staged
-from exactlyonce.strategies.settling import requeue, settle, sweep
-from exactlyonce.strategies.settling_beside import settle_beside
+from exactlyonce.strategies.settling import sweep
+
+
+def kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
+    """Age from which clean-up deletes what tells of messages."""
+    return lifetimes.retention.kept(now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +37,25 @@ class Protocols:
         protocol: of the tallies.
         beside: strategies of processes that keep their records beside the entity; without any there are outboxes.
         resequencer: strategy of the boards.
+        heals: whether nothing may be parked that only its environment failed.
+        kept: age from which clean-up deletes what tells of messages.
     """
 
     protocol: Protocol = "outbox"
     outbox: type[Outbox] = Outbox
     beside: tuple[Strategy, ...] = ()
+    combiner: type[Combiner] = Combiner
+    receiver: type[Receiver] = Receiver
+    giving_up: type[GivingUp] = GivingUp
+    heals: bool = True
+    kept: Callable[[Lifetimes, datetime], timedelta] = kept
     sweep: Callable[..., Step[Any]] = sweep
-    requeue: Callable[..., Step[Any]] = requeue
     clean_staged: Callable[..., Step[Any]] = clean_staged
     forget: Callable[..., Step[Any]] = clean_processed
     resequencer: type[Resequencer] = Resequencer
     tend: Callable[..., Step[Any]] = tend
     versions_of: Callable[..., Step[Any]] = versions_of
     replay: Callable[..., Step[Any]] = replay
-
-
-def settling(protocol: Protocol, work: Work, reason: str, memory: Memory) -> Step[Any]:
-    """What decides about the message of `work`, which its host gave up on."""
-    if protocol != "outbox":
-        return settle_beside(protocol, work, reason, memory)
-    return settle(work.entity, work.messages[0], reason, work.absent, memory)
 
 
 def _nothing_owed(_entity: EntityRef, _memory: Memory) -> Step[None]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
+from types import ModuleType
 from typing import Final
 
 from devtools.modelcheck.twins import Change, broken_beside, broken_chores, broken_menders, broken_outbox
 from devtools.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
 from exactlyonce import Rebuild
+from exactlyonce.drivers import combining
+from exactlyonce.hosting import giving_up, receiving
+from exactlyonce.lifetimes import Lifetimes
 
 _SAVE: Final = "        saved = yield from SaveEntity(entity, document, view.etag)"
 _OUTBOXES: Final = {
@@ -103,6 +110,29 @@ _MENDERS: Final = {
 }
 
 
+_HELD: Final = "if not one.done.done()"
+_LANES: Final = {
+    "lane goes on with what was given back": (
+        Change(f"[one for one in group {_HELD}]", "[one for one in group]"),
+        Change(f"for one in group {_HELD}}}", "for one in group}"),
+    ),
+}
+_RECEIVERS: Final = {
+    "ages are not judged": (
+        Change("Judging(runner, ref, lifetimes) if entity.strategy.forgets else runner", "runner"),
+    ),
+    "batch processes what it has settled": (Change("        if times < 1:", "        if times != 1:"),),
+}
+_SETTLERS: Final = {
+    "parks what its environment failed": (
+        Change("        if cause is Cause.ENVIRONMENT:\n            return so_far\n", "        return None\n"),
+    ),
+    "poison is parked without a look at its age": (
+        Change("        if not isinstance(given.entity.strategy, Resequencer):", "        if given is None:"),
+    ),
+}
+
+
 def _outbox(name: str) -> Protocols:
     return Protocols(outbox=broken_outbox(name, _OUTBOXES[name]))
 
@@ -136,6 +166,37 @@ def _mending(name: str) -> Protocols:
     return replace(STREAM, tend=menders.tend, versions_of=menders.versions_of, replay=menders.replay)
 
 
+def _lane(name: str) -> Protocols:
+    # With a settler that parks at once what its environment failed: what ships does so after some rounds only.
+    parks = _giving_up("parks what its environment failed")
+    return replace(parks, combiner=_broken(name, combining, *_LANES[name]).Combiner, heals=False)
+
+
+def _broken(name: str, module: ModuleType, *changes: Change) -> ModuleType:
+    """A module of drivers or hosting with changes applied, each to the one place that it fits."""
+    source = inspect.getsource(module)
+    for change in changes:
+        if (times := source.count(change.old)) != 1:
+            raise ValueError(f"The change of {name!r} fits in {times} places:\n{change.old}")
+        source = source.replace(change.old, change.new)
+    made = ModuleType(f"broken_{module.__name__}")
+    sys.modules[made.__name__] = made  # Dataclasses look their module up.
+    exec(compile(source, f"<{name}>", "exec"), made.__dict__)  # noqa: S102
+    return made
+
+
+def _receiving(name: str) -> Protocols:
+    return Protocols(receiver=_broken(name, receiving, *_RECEIVERS[name]).Receiver)
+
+
+def _giving_up(name: str) -> Protocols:
+    return Protocols(giving_up=_broken(name, giving_up, *_SETTLERS[name]).GivingUp)
+
+
+def _kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
+    return lifetimes.retention.kept(now) / 2
+
+
 _MAKERS: Final[Mapping[str, Callable[[str], Protocols]]] = {
     **dict.fromkeys(_OUTBOXES, _outbox),
     "sweeper marks without publishing": _sweeping,
@@ -144,6 +205,10 @@ _MAKERS: Final[Mapping[str, Callable[[str], Protocols]]] = {
     **dict.fromkeys(_STREAMS, _stream),
     **dict.fromkeys(_RESEQUENCERS, _resequencer),
     **dict.fromkeys(_MENDERS, _mending),
+    **dict.fromkeys(_LANES, _lane),
+    **dict.fromkeys(_RECEIVERS, _receiving),
+    **dict.fromkeys(_SETTLERS, _giving_up),
+    "clean-up by a shorter retention than the judge's": lambda _: Protocols(kept=_kept),
 }
 NAMES: Final = tuple(_MAKERS)
 

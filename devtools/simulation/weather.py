@@ -27,6 +27,7 @@ FAULTS: Final = (
     "throttled",
     "latency spike",
     "slow spell",
+    "outage",
     "send: lost",
     "send: reply lost",
     "send: late, reply lost",
@@ -59,8 +60,13 @@ WITNESSES: Final = (
     "processed record cleaned up",
     "companion cleaned up",
     "message given up by the host",
-    "given up, yet processed",
-    "message parked",
+    "given up: processed",
+    "given up: parked",
+    "given up: returned",
+    "put aside",
+    "too old to be published",
+    "sent as a new message",
+    "discarded",
     "requeued: sent",
     "message held",
     "held message handled",
@@ -75,8 +81,6 @@ WITNESSES: Final = (
 
 LONGEST_DELAY: Final = 3 * HOUR
 """Longest that a write or a send may take to take effect."""
-COPY_LIFE: Final = 8 * HOUR
-"""Age up to which a copy of a message may be delivered: below every retention, as the guarantee asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ class Climate:
         stale: a read comes from a replica that is behind, by up to `lag` writes or by all of them.
         spike: a request takes up to `longest_spike` seconds.
         burst, slow: throttling, or slowness, of everything begins.
+        slowness: by how much longer everything takes then.
+        outage: the store stops answering.
         crash: the process that asks dies soon, and each other one with it by `storm`.
         send_lost, send_unanswered, send_late: fates of a message sent.
         acknowledgement_lost: a finished delivery comes back.
@@ -109,6 +115,8 @@ class Climate:
     longest_spike: float
     burst: float
     slow: float
+    slowness: float
+    outage: float
     crash: float
     storm: float
     send_lost: float
@@ -119,8 +127,8 @@ class Climate:
     shuffled: float
 
     @classmethod
-    def draw(cls, random: Random) -> Climate:
-        """A climate; each kind of trouble is missing in every fourth."""
+    def draw(cls, random: Random, *, slow: bool = False) -> Climate:
+        """A climate; each kind of trouble is missing in every fourth. A slow one is so most of the time."""
 
         def chance(usual: float) -> float:
             return 0.0 if random.random() < 0.25 else usual * 10 ** random.uniform(-1.0, 0.4)  # noqa: PLR2004
@@ -137,7 +145,9 @@ class Climate:
             spike=chance(0.002),
             longest_spike=random.choice((1.0, 60.0, LONGEST_DELAY)),
             burst=chance(0.0006),
-            slow=chance(0.0003),
+            slow=0.1 if slow else chance(0.004),
+            slowness=random.choice((30.0, 100.0) if slow else (100.0, 300.0)),
+            outage=chance(0.0006),
             crash=chance(0.004),
             storm=random.random(),
             send_lost=chance(0.02),
@@ -163,7 +173,7 @@ class Weather:
         self.calm = False
         self.counted = counted
         self._random = random
-        self._busy_until = self._slow_until = 0.0
+        self._busy_until = self._slow_until = self._down_until = 0.0
         self._fates = _thresholds(
             (Fate.LOST_BEFORE, climate.lost_before),
             (Fate.LOST_AFTER, climate.lost_after),
@@ -185,12 +195,18 @@ class Weather:
         if self.calm:
             return usual
         if self.happens(self.climate.slow, "slow spell"):
-            self._slow_until = now + 10 ** self._random.uniform(0, 2)
+            self._slow_until = now + 10 ** self._random.uniform(0, 2.5)
         if now < self._slow_until:
-            usual *= 100
+            usual *= self.climate.slowness
         if self.happens(self.climate.spike, "latency spike"):
             usual += self.climate.longest_spike * self._random.random()
         return usual
+
+    def is_down(self, now: float) -> bool:
+        """Whether the store does not answer at all."""
+        if self.happens(self.climate.outage, "outage"):
+            self._down_until = now + 10 ** self._random.uniform(0.5, 3.5)
+        return now < self._down_until and not self.calm
 
     def delay(self) -> float:
         """Seconds by which something delayed is late: hardly at all, or hours."""
@@ -210,6 +226,8 @@ class Weather:
 
     def write_fate(self, now: float) -> Fate:
         """The fate of one write."""
+        if self.is_down(now):
+            return Fate.LOST_BEFORE
         if self.throttled(now):
             return Fate.BUSY
         chance = self._random.random()

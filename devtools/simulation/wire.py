@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 
 from devtools.simulation.history import History
-from devtools.simulation.loop import VirtualLoop
+from devtools.simulation.loop import VirtualClock, VirtualLoop
 from devtools.simulation.owing import Owing
 from devtools.simulation.telling import note_numbers
 from devtools.simulation.weather import Weather
@@ -26,6 +27,7 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
+from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.effects import (
     BEHIND,
     UNKNOWN,
@@ -69,6 +71,7 @@ class Surrounding:
         arrived: told of each message that reaches its queue.
         unsettled: told of entities with a write that may still land: where caretakers could do harm.
         owing: entities that owe something, as their newest documents say.
+        kept: told of each output that was parked, since it is too old to be published.
     """
 
     loop: VirtualLoop
@@ -78,6 +81,7 @@ class Surrounding:
     arrived: Callable[[Output], None]
     unsettled: Callable[[EntityRef], None]
     owing: Owing
+    kept: Callable[[Park], None]
 
 
 class Wire:
@@ -86,11 +90,14 @@ class Wire:
     Args:
         world: what the processes share.
         crash: plans the end of the process.
+        dated: told the store's time by each reply, in whole seconds.
     """
 
-    def __init__(self, world: Surrounding, crash: Callable[[], None]) -> None:
+    def __init__(self, world: Surrounding, crash: Callable[[], None], dated: Callable[[datetime], None]) -> None:
         self._world = world
         self._crash = crash
+        self._dated = dated
+        self._clock = VirtualClock(world.loop)
 
     async def load_entity(self, effect: LoadEntity) -> Any:
         return await self._read(self._world.store.load_entity, effect)
@@ -123,7 +130,7 @@ class Wire:
         await self._write(self._world.store.delete_processed, effect)
 
     async def park(self, effect: Park) -> Any:
-        return await self._write(self._world.store.park, effect)
+        return await self._write(self._park, effect)
 
     async def load_parked(self, effect: LoadParked) -> Any:
         return await self._read(self._world.store.load_parked, effect)
@@ -165,13 +172,15 @@ class Wire:
     async def _read(self, perform: Callable[[Any], Any], effect: Any) -> Any:
         waiting, latency = self._begin()
         self._world.loop.call_later(latency, self._serve, waiting, perform, effect)
-        return await waiting
+        return self._dated_reply(await waiting)
 
     def _serve(self, waiting: asyncio.Future[Any], perform: Callable[[Any], Any], effect: Any) -> None:
         if waiting.done():
             return  # Nobody waits any more, and reading changes nothing.
-        weather = self._world.weather
-        if weather.throttled(self._world.loop.time()):
+        weather, now = self._world.weather, self._world.loop.time()
+        if weather.is_down(now):
+            waiting.set_result(UNKNOWN)
+        elif weather.throttled(now):
             waiting.set_result(Busy())
         elif weather.happens(weather.climate.unread, "read: not answered"):
             waiting.set_result(UNKNOWN)
@@ -187,7 +196,12 @@ class Wire:
         if fate is Fate.DELAYED or latency > _LONG or isinstance(effect, Stage):
             self._world.unsettled(effect.entity)
         loop.call_later(latency, self._land, waiting, perform, effect, fate)
-        return await waiting
+        return self._dated_reply(await waiting)
+
+    def _dated_reply(self, reply: Any) -> Any:
+        if reply is not UNKNOWN:
+            self._dated(self._clock.now().replace(microsecond=0))
+        return reply
 
     def _land(self, waiting: asyncio.Future[Any], perform: Callable[[Any], Any], effect: Any, fate: Fate) -> None:
         loop, weather = self._world.loop, self._world.weather
@@ -223,6 +237,12 @@ class Wire:
     def _land_late(self, perform: Callable[[Any], Any], effect: Any) -> None:
         refused = isinstance(perform(effect), Conflict)
         self._world.weather.counted["delayed write refused" if refused else "delayed write landed"] += 1
+
+    def _park(self, effect: Park) -> Any:
+        reply = self._world.store.park(effect)
+        if effect.entity.type == TOO_OLD:
+            self._world.kept(effect)
+        return reply
 
     def _save(self, effect: SaveEntity) -> Any:
         world = self._world

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from devtools.simulation.model import LAST, LAST_OF_A_BOARD, Order, Tally, execute
@@ -66,7 +67,6 @@ class Count:
 
 _ordered: Final = Destination(SHOWN, order_by=lambda step: str(step.tally))
 routes: Final = Routes.to((*map(Destination, (TOLD, RELAYED, ASKED)), _ordered), dict.fromkeys(DESTINATIONS, MAX_BYTES))
-tallies: Final = Entity("tally", state=Count, container="tallies", partition_key="/shelf", strategy=Outbox())
 
 
 def key_of(step: Step) -> EntityKey:
@@ -74,33 +74,41 @@ def key_of(step: Step) -> EntityKey:
     return EntityKey(step.tally, f"shelf-{int(step.tally.removeprefix(_BOARD)) // _SHELF}")
 
 
-@tallies.handles(Step, key=key_of)
-def follow(state: Count, step: Step, context: Context) -> Count:
-    """Do what the model says."""
-    return _followed(state, step, context, LAST)
-
-
 def board_named(number: int) -> str:
     """Id of a board."""
     return f"{_BOARD}{number}"
 
 
-def boards(strategy: Resequencer, broken: Callable[[str], bool]) -> Entity[Count]:
-    """The read models.
+Broken = Callable[[str], bool]
+"""Whether handlers raise, as long as nobody has mended them, for the message of this name."""
 
-    Args:
-        strategy: how they hear.
-        broken: whether their handler raises, as long as nobody has mended it, for the message of this name.
-    """
+
+def tallies_of(broken: Broken) -> Entity[Count]:
+    """The tallies of an episode."""
+    entity = Entity("tally", state=Count, container="tallies", partition_key="/shelf", strategy=Outbox())
+    return _following(entity, broken, LAST)
+
+
+def boards(strategy: Resequencer, broken: Broken) -> Entity[Count]:
+    """The read models of an episode; the strategy is how they hear."""
     entity = Entity("board", state=Count, container="boards", partition_key="/shelf", strategy=strategy)
+    return _following(entity, broken, LAST_OF_A_BOARD)
+
+
+def _following(entity: Entity[Count], broken: Broken, remembered: int) -> Entity[Count]:
+    """An entity type that does what the model says."""
 
     @entity.handles(Step, key=key_of)
-    def hear(state: Count, step: Step, context: Context) -> Count:
+    def follow(state: Count, step: Step, context: Context) -> Count:
         if broken(step.name):
             raise RuntimeError("this handler is not mended yet")
-        return _followed(state, step, context, LAST_OF_A_BOARD)
+        return _followed(state, step, context, remembered)
 
     return entity
+
+
+tallies: Final = tallies_of(lambda _: False)
+"""The type of all tallies, for whoever only asks what they are."""
 
 
 def _followed(state: Count, step: Step, context: Context, remembered: int) -> Count:
@@ -119,7 +127,7 @@ def _followed(state: Count, step: Step, context: Context, remembered: int) -> Co
     return Count(after.count, after.chain, list(after.recent))
 
 
-def envelope_of(order: Order) -> Envelope:
+def envelope_of(order: Order, time: datetime) -> Envelope:
     """An order from outside. Ids repeat: only together with the source they name a message."""
     data: dict[str, Any] = {
         "name": order.name,
@@ -133,7 +141,7 @@ def envelope_of(order: Order) -> Envelope:
         "refused": order.refused,
     }
     source, _, id = order.name.partition("-")
-    return Envelope(source, id, "simulation.order", Json.of(data))
+    return Envelope(source, id, "simulation.order", Json.of(data), time)
 
 
 def _order(step: Step) -> Order:
