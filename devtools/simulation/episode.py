@@ -80,7 +80,9 @@ class Episode:
         self._history = History(self._loop.time, plan.reading.promises)
         store = MemoryStore(VirtualClock(self._loop).now, self._weather)
         owing = Owing(self._loop.time)
-        world = Surrounding(self._loop, self._weather, self._history, store, self._arrived, self._look_after, owing, self._kept)
+        world = Surrounding(
+            self._loop, self._weather, self._history, store, self._arrived, self._look_after, owing, self._kept
+        )
         self._boards = boards(plan.reading.strategy(protocols.resequencer), self._is_broken)
         application = Application(protocols, self._boards, tallies_of(self._lacks_something), self._fails)
         self._hosts = Hosts(world, random, plan.settings(application), plan.processes, self._parked)
@@ -210,9 +212,9 @@ class Episode:
             self._caretakers.answer(Envelope.read(output.envelope.text))
             return
         envelope = Envelope.read(output.envelope.text)
-        if output.destination == REQUEUED or envelope.requeued:
-            again = replace(self._messages[envelope.data.value["name"]], envelope=envelope)
-            self._hosts.enqueue(again, output.delay)
+        known = self._messages.get(envelope.data.value["name"])
+        if known is not None and (output.destination == REQUEUED or envelope.requeued):
+            self._hosts.enqueue(replace(known, envelope=envelope), output.delay)
             return
         relayed = self._history.published(output.envelope.text)
         if relayed is not None:

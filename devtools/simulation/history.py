@@ -178,7 +178,9 @@ class History:
         self.took_place.update(names)
         for name in names:
             if name in self._unprocessed and self.copies.is_only(name, self._unprocessed[name]):
-                self.convict("parked_is_unprocessed", tally, f"{name} took place after it was parked, of which there is no copy")
+                self.convict(
+                    "parked_is_unprocessed", tally, f"{name} took place after it was parked, of which there is no copy"
+                )
 
     def gave_up(self, spot: Spot) -> None:
         """A board tells that it does not wait for a number any more."""

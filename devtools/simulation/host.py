@@ -21,7 +21,9 @@ PREFETCH: Final = LAST
 _GATHERING: Final = 0.1  # Seconds in which a batch comes together.
 _CRASH_SOON: Final = 0.06  # Seconds: before, while or after the request that it strikes takes effect.
 _SETTLED_IN_BATCHES: Final = 3  # Deliveries after those in which a batch processes a message.
-_POISON_PAUSE: Final = 600.0  # Seconds after which a host delivers once more what a function on a poison queue failed on.
+_POISON_PAUSE: Final = (
+    600.0  # Seconds after which a host delivers once more what a function on a poison queue failed on.
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,25 +129,9 @@ class Hosts:
     async def _deliver(self, process: Process, deliveries: Sequence[Delivery]) -> None:
         """Call the function. What it returns from is done, all of it; what it raises on comes again, all of it."""
         history, weather = self._world.history, self._world.weather
-        entity = deliveries[0].message.entity
         for delivery in deliveries:
             history.delivered(delivery.message.name, "delivered")
-        failed = ""
-        try:
-            await process.process([delivery.body for delivery in deliveries], entity)
-        except asyncio.CancelledError:
-            failed = "its process died"
-        except TryAgainLater:
-            failed = "given back"
-        except (HandlerFailed, MessageError):
-            failed = "refused"
-        except StoredDataError as error:
-            # Clean-up may have taken some of what tells of a message while its duplicate was being looked into.
-            failed = "refused"
-            if not any(self._is_forgotten(delivery.message) for delivery in deliveries):
-                history.convict("no_surprise", entity.id, f"{deliveries[0].message.name} raised {error!r}")
-        except Exception as error:  # Nothing else may come out.
-            history.convict("no_surprise", entity.id, f"{deliveries[0].message.name} raised {error!r}")
+        failed = await self._called(process, deliveries)
         if not failed:
             for delivery in deliveries:
                 self._done(delivery, process.outcome(delivery.body))
@@ -159,6 +145,25 @@ class Hosts:
         process.in_flight -= len(deliveries)
         if process.alive:
             self._take()
+
+    async def _called(self, process: Process, deliveries: Sequence[Delivery]) -> str:
+        """Why the function raised; empty if it did not."""
+        entity, first = deliveries[0].message.entity, deliveries[0].message.name
+        try:
+            await process.process([delivery.body for delivery in deliveries], entity)
+        except asyncio.CancelledError:
+            return "its process died"
+        except TryAgainLater:
+            return "given back"
+        except (HandlerFailed, MessageError):
+            return "refused"
+        except Exception as error:
+            # Clean-up may have taken some of what tells of a message while its duplicate was being looked into.
+            forgotten = any(self._is_forgotten(delivery.message) for delivery in deliveries)
+            if not (forgotten and isinstance(error, StoredDataError)):  # Nothing else may come out.
+                self._world.history.convict("no_surprise", entity.id, f"{first} raised {error!r}")
+            return "refused"
+        return ""
 
     def _is_forgotten(self, message: Message) -> bool:
         now, time = VirtualClock(self._world.loop).now(), message.envelope.time

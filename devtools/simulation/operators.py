@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
-from datetime import datetime, timedelta
-from itertools import count
+from datetime import timedelta
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from devtools.simulation.application import Application
 from devtools.simulation.host import Hosts, Message
 from devtools.simulation.loop import START
 from devtools.simulation.plans import Plan
 from devtools.simulation.wire import Surrounding
+from devtools.simulation.workload import REQUEUED
 from exactlyonce import Envelope
 from exactlyonce.effects import Park
 from exactlyonce.handling.attempts import key_of
 from exactlyonce.hosting.giving_up import nobodys
+from exactlyonce.hosting.operating import Operator
 from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output
 
+Result = TypeVar("Result")
 _SLOW: Final = 0.1
 """How often nobody comes to look for days."""
 
@@ -47,7 +47,6 @@ class Operators:
         self._hosts = hosts
         self._application = application
         self._plan = plan
-        self._numbers = count(1)
         self._times: Counter[str] = Counter()
 
     def parked(self, message: Message) -> None:
@@ -66,72 +65,69 @@ class Operators:
         self._later(lambda: self._look_into_output(park, data["name"]))
 
     async def _look_into(self, message: Message) -> None:
-        key, process = key_of(message.envelope), self._hosts.any_process()
+        history, name, key = self._world.history, message.name, key_of(message.envelope)
         place = next((one for one in self._places(message.entity) if self._lies_in(one, key)), None)
         if place is None:
-            self._world.history.requeue(message.name)  # Somebody has sent it again since.
+            history.requeue(name)  # Somebody has sent it again since.
             return
-        requeued = await process.requeue(place, key) if process is not None else None
-        outcome = "unknown" if requeued is None else requeued.outcome
-        if requeued is not None:
-            self._world.weather.counted[f"requeued: {outcome}"] += 1
+        outcome = await self._sent_again(place, key, REQUEUED)
         if outcome == "sent":
-            self._world.history.requeue(message.name)
-        elif outcome in ("too old", "age unknown"):
-            await self._look_closely(message, place, key)
-        else:
-            self._later(lambda: self._look_into(message))
-
-    async def _look_closely(self, message: Message, place: EntityRef, key: str) -> None:
-        """What is to become of a message that nobody may send again under its identity."""
-        history, name, envelope = self._world.history, message.name, message.envelope
-        board = self._application.is_board(message.entity)
-        took_place = not board and history.is_done(name)
-        if not (took_place or board) and (history.copies.exist(name) or not self._is_forgotten(envelope)):
-            self._later(lambda: self._look_into(message), after=self._plan.retention / 10)
-        elif not await self._taken_out(place, key):
-            self._later(lambda: self._look_into(message))
-        elif took_place:
-            self._world.weather.counted["discarded"] += 1
-            history.discard(name)
-        else:
             history.requeue(name)
-            # A board knows its numbers for ever, so that it is sent what it was sent.
-            self._hosts.enqueue(message if board else replace(message, envelope=self._renewed(envelope)))
+        elif outcome != "too old":
+            self._later(lambda: self._look_into(message))
+        elif history.is_done(name):
+            self._later(lambda: self._discarded(message, place, key))
+        elif history.copies.exist(name) or not self._is_forgotten(message.envelope):
+            self._later(lambda: self._look_into(message), after=self._plan.retention / 10)
+        else:
+            await self._renewed(place, key)
+            self._later(lambda: self._look_into(message))
 
     async def _look_into_output(self, park: Park, name: str) -> None:
-        message, history = park.message, self._world.history
-        if not self._lies_in(park.entity, message.message):
+        place, key = park.entity, park.message.message
+        if not self._lies_in(place, key):
             return
-        envelope = Envelope.read(message.envelope.text)
-        if name not in history.sent and not self._is_forgotten(envelope):
-            self._later(lambda: self._look_into_output(park, name), after=self._plan.retention / 10)
-        elif not await self._taken_out(park.entity, message.message):
-            self._later(lambda: self._look_into_output(park, name))
-        elif name in history.sent:
+        if name in self._world.history.sent:
             self._world.weather.counted["discarded"] += 1
+            await self._operate(lambda operator: operator.discard(place.key, key))
+            self._later(lambda: self._look_into_output(park, name))
+        elif not self._is_forgotten(Envelope.read(park.message.envelope.text)):
+            self._later(lambda: self._look_into_output(park, name), after=self._plan.retention / 10)
         else:
-            renewed = self._renewed(envelope)
-            self._world.arrived(Output(renewed.id, message.destination or "", renewed.to_json()))
+            if await self._sent_again(place, key, None) == "too old":
+                await self._renewed(place, key)
+            self._later(lambda: self._look_into_output(park, name))
+
+    async def _sent_again(self, place: EntityRef, key: str, destination: str | None) -> str:
+        """What came of sending a parked message again."""
+        requeued = await self._operate(lambda operator: operator.requeue(place.key, key, destination))
+        if requeued is None:
+            return "unknown"
+        self._world.weather.counted[f"requeued: {requeued.outcome}"] += 1
+        return requeued.outcome
+
+    async def _renewed(self, place: EntityRef, key: str) -> None:
+        renewed = await self._operate(lambda operator: operator.renew(place.key, key))
+        if renewed is not None and renewed.outcome == "renewed":
+            self._world.weather.counted["made a new message"] += 1
+
+    async def _discarded(self, message: Message, place: EntityRef, key: str) -> None:
+        self._world.weather.counted["discarded"] += 1
+        await self._operate(lambda operator: operator.discard(place.key, key))
+        if self._lies_in(place, key):
+            self._later(lambda: self._discarded(message, place, key))
+        else:
+            self._world.history.discard(message.name)
+
+    async def _operate(self, request: Callable[[Operator], Coroutine[Any, Any, Result]]) -> Result | None:
+        process = self._hosts.any_process()
+        return None if process is None else await process.operate(request)
 
     def _is_forgotten(self, envelope: Envelope) -> bool:
         """Whether nobody takes copies of a message for new any more."""
         now = START + timedelta(seconds=self._world.loop.time())
         judged = self._plan.lifetimes.oldest_judged(now) + timedelta(days=1)
         return envelope.time is not None and now - envelope.time > judged
-
-    def _renewed(self, envelope: Envelope) -> Envelope:
-        """The message as a new one."""
-        self._world.weather.counted["sent as a new message"] += 1
-        now: datetime = START + timedelta(seconds=self._world.loop.time())
-        return replace(envelope, id=f"{envelope.id}-renewed-{next(self._numbers)}", time=now)
-
-    async def _taken_out(self, place: EntityRef, key: str) -> bool:
-        """Delete what is parked; whether it is gone."""
-        process = self._hosts.any_process()
-        if process is not None:
-            await process.discard(place, key)
-        return not self._lies_in(place, key)
 
     def _places(self, entity: EntityRef) -> tuple[EntityRef, EntityRef]:
         return entity, nobodys(self._application.type_of(entity))

@@ -127,7 +127,7 @@ class Plan:
             fillers=random.choice(((0,), (0, 0, 0, 400), (0,) * 40 + (400,) * 8 + (12_000,))),
             rounds=span / random.choice((10, 40)),
             mark_after=random.choice((0.5, 10.0)),
-            tries=random.choice((2, 4, 10)),
+            tries=10 if crowded else random.choice((2, 4, 10)),
             patience=20.0 if crowded else random.choice((1.0, 5.0, 60.0, 240.0)),
             deliveries=1 if crowded else random.choice((2, 5, 20)),
             batch=random.choice((1, 1, 4, 16)),

@@ -15,7 +15,7 @@ from devtools.simulation.loop import VirtualClock
 from devtools.simulation.sending import SendingWire
 from devtools.simulation.settling import NotedSettler
 from devtools.simulation.wire import Surrounding, Wire
-from devtools.simulation.workload import DESTINATIONS, REQUEUED, routes
+from devtools.simulation.workload import DESTINATIONS, routes
 from exactlyonce import Entity, Envelope, TryAgainLater
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publishing import Address, Publisher
@@ -34,7 +34,6 @@ from exactlyonce.hosting.returning import Returning
 from exactlyonce.identity import EntityRef
 from exactlyonce.lifetimes import Lifetimes
 from exactlyonce.stores.memory_listing import MemoryListing
-from exactlyonce.strategies.settling import Requeued
 
 Result = TypeVar("Result")
 _TRIES_OF_A_JOB: Final = 3
@@ -116,9 +115,7 @@ class Process:
         clock = VirtualClock(world.loop, random.uniform(-1, 1) * settings.wrong)
         present = StoreTime(clock)
         wire = Wire(world, lambda: doomed(self), present.tell)
-        surroundings = Surroundings(
-            clock, random, lambda: f"{random.getrandbits(64):016x}", present=present.now
-        )
+        surroundings = Surroundings(clock, random, lambda: f"{random.getrandbits(64):016x}", present=present.now)
         lifetimes = lambda: settings.lifetimes  # noqa: E731
         sender = SendingWire(world, lambda: doomed(self))
         addresses = {name: Address(sender, name) for name in DESTINATIONS}
@@ -128,7 +125,9 @@ class Process:
             return AsyncDriver(wire, publisher, surroundings, lifetimes=lifetimes)
 
         retrying = Retrying(Backoff(tries=settings.tries, seconds=settings.patience), random)
-        self._combiner = settings.application.protocols.combiner(driver(remembers=True), retrying, clock, settings.mark_after)
+        self._combiner = settings.application.protocols.combiner(
+            driver(remembers=True), retrying, clock, settings.mark_after
+        )
         marks = surroundings.new_transaction
         self._mending = Mending(driver(remembers=False, marks=marks), retrying, routes)
         # It comes again soon, so it need not try for long.
@@ -164,7 +163,9 @@ class Process:
             lifetimes,
             present.now,
         )
-        self._operator = Operator(self._mending, MemoryListing(world.store), settings.lifetimes.delivery_limit)
+        types = application.boards, application.tallies.using(random.choice(settings.strategies))
+        known = tuple(map(application.shipped, types))
+        self._operator = Operator(self._mending, MemoryListing(world.store), lifetimes, known)
         self._application = application
         self._strategy = random.choice(settings.strategies)
         self._batch, self._give_up_after = settings.batch, settings.deliveries
@@ -192,17 +193,10 @@ class Process:
         """What was decided about a delivery that has ended: it was processed, unless it was given up."""
         return self._poison.outcomes.pop(body.id, "processed")
 
-    async def requeue(self, place: EntityRef, message: str) -> Requeued | None:
-        """Send a parked message again; None if nobody knows what came of it."""
+    async def operate(self, request: Callable[[Operator], Coroutine[Any, Any, Result]]) -> Result | None:
+        """Do what a person asks for; None if nobody knows what came of it."""
         try:
-            return await self._end_with_me(self._operator.requeue(place.key, message, REQUEUED))
-        except (TryAgainLater, asyncio.CancelledError):
-            return None
-
-    async def discard(self, place: EntityRef, message: str) -> bool | None:
-        """Delete a parked message; None if nobody knows what came of it."""
-        try:
-            return await self._end_with_me(self._operator.discard(place.key, message))
+            return await self._end_with_me(request(self._operator))
         except (TryAgainLater, asyncio.CancelledError):
             return None
 

@@ -128,7 +128,7 @@ _SETTLERS: Final = {
         Change("        if cause is Cause.ENVIRONMENT:\n            return so_far\n", "        return None\n"),
     ),
     "poison is parked without a look at its age": (
-        Change("        if not isinstance(given.entity.strategy, Resequencer):", "        if given is None:"),
+        Change("        if given.entity.strategy.forgets:", "        if given is None:"),
     ),
 }
 
@@ -194,7 +194,7 @@ def _giving_up(name: str) -> Protocols:
 
 
 def _kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
-    return lifetimes.retention.kept(now) / 2
+    return lifetimes.retention.kept(now) / 4
 
 
 _MAKERS: Final[Mapping[str, Callable[[str], Protocols]]] = {

@@ -17,19 +17,25 @@ from devtools.simulation.twins import NAMES, protocols_of
 from devtools.simulation.weather import FAULTS, WITNESSES
 
 MESSAGES = 200
-TELLING = (33, 19, 44, 17, 9, 22)
+TELLING = (6, 39, 2)
 """Seeds that together show everything; should the library ask the world other questions one day, later ones will."""
 MOST_SEEDS = 40
 FEW = 120
-FALLS = dict.fromkeys(NAMES, 1) | {
-    "sweeper marks without publishing": 4,
-    "clean-up without a fence": 4,
+FALLS = dict.fromkeys(NAMES, 0) | {
+    "stale find accepted": 1,
     "stream: no entry where the state is unchanged": 2,
-    "read model: hold without If-Match": 6,  # In seed 1 it falls too, but takes long to come to rest.
-    "read model: what comes too late not told": 4,
-    "read model: gaps skipped without telling": 6,
+    "read model: skips what its handler refuses": 6,
+    "read model: what comes too late not told": 6,
+    "read model: unknown publish taken as done": 11,
+    "read model: gaps skipped without telling": 8,
+    "read model: sent again as handled on the newest state": 2,
+    "ages are not judged": 3,
+    "batch processes what it has settled": 370,
+    "lane goes on with what was given back": 45,
+    "parks what its environment failed": 3,
+    "poison is parked without a look at its age": 3,
 }
-"""The smallest seed of so few messages in which each twin falls, but for one."""
+"""A seed of so few messages in which each twin falls: nearly always the smallest."""
 DIGESTS = "[run_episode(seed, 60).digest for seed in (3, 4)]"
 
 
