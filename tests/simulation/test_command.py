@@ -29,4 +29,4 @@ def test_a_violation_ends_with_its_seed_its_story_and_exit_code_1(
     told = capsys.readouterr().out
     assert "make simulate SEED=2 SECONDS=0 MESSAGES=100 TWIN='publish before commit'" in told
     assert "was published with different contents" in told
-    assert "accepted shop-" in told
+    assert "accepted web-" in told

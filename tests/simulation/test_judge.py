@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from devtools.simulation import history, judge, model, sequences
+from devtools.simulation import copies, history, judge, model, sequences
 from devtools.simulation.history import History
 from devtools.simulation.model import NOTHING, Order, Tally, execute
 
@@ -182,11 +182,54 @@ def test_only_what_is_not_the_library_s_own_is_looked_at() -> None:
     )
 
 
-@pytest.mark.parametrize("module", [history, judge, model, sequences])
+def test_what_takes_place_after_its_only_copy_was_parked_is_found() -> None:
+    played = Played(ONE)
+    played.history.copies.appear(ONE.name)
+    played.history.park(ONE.name, played.history.copies.only(ONE.name))
+    played.history.copies.end(ONE.name)
+    assert played.commit(ONE).findings() == {("parked_is_unprocessed", "7")}
+
+
+def test_what_was_parked_may_take_place_by_another_copy() -> None:
+    for before in (True, False):
+        played = Played(ONE)
+        played.history.copies.appear(ONE.name)
+        if before:
+            played.history.copies.appear(ONE.name)
+        played.history.park(ONE.name, played.history.copies.only(ONE.name))
+        played.history.copies.end(ONE.name)
+        if not before:
+            played.history.copies.appear(ONE.name)
+        assert played.commit(ONE).findings() == set()
+
+
+def test_what_is_parked_as_unprocessed_after_it_took_place_is_found() -> None:
+    played = Played(ONE).commit(ONE)
+    played.history.copies.appear(ONE.name)
+    played.history.park(ONE.name, played.history.copies.only(ONE.name))
+    assert played.findings() == {("parked_is_unprocessed", "7")}
+
+
+def test_what_is_put_aside_may_have_taken_place() -> None:
+    played = Played(ONE).commit(ONE)
+    played.history.park(ONE.name, None)
+    assert played.findings() == set()
+
+
+def test_an_output_that_is_kept_since_it_is_too_old_pays_but_has_to_be_sent_in_the_end() -> None:
+    played = Played(ONE).commit(ONE, publish=False)
+    played.history.keep(ONE.outputs[0])
+    played.acknowledge(ONE)
+    assert played.history.violations == []
+    assert played.findings() == {("nothing_lost", "7")}
+    assert played.publish(execute(NOTHING, ONE)[1]).findings() == set()
+
+
+@pytest.mark.parametrize("module", [copies, history, judge, model, sequences])
 def test_the_judge_imports_nothing_of_the_library(module: ModuleType) -> None:
     tree = ast.parse(inspect.getsource(module))
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     assert not [name for name in imported if name.startswith("exactlyonce")]
     inside = {name for name in imported if name.startswith("devtools")}
-    assert inside <= {f"devtools.simulation.{name}" for name in ("history", "model", "sequences")}
+    assert inside <= {f"devtools.simulation.{name}" for name in ("copies", "history", "model", "sequences")}
