@@ -79,7 +79,7 @@ BROKEN_COLOCATED: tuple[BrokenBeside, ...] = (
     ),
     BrokenBeside(
         "owed outputs dropped before they are published",
-        (before("        published = yield from Publish(outputs)", "yield from ReplaceBeside(entity, settled)"),),
+        (before("        published = yield from Publish(outputs, Owed(", "yield from ReplaceBeside(entity, settled)"),),
         scenario(COLOCATED, ONE, crashes=2),
         "nothing_lost",
     ),

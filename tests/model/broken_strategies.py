@@ -67,8 +67,8 @@ TWINS: tuple[Twin, ...] = (
         "token not carried",
         (
             Change(
-                "next_ledger(self._limits, view, draft, token)",
-                "next_ledger(self._limits, view, draft, view.ledger.token)",
+                "next_ledger(self._limits(work), view, draft, token)",
+                "next_ledger(self._limits(work), view, draft, view.ledger.token)",
             ),
         ),
         TWO,

@@ -16,7 +16,9 @@ UNTOLD = replace(scenario(STREAM, KEEPS, ONE, ONE), untold=True)
 SAVE = "    saved = yield from SaveTogether(entity, batch.document(sight.ledger), sight.etag, batch.companions)"
 UPSERTED = SAVE.replace("batch.companions", '(), tuple((entry, "*") for entry in batch.companions)')
 COMMIT = "        outcome = yield from _commit(work.entity, sight, batch)"
-PUBLISH_AGAIN = "        published = yield from Publish(tuple(outputs))"
+PUBLISH_AGAIN = (
+    "        published = yield from Publish(tuple(outputs), Owed(work.entity, min(entry.at for entry in entries)))"
+)
 NOW = "    now = Point(sight.body, sight.ledger.sequences)"
 BEGUN = f"    begun = yield from Begin(tuple(one.message for one in entries))\n{NOW}"
 BEFORE = "Before(before.body, entry.at, entry.tx, before.sequences, entry.outputs)"
