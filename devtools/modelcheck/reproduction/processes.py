@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from random import Random
 from types import SimpleNamespace
@@ -26,6 +26,7 @@ from exactlyonce.drivers.retrying import Backoff, Retrying
 from exactlyonce.drivers.surroundings import Surroundings, SystemClock
 from exactlyonce.effects import Effect, Loaded, Publish
 from exactlyonce.handling.attempts import Finished, Memory
+from exactlyonce.lifetimes import Lifetimes, Retention
 from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.strategies.settling import Settled
@@ -34,6 +35,8 @@ from exactlyonce.transports.port import SendReply
 MakeStore = Callable[..., CosmosStore]
 ATTEMPTS: Final = ("attempt", "mark", STUMBLE)
 """Tasks that begin with what their process remembers."""
+AGELESS = Lifetimes(Retention(timedelta(days=10_000)))
+"""The worlds that are played have no ages: nothing in them is ever too old."""
 IMPATIENT = Retrying(Backoff(tries=1), Random(0))
 """In the model a strategy hears of every refusal: its retries are used up."""
 
@@ -222,7 +225,8 @@ class Process:
         """One run."""
         store = self._make_store(self._connection, [ENTITIES])
         surroundings = Surroundings(self.clock, Random(0), self._reality.new_transaction)
-        driver = AsyncDriver(self._gated(store), _GatedPublisher(self._reality, self._at_gate), surroundings)
+        publisher = _GatedPublisher(self._reality, self._at_gate)
+        driver = AsyncDriver(self._gated(store), publisher, surroundings, lifetimes=lambda: AGELESS)
         return await driver.run(IMPATIENT.insist(self._family.step(task, memory)))
 
     def _gated(self, store: CosmosStore) -> AsyncStore:
