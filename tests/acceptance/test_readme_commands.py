@@ -99,7 +99,8 @@ def test_a_command_runs_to_its_end_as_it_stands(command: str, tmp_path: Path) ->
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """A folder with the job file of some games, and the environment that leads to them."""
-    from tests.spark.audit.app import App, job, shot  # Spark may be absent where other tests of this file run.
+    from tests.spark.audit.app import App, job, shot
+    from tests.spark.owning import own  # Spark may be absent where other tests of this file run.
 
     with running_emulator() as cosmos:
         create_containers(cosmos, DATABASE)
@@ -110,7 +111,9 @@ def folder(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
             await app.close()
             return app
 
-        (tmp_path / "job.json").write_text(job(asyncio.run(play()), DATABASE).text())
+        written = job(asyncio.run(play()), DATABASE)
+        own(cosmos, written)
+        (tmp_path / "job.json").write_text(written.text())
         reached = {"COSMOS__accountEndpoint": cosmos.endpoint, "COSMOS__accountKey": cosmos.key}
         yield tmp_path, {**WIDE, **reached, "PYTHONPATH": str(ROOT)}
 

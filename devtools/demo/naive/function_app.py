@@ -43,7 +43,10 @@ async def process(message: func.QueueMessage, entity: Entity) -> None:  # type: 
     ref = entity.ref_of(envelope)
     container = _container(entity.container)
     try:
-        document = Json.of(dict(await container.read_item(ref.id, partition_key=ref.id)))
+        found = await container.read_item(ref.id, partition_key=ref.id)
+        document = Json.of(
+            {name: value for name, value in found.items() if not name.startswith("_")}
+        )  # The store's own.
     except CosmosResourceNotFoundError:
         document = None
     handled = Runner(entity, ref, ROUTES)(Before(document, datetime.now(timezone.utc), "naive"), envelope)
