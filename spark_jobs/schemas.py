@@ -246,7 +246,7 @@ LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
     Ledger: frozenset({"token"}),
     ProcessedRecord: frozenset(),
     StagedOutputs: frozenset({"outputs"}),
-    ParkedMessage: frozenset({"reason", "envelope", "destination"}),
+    ParkedMessage: frozenset({"reason", "envelope", "destination", "renewed"}),
     ColocatedRecord: frozenset(),
     StreamEntry: frozenset({"envelope", "before", "events"}),
     NumberedMessage: frozenset(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
@@ -119,6 +119,7 @@ class Pipeline:
                 sender = self.senders[0]
                 play = a_play(sender, self.plays, self.random.choice("ab"), told, self.random.randint(0, 9))
                 self.plays += 1
+                play = replace(play, time=self.clock.now())
                 self.queue += [Waiting(sender, play, self.clock.now())] * self.random.choice([1, 1, 2])
             await self.trouble_round()
 
