@@ -133,8 +133,7 @@ class Process:
         # It comes again soon, so it need not try for long.
         brief = Retrying(Backoff(tries=_TRIES_OF_A_JOB, seconds=settings.patience), random)
         self._chores = Mending(driver(remembers=True, marks=marks), brief, routes)
-        claims, failures = ClaimChecks(None), Failures()
-        application = settings.application
+        claims, failures, application = ClaimChecks(None), Failures(), settings.application
         finishing = Mending(driver(remembers=True, marks=marks), retrying, routes)
 
         async def ready() -> None:
@@ -153,15 +152,7 @@ class Process:
             parked=parked,
         )
         self._receiver = application.protocols.receiver(
-            self._combiner,
-            self._mending,
-            claims,
-            failures,
-            self._poison,
-            ready,
-            ready,
-            lifetimes,
-            present.now,
+            self._combiner, self._mending, claims, failures, self._poison, ready, ready, lifetimes, present.now
         )
         types = application.boards, application.tallies.using(random.choice(settings.strategies))
         known = tuple(map(application.shipped, types))
