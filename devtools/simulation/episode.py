@@ -214,7 +214,10 @@ class Episode:
         envelope = Envelope.read(output.envelope.text)
         known = self._messages.get(envelope.data.value["name"])
         if known is not None and (output.destination == REQUEUED or envelope.requeued):
-            self._hosts.enqueue(replace(known, envelope=envelope), output.delay)
+            again = replace(known, envelope=envelope)
+            if output.destination == REQUEUED:
+                self._operators.sent(again)
+            self._hosts.enqueue(again, output.delay)
             return
         relayed = self._history.published(output.envelope.text)
         if relayed is not None:

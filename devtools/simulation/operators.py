@@ -1,7 +1,8 @@
 """Operators: they look into what was parked, mend what it was parked for, and send it again, or see that it took place.
 
 What is too old to be sent under the identity it has they send as a new message, once they see that it has not taken place, and
-that nobody could still take a copy of it for new.
+that nobody could still take a copy of it for new. They do so once: of what lies in two places, such as a message that was parked
+and a copy of it that was put aside, the other is discarded.
 """
 
 from __future__ import annotations
@@ -48,12 +49,18 @@ class Operators:
         self._application = application
         self._plan = plan
         self._times: Counter[str] = Counter()
+        self._made_new: dict[str, tuple[EntityRef, str]] = {}
+        self._latest: dict[str, str] = {}
 
     def parked(self, message: Message) -> None:
         """A message was parked, or put aside. One that always fails stays there."""
         if not self._world.history.orders[message.name].refused:
             self._times[message.name] += 1
             self._later(lambda: self._look_into(message), after=2.0 ** min(self._times[message.name], 20))
+
+    def sent(self, message: Message) -> None:
+        """A message that was parked reached its queue once more."""
+        self._latest[message.name] = key_of(message.envelope)
 
     def kept(self, park: Park) -> None:
         """An output was parked, since it is too old to be published."""
@@ -70,6 +77,10 @@ class Operators:
         if place is None:
             history.requeue(name)  # Somebody has sent it again since.
             return
+        if self._is_superseded(name, place, key):
+            await self._operate(lambda operator: operator.discard(place.key, key))
+            self._later(lambda: self._look_into(message))
+            return
         outcome = await self._sent_again(place, key, REQUEUED)
         if outcome == "sent":
             history.requeue(name)
@@ -80,8 +91,14 @@ class Operators:
         elif history.copies.exist(name) or not self._is_forgotten(message.envelope):
             self._later(lambda: self._look_into(message), after=self._plan.retention / 10)
         else:
+            self._made_new[name] = place, key
             await self._renewed(place, key)
             self._later(lambda: self._look_into(message))
+
+    def _is_superseded(self, name: str, place: EntityRef, key: str) -> bool:
+        """Whether a message that lay in two places was made a new one in the other: a second new one would be applied, too."""
+        made_new = self._made_new.get(name)
+        return made_new not in (None, (place, key)) and key != self._latest.get(name)
 
     async def _look_into_output(self, park: Park, name: str) -> None:
         place, key = park.entity, park.message.message

@@ -1,12 +1,16 @@
-"""Random histories of one entity whose messages may end in the poison queue: deliveries, settler and requeuing, at any time."""
+"""Random histories of one entity whose messages may end in the poison queue: deliveries, settler and requeuing, at any time.
+
+Deliveries take too long now and then: they are given back, and may be given up, while the attempt that they are part of goes on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, ClassVar
 
-from exactlyonce.effects import Step
+from exactlyonce.effects import Begin, Step
 from exactlyonce.envelope import Envelope
 from exactlyonce.handling.attempts import Again, Memory, Strategy, Work, key_of
 from exactlyonce.handling.routes import Routes
@@ -20,7 +24,21 @@ from tests.stateful.interleaving import Interleaving
 ACCOUNTS = accounts()
 ENTITY = ACCOUNTS.ref("a")
 RUNNER = Runner(ACCOUNTS, ENTITY, Routes({"receipts": 10_000}))
+TRIES = 3
 DEPOSITS = tuple(deposit(f"m-{number}") for number in range(1, 5))
+
+
+@dataclass(eq=False)
+class Held:
+    """A group of messages with an attempt under way.
+
+    Attributes:
+        all: keys of all of them.
+        keys: of those whose deliveries have not been given back.
+    """
+
+    all: tuple[str, ...]
+    keys: list[str]
 
 
 class Settlement(Interleaving):
@@ -39,6 +57,7 @@ class Settlement(Interleaving):
         self.parked: set[str] = set()
         self.alone_when_parked: set[str] = set()
         self.told: list[str] = []
+        self.held: list[Held] = []
 
     @property
     def chores(self) -> tuple[Callable[[], None], ...]:
@@ -58,6 +77,8 @@ class Settlement(Interleaving):
         for _ in range(steps):
             if len(self.jobs) < 3:
                 self.random.choice(begin)()
+            if self.random.random() < 0.05:
+                self.give_back()
             self.advance()
         self.finish()
         return [*self.told, *map(str, violations(self.world.facts(), drained=True)), *self.garbage()]
@@ -76,15 +97,56 @@ class Settlement(Interleaving):
     def deliver(self) -> None:
         if not self.queue:
             return
-        key = self.queue.pop(self.random.randrange(len(self.queue)))
+        keys = [self.queue.pop(self.random.randrange(len(self.queue)))]
+        if self.queue and self.strategy.group_limit > 1 and self.random.random() < 0.3:
+            keys.append(self.queue.pop(self.random.randrange(len(self.queue))))
+        held = Held(tuple(keys), keys)
+        self.held.append(held)
 
         def ended(result: Any) -> None:
-            if result is not None and not isinstance(result, Again) and key not in dict(result.failed):
-                self.acknowledge(key)
-            else:
-                self.random.choice([self.queue, self.queue, self.poison]).append(key)
+            self.held.remove(held)
+            for key in held.keys:
+                if result is not None and not isinstance(result, Again) and key not in dict(result.failed):
+                    self.acknowledge(key)
+                else:
+                    self.random.choice([self.queue, self.queue, self.poison]).append(key)
 
-        self.begin(self.strategy.attempt(self.work(key), Memory()), ended, key)
+        self.begin(self.attempts(held), ended)
+
+    def attempts(self, held: Held) -> Step[Any]:
+        """What a lane does for a group: attempts until one comes to something, for those that are held at its beginning."""
+        memory, outcome = Memory(), None
+        for _ in range(TRIES):
+            work = self.work(*(self.going_on_for(held) or held.all))
+            outcome = yield from self._answering(self.strategy.attempt(work, memory), held)
+            if not isinstance(outcome, Again):
+                break
+            memory = outcome.memory
+        return outcome
+
+    def going_on_for(self, held: Held) -> Sequence[str]:
+        """The messages that an attempt may work for."""
+        return held.keys
+
+    def _answering(self, attempt: Step[Any], held: Held) -> Step[Any]:
+        """An attempt as the driver runs it: messages whose deliveries were given back get no transaction id."""
+        reply: Any = None
+        while True:
+            try:
+                effect = attempt.send(reply)
+            except StopIteration as finished:
+                return finished.value
+            reply = yield effect
+            if isinstance(effect, Begin):
+                going_on = self.going_on_for(held)
+                kept = [tx if key in going_on else None for key, tx in zip(effect.messages, reply.transactions)]
+                reply = replace(reply, transactions=(*kept, *reply.transactions[len(kept) :]))
+
+    def give_back(self) -> None:
+        """A delivery under way has no more time."""
+        if under_way := [held for held in self.held if held.keys]:
+            keys = self.random.choice(under_way).keys
+            self.random.choice([self.queue, self.poison]).append(keys.pop(self.random.randrange(len(keys))))
 
     def settle(self) -> None:
         if not self.poison:
@@ -131,7 +193,8 @@ class Settlement(Interleaving):
 
     def alone(self, key: str) -> bool:
         """Whether there is no other copy of the message, nor will be before it is parked, so that nobody can process it."""
-        elsewhere = [*self.queue, *self.poison, *self.parked, *(job.about for job in self.jobs)]
+        held = (one for held in self.held for one in held.keys)
+        elsewhere = [*self.queue, *self.poison, *self.parked, *held, *(job.about for job in self.jobs)]
         return key not in elsewhere
 
     def committed(self) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from exactlyonce.strategies import colocated, settling
 from exactlyonce.strategies.gaps import tend
 from exactlyonce.strategies.settling_beside import settle_beside
 from tests.samples import deposit
-from tests.stateful.settlement import ENTITY, Settlement
+from tests.stateful.settlement import ENTITY, Held, Settlement
 
 
 class History(Settlement):
@@ -117,6 +117,17 @@ def test_without_its_fence_it_is_convicted(name: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(settling, "fence", unfenced)
     history, strategy = HISTORIES[name]
     assert any(history(seed, strategy).play() for seed in range(100))
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_with_a_driver_that_goes_on_for_what_was_given_back_it_is_convicted(name: str) -> None:
+    history, strategy = HISTORIES[name]
+
+    class Careless(history):  # type: ignore[misc, valid-type]
+        def going_on_for(self, held: Held) -> Sequence[str]:
+            return held.all
+
+    assert any(Careless(seed, strategy).play() for seed in range(100))
 
 
 @pytest.mark.parametrize("name", HISTORIES)

@@ -3,7 +3,7 @@ model; judged by the invariants, which also convict a settler and a clean-up tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from exactlyonce.handling.attempts import Again, Memory
 from exactlyonce.strategies import retention, settling
 from exactlyonce.strategies.retention import clean_staged
 from exactlyonce.strategies.settling import settle, sweep
-from tests.stateful.settlement import ENTITY, RUNNER, Settlement
+from tests.stateful.settlement import ENTITY, RUNNER, Held, Settlement
 
 STRATEGIES = {"inline": Outbox(window=1), "staged": Outbox.transaction_id(), "wide": Outbox(window=3, inline_limit=0)}
 
@@ -60,6 +60,15 @@ def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
 def test_without_its_fence_it_is_convicted(module: Any, strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "fence", unfenced)
     assert any(History(seed, STRATEGIES[strategy]).play() for seed in range(100))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_with_a_driver_that_goes_on_for_what_was_given_back_it_is_convicted(name: str) -> None:
+    class Careless(History):
+        def going_on_for(self, held: Held) -> Sequence[str]:
+            return held.all
+
+    assert any(Careless(seed, STRATEGIES[name]).play() for seed in range(100))
 
 
 def test_the_histories_are_eventful() -> None:
