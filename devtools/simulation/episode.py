@@ -35,7 +35,7 @@ from exactlyonce.stores.memory import MemoryStore
 
 PATIENCE: Final = 30 * 24 * HOUR
 """How long after the last fault everything may take to come to rest, in virtual seconds."""
-_TIMERS_A_MESSAGE: Final = 150  # Five times what the worst climate needs.
+_TIMERS_A_MESSAGE: Final = 1000  # A batch comes again as a whole: the worst climates need hundreds.
 _VERY_LATE: Final = 0.03  # Share of messages that are delivered once more when all is done.
 
 

@@ -1,8 +1,8 @@
 """Operators: they look into what was parked, mend what it was parked for, and send it again, or see that it took place.
 
 What is too old to be sent under the identity it has they send as a new message, once they see that it has not taken place, and
-that nobody could still take a copy of it for new. They do so once: of what lies in two places, such as a message that was parked
-and a copy of it that was put aside, the other is discarded.
+that nobody could still take a copy of it for new. They do so once: of what lies in two places, such as a message that was
+parked and a copy of it that was put aside, the other is discarded.
 """
 
 from __future__ import annotations

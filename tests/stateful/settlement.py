@@ -1,6 +1,6 @@
 """Random histories of one entity whose messages may end in the poison queue: deliveries, settler and requeuing, at any time.
 
-Deliveries take too long now and then: they are given back, and may be given up, while the attempt that they are part of goes on.
+Deliveries take too long now and then: they are given back, and may be given up, while the attempts for them go on.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Settlement(Interleaving):
     def __init__(self, seed: int, strategy: Strategy) -> None:
         super().__init__(Random(seed), [ledger_queue])
         self.strategy = strategy
-        self.queue = [key for key in self.messages for _ in range(self.random.randint(1, 2))]
+        most = self.random.choice([1, 2])
+        self.queue = [key for key in self.messages for _ in range(self.random.randint(1, most))]
         self.poison: list[str] = []
         self.parked: set[str] = set()
         self.alone_when_parked: set[str] = set()
@@ -77,7 +78,7 @@ class Settlement(Interleaving):
         for _ in range(steps):
             if len(self.jobs) < 3:
                 self.random.choice(begin)()
-            if self.random.random() < 0.05:
+            if self.random.random() < 0.1:
                 self.give_back()
             self.advance()
         self.finish()
@@ -112,6 +113,8 @@ class Settlement(Interleaving):
                     self.random.choice([self.queue, self.queue, self.poison]).append(key)
 
         self.begin(self.attempts(held), ended)
+        if self.random.random() < 0.2:  # It has waited for its turn for nearly as long as it may.
+            self._given_back(held)
 
     def attempts(self, held: Held) -> Step[Any]:
         """What a lane does for a group: attempts until one comes to something, for those that are held at its beginning."""
@@ -139,14 +142,20 @@ class Settlement(Interleaving):
             reply = yield effect
             if isinstance(effect, Begin):
                 going_on = self.going_on_for(held)
-                kept = [tx if key in going_on else None for key, tx in zip(effect.messages, reply.transactions)]
+                kept = [
+                    tx if key in going_on else None
+                    for key, tx in zip(effect.messages, reply.transactions, strict=False)
+                ]
                 reply = replace(reply, transactions=(*kept, *reply.transactions[len(kept) :]))
 
     def give_back(self) -> None:
         """A delivery under way has no more time."""
         if under_way := [held for held in self.held if held.keys]:
-            keys = self.random.choice(under_way).keys
-            self.random.choice([self.queue, self.poison]).append(keys.pop(self.random.randrange(len(keys))))
+            self._given_back(self.random.choice(under_way))
+
+    def _given_back(self, held: Held) -> None:
+        key = held.keys.pop(self.random.randrange(len(held.keys)))
+        self.random.choice([self.queue, self.poison]).append(key)
 
     def settle(self) -> None:
         if not self.poison:
