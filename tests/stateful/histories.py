@@ -36,10 +36,7 @@ async def play(world: World, strategies: Sequence[Strategy], *, messages: int = 
     random.shuffle(deliveries)
     while deliveries:
         batch, deliveries = deliveries[:8], deliveries[8:]
-        # Of so few that some deliveries are given back while their attempts go on, and of so many as ship.
-        processes = [
-            world.process(backoff=Backoff(tries=4, seconds=random.choice([0.02, 0.2, 240.0]))) for _ in range(2)
-        ]
+        processes = [world.process(backoff=Backoff(tries=4)) for _ in range(2)]
         tasks = [
             asyncio.create_task(random.choice(processes).deliver(entity, envelope, random.choice(strategies)))
             for envelope in batch
