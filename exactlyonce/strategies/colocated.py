@@ -51,6 +51,7 @@ class Colocated:
         sight = yield from look_beside(entity, tuple(record_id(entity, key) for key in messages), "colocated", memory)
         if isinstance(sight, Again):
             return sight
+        # Finish duplicates. The attempt that committed them may have died before it published.
         owed = yield from publish_records(entity, sight.companions, sight.memory)
         if isinstance(owed, Again):
             return owed
@@ -58,6 +59,7 @@ class Colocated:
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
             return Finished(sight.memory)
+        # Begin, and handle the messages. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(fresh))
         batch = draft_batch(work, sight, fresh, begun, lambda result: _record(entity, result))
         if not batch.processed:
@@ -71,15 +73,20 @@ class Colocated:
         if kept is not None:
             return kept
         document = batch.document(sight.ledger)
+        # Commit: save the entity and create the records, in one batch. A commit in between has changed the entity's ETag;
+        # one of the same message has created its record. Nothing is undone if it fails: it may still land.
         saved = yield from SaveTogether(entity, document, sight.etag, batch.companions)
         if not isinstance(saved, Saved):
             return start_over(sight.memory, saved)
         memory = replace(sight.memory, entity_token=saved.token)
         if batch.outputs:
+            # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are
+            # acknowledged, so that none is lost.
             published = yield from Publish(batch.outputs)
             if published is not PUBLISHED:
                 return Again(memory, "the outputs could not be published")
-            # Without a condition: what is published stays so, whoever else has written it down meanwhile.
+            # Drop the outputs from the new records. Without a condition: what is published stays so, whatever else was
+            # written meanwhile.
             yield from ReplaceBeside(entity, _settled(tuple((record, None) for record in batch.companions)))
         return Finished(memory, batch.processed, batch.failed)
 
@@ -98,6 +105,7 @@ def sweep(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
     Raises:
         StoredDataError: a record cannot be trusted.
     """
+    # Find records that owe. Even an old view shows committed outputs only; publishing them again makes copies at most.
     found = yield from FindOwing(entity)
     if not isinstance(found, FoundBeside):
         return Again(memory, "the records that owe could not be read")
@@ -112,10 +120,13 @@ def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Aga
         output for record, _ in found if isinstance(record, ColocatedRecord) for output in record.owed or ()
     )
     if outputs:
+        # Publish what records owe. Copies do no harm: their ids are the same.
         published = yield from Publish(outputs, Owed(entity, min(record.at for record, _ in settled)))
         if published is not PUBLISHED:
             return Again(memory, "owed outputs could not be published")
     if settled:
+        # Drop the outputs from the records, as they were read. Best effort: what a record still owes is published once
+        # more.
         yield from ReplaceBeside(entity, settled)
     return None
 

@@ -26,6 +26,7 @@ def look(entity: EntityRef, memory: Memory, protocol: Protocol = "outbox") -> St
         StoredDataError: the document cannot be trusted.
         ConfigurationError: it belongs to another protocol.
     """
+    # Load the entity. The view may be old: nothing that follows relies on an absence without a fence.
     loaded = yield from LoadEntity(entity, memory.entity_token)
     if isinstance(loaded, NoAnswer):
         return Again(memory, "the entity could not be read")
@@ -55,6 +56,8 @@ def fence(entity: EntityRef, view: View, absent: Json) -> Step[Memory | Again]:
     document = view.document
     if document is None:
         document = entity_document(absent, replace(view.ledger, deleted=True))
+    # Fence: save the entity unchanged, or a tombstone if it is absent. If it is saved, the view was current, and every
+    # commit still under way will fail.
     saved = yield from SaveEntity(entity, document, view.etag)
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)

@@ -64,6 +64,8 @@ def tend(strategy: Resequencer, work: Work, memory: Memory) -> Step[Finished | A
     view = yield from look(work.entity, memory, "resequencer")
     if isinstance(view, Again):
         return view
+    # Ask for the time. A gap is overdue once it is older than `gap_timeout`; a wrong clock skips too early, but releases
+    # nothing out of order.
     begun = yield from Begin()
     overdue = tuple(one for one in view.ledger.receptions if _is_overdue(one, begun.at, strategy))
     outcome: Again | None = None
@@ -114,6 +116,8 @@ def _skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) 
         receptions[reception.source] = replace(reception, next=following, gap_since=since)
     ledger = replace(view.ledger, receptions=tuple(receptions[source] for source in sorted(receptions)))
     document = entity_document(view.body or work.absent, ledger)
+    # Skip: save the read model behind the gap, and write a document for each number. A message that arrives at the last
+    # moment changes the ETag and wins. The documents report those that come later.
     saved = yield from SaveTogether(entity, document, view.etag, tuple(skipped))
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
@@ -123,6 +127,7 @@ def _skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) 
 
 def _ask_again(entity: EntityRef, rebuild: Rebuild, view: View, overdue: tuple[Reception, ...]) -> Step[Again | None]:
     """Ask the sources to send again what is missing. To ask twice does no harm: what comes again is known by its number."""
+    # Ask the sources to send again. Copies are known by their numbers, so asking twice does no harm.
     published = yield from Publish(tuple(_request(entity, rebuild, one) for one in overdue))
     return None if published is PUBLISHED else Again(view.memory, "the sources could not be asked")
 

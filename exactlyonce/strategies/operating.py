@@ -66,7 +66,9 @@ def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory)
         reason: why it could not be decided about. It is kept and told, so it must not quote the message.
         memory: is returned as it is given.
     """
+    # Ask for the time. The parked document says when it was parked.
     begun = yield from Begin()
+    # Park the message, apart from its entity. Without a fence it does not count as never processed.
     parked = yield from Park(place, ParkedMessage(place.key, key_of(envelope), reason, begun.at, envelope.to_json()))
     if isinstance(parked, NoAnswer):
         return Again(memory, "whether the message was put aside is not known")
@@ -95,12 +97,14 @@ def knows(protocol: Protocol, entity: EntityRef, envelope: Envelope, memory: Mem
     if any(entry.message == message for entry in view.ledger.entries):
         return True
     if protocol == "outbox":
+        # Look for a record, at the ledger's session token.
         recorded = yield from FindProcessed(entity, (message,), view.ledger.token)
         told = recorded if isinstance(recorded, NoAnswer) else message in recorded.messages
     else:
         ids = telling_ids(protocol, entity, envelope)
         beside: FoundBeside | NoAnswer = FoundBeside(())
         if ids:
+            # Look for the companion that proves the message processed.
             beside = yield from LoadBeside(entity, ids, view.memory.entity_token)
         told = beside if isinstance(beside, NoAnswer) else any(one.message == message for one, _ in beside.companions)
     return Again(view.memory, "what the library keeps apart could not be read") if isinstance(told, NoAnswer) else told
@@ -114,10 +118,12 @@ def discard(entity: EntityRef, message: str, memory: Memory) -> Step[bool | Agai
     Raises:
         StoredDataError: the parked document cannot be trusted.
     """
+    # Read the parked message.
     found = yield from LoadParked(entity, message, memory.library_token)
     if isinstance(found, NoAnswer):
         return Again(memory, "the parked message could not be read")
     if found.etag is not None:
+        # Delete the parked message, as it was read. One that was parked anew stays.
         yield from DeleteParked(entity, message, found.etag)
     return found.etag is not None
 
@@ -143,6 +149,7 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
         return view
     if view.document is None or view.ledger.token is None:
         return TokenReset("no token", (), view.memory)
+    # Read at the ledger's session token. The reply is "behind" if no replica has reached it.
     reached = yield from FindProcessed(entity, (_NOBODYS,), view.ledger.token)
     if reached is not BEHIND:
         if isinstance(reached, NoAnswer):
@@ -155,19 +162,24 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
 def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
     """Put the token of a write made now in place of the ledger's; the document written for it goes again."""
     assert view.document is not None  # noqa: S101  # Without one there is no token.
+    # Begin. The next document needs an id.
     begun = yield from Begin(more=1)
     (tx,) = begun.given
+    # Write a document for its session token. Everything that survived in the partition is at or before that token.
     staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
     if isinstance(staged, NoAnswer) or staged.token is None:
         return Again(view.memory, "whether anything was written is not known")
     owing = {entry.tx: entry.message for entry in view.ledger.entries if entry.owed == "staged"}
     found: FoundStaged | NoAnswer = FoundStaged(())
     if owing:
+        # Read the staged outputs at the new token. Missing ones are lost, and reported.
         found = yield from LoadStaged(entity, tuple(owing), staged.token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "staged outputs could not be read")
     ledger = replace(view.ledger, token=staged.token)
+    # Save the entity with the new token, if it is unchanged.
     saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
+    # Delete the document. Only its token was wanted; clean-up takes it if this fails.
     yield from DeleteStaged(entity, (tx,))
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)

@@ -111,6 +111,7 @@ class Outbox:
         if isinstance(view, Again):
             return view
         hits = tuple(entry for entry in view.ledger.entries if entry.message in messages)
+        # Finish duplicates. The attempt that committed them may have died before it published.
         remembered = yield from publish_owed(work.entity, hits, view)
         if isinstance(remembered, Again):
             return remembered
@@ -119,6 +120,8 @@ class Outbox:
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
             return Finished(view.unmarked())
+        # Begin, and handle the messages. Transaction ids are fresh in every attempt, so what a lost attempt wrote is never
+        # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(fresh))
         draft = draft_commit(self._limits(work), work, view, fresh, begun)
         if not draft.entries:
@@ -130,10 +133,13 @@ class Outbox:
         """Load the entity and find which messages have records: side by side, and again where the token demands it."""
         load = LoadEntity(entity, memory.entity_token)
         found: Found | NoAnswer
-        if self.window is None:  # Nothing leaves an unbounded ledger, so there is hardly ever a record to look for.
+        if self.window is None:
+            # Load the entity. Nothing leaves an unbounded ledger, so there is hardly ever a record to look for.
             loaded = yield from load
             found = Found(frozenset(), None)
         else:
+            # Load the entity, and look for records. The ledger's session token shows whether this view of the records was
+            # new enough.
             loaded, found = yield from Together(load, FindProcessed(entity, keys, memory.library_token))
         if isinstance(loaded, NoAnswer) or isinstance(found, NoAnswer):
             return Again(memory, "a read was not answered")
@@ -148,6 +154,8 @@ class Outbox:
         known = {entry.message for entry in ledger.entries}
         unseen = tuple(key for key in keys if key not in known)
         if unseen and ledger.entries_left and not at_or_after(found.token, ledger.token):
+            # Look for records again, at the ledger's session token. Records are written before the commit that drops their
+            # entries, so a view at that token has all of them.
             found = yield from FindProcessed(entity, unseen, ledger.token)
             if isinstance(found, NoAnswer):
                 return Again(
@@ -162,6 +170,7 @@ class Outbox:
         """Write what the commit relies on, commit, publish: in this order, and never back."""
         entity = work.entity
         leaving = view.ledger.entries if draft.flush else ()
+        # Finish leaving entries. Their records have no room for outputs, so nobody could publish them later.
         remembered = yield from publish_owed(entity, leaving, view)
         if isinstance(remembered, Again):
             return remembered
@@ -171,16 +180,21 @@ class Outbox:
             return token
         ledger = next_ledger(self._limits(work), view, draft, token)
         document = draft.document(ledger)
+        # Commit: save the entity if it is unchanged. The save also marks what this process published, and drops the leaving
+        # entries. Nothing is undone if it fails: it may still land.
         saved = yield from SaveEntity(entity, document, view.etag)
         if not isinstance(saved, Saved):
             return start_over(view.memory, saved)
         memory = replace(view.memory, entity_token=saved.token, library_token=token)
         if draft.outputs:
+            # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are
+            # acknowledged, so that none is lost.
             published = yield from Publish(draft.outputs)
             if published is not PUBLISHED:
                 return Again(memory, "the outputs could not be published")
         memory = replace(memory, published=memory.published | {entry.tx for entry in draft.entries})
         if garbage := tuple(entry.tx for entry in leaving if entry.staged):
+            # Delete what leaving entries staged. It was published, and no entry names it any more.
             yield from DeleteStaged(entity, garbage)
         processed = tuple(entry.message for entry in draft.entries)
         return Finished(remembering(memory, ledger, document, saved.etag), processed, draft.failed)
@@ -189,6 +203,7 @@ class Outbox:
         """Drop what this process published from what the entity owes, if no commit has done so yet. At most 2 effects."""
         saved = memory.saved
         if saved is None:
+            # Load the entity. This process no longer has the document that it saved.
             loaded = yield from LoadEntity(entity, memory.entity_token)
             if isinstance(loaded, NoAnswer):
                 return Again(memory, "the entity could not be read")
@@ -199,6 +214,7 @@ class Outbox:
         if ledger is None or not memory.published & ledger.owing:
             return Finished(Memory())  # A later commit has marked it.
         marked = with_ledger(saved.document, ledger.with_published(memory.published))
+        # Mark: save the entity if it is unchanged. Neither the sweeper nor a duplicate has to publish the outputs again.
         reply = yield from SaveEntity(entity, marked, saved.etag)
         return Finished(Memory()) if isinstance(reply, Saved) else start_over(memory, reply)
 
@@ -210,13 +226,14 @@ def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> S
         output for entry in owing if isinstance(entry.owed, tuple) for output in entry.owed
     )
     if staged := tuple(entry.tx for entry in owing if entry.owed == "staged"):
+        # Read the staged outputs. Missing ones were published: they are deleted only after the commit that dropped their
+        # entry, or behind a fence, so only a stale load leads here.
         found = yield from LoadStaged(entity, staged, view.ledger.token)
         if isinstance(found, NoAnswer):
             return Again(view.memory, "staged outputs could not be read")
-        # What is gone in a view at or after the ledger's token was published: it is deleted only after the commit that
-        # dropped its entry, or behind a fence, so only a stale load leads here.
         outputs += tuple(output for document in found.documents for output in document.outputs)
     if outputs:
+        # Publish what entries owe. Copies do no harm: their ids are the same.
         published = yield from Publish(outputs, Owed(entity, min(entry.at for entry in owing)))
         if published is not PUBLISHED:
             return Again(view.memory, "owed outputs could not be published")
@@ -227,13 +244,16 @@ def _write_apart(entity: EntityRef, leaving: tuple[Entry, ...], view: View, draf
     """Write what lies elsewhere before the commit that relies on it; return the token of the library's partition for it."""
     token = view.ledger.token
     if leaving:
+        # Write the records of leaving entries. Before the commit that drops them, so that an entry or a record always knows
+        # the message.
         recorded = yield from WriteProcessed(entity, tuple(processed_record(entity, entry) for entry in leaving))
         if isinstance(recorded, NoAnswer):
             return Again(view.memory, "whether the processed records were written is not known")
         token = recorded.token
     if draft.staged:
+        # Stage large outputs. Before the commit, so that a committed entry can always be published. A conflict is this
+        # attempt's own earlier send, since transaction ids are fresh; its token counts like any other.
         staged = yield from Stage(entity, draft.staged)
-        # A conflict is one's own earlier send, since transaction ids are fresh; its token counts like any other.
         if isinstance(staged, NoAnswer) or staged.token is None:
             return Again(view.memory, "whether the outputs were staged is not known")
         token = staged.token
@@ -244,6 +264,8 @@ def _write_apart(entity: EntityRef, leaving: tuple[Entry, ...], view: View, draf
 def write_blobs(blobs: tuple[Blob, ...], memory: Memory) -> Step[Again | None]:
     """Write blobs before the commit that relies on them; None if they are there. At most one effect."""
     if blobs:
+        # Write blobs. Before the commit, so that every committed address has its blob. Names are fresh: one that exists was
+        # written by an earlier send of this request.
         kept = yield from WriteOnce(blobs)
         if kept is not KEPT:
             return Again(memory, "whether the blobs were written is not known")
@@ -254,10 +276,14 @@ def never_had_a_ledger(entity: EntityRef, loaded: Loaded, protocol: Protocol) ->
     """Whether a document without a ledger may be adopted. If records exist, somebody removed it, or this view is stale."""
     recorded: bool | NoAnswer
     if protocol == "outbox":
+        # Ask whether the entity has records. If it has, its ledger was removed, or the view is older than the ledger.
         recorded = yield from HasRecords(entity)
     else:
+        # Ask whether the entity has companions. If it has, its ledger was removed, or the view is older than the ledger.
         recorded = yield from HasCompanions(entity)
     if recorded is True and loaded.document is not None:
+        # Fence: save the document as it was loaded. If it is saved, the view was current, and the ledger was removed. If
+        # not, the view proves nothing.
         fence = yield from SaveEntity(entity, loaded.document, loaded.etag)
         if isinstance(fence, Saved):
             raise LedgerRemoved(

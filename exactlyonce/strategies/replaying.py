@@ -79,6 +79,7 @@ def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tup
     last = next((one.last for one in view.ledger.sequences if (one.destination, one.key) == sequence), 0)
     if last < missing.last:
         return Again(view.memory, "the entity has not sent these messages yet, in the view that answered")
+    # Find the versions that sent these numbers. The entity's session token covers their entries.
     found = yield from FindNumbered(entity, *sequence, (missing.first, missing.last), view.memory.entity_token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "the stream could not be read")
@@ -115,6 +116,8 @@ def replay(
     if first > last:
         return Replayed(0, None, view.memory)
     reach = part_from(first, view.ledger)
+    # Read a part of the stream, as far as the next whole state. A replay of any length reads at most `snapshot_every`
+    # entries at once.
     found = yield from FindEntries(work.entity, (reach,), view.memory.entity_token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "the stream could not be read")
@@ -127,6 +130,8 @@ def replay(
         if missing is None or missing.includes(output)
     )
     if outputs:
+        # Handle the part again, and publish. Ids and numbers are those of the first time. If a handler sends anything else,
+        # nothing of the part is sent.
         published = yield from Publish(outputs)
         if published is not PUBLISHED:
             return Again(view.memory, "the outputs could not be published")

@@ -111,6 +111,8 @@ class Resequencer:
         view = yield from look(entity, memory, "resequencer")
         if isinstance(view, Again):
             return view
+        # Finish what was released before. The attempt that released it may have died before it published, and the next
+        # commit drops the entries.
         remembered = yield from publish_owed(entity, view.ledger.entries, view)
         if isinstance(remembered, Again):
             return remembered
@@ -131,6 +133,8 @@ def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finish
     known = yield from _known(work.entity, release, view)
     if isinstance(known, Again):
         return known
+    # Begin, and release, hold or drop the messages. The next number is handled, and every held number that follows without
+    # a gap; a later one is held, an earlier one dropped. A handler that raises stops its sequence.
     begun = yield from Begin(release.keys, more=len(known))
     release.release(known, begun)
     memory = view.unmarked()
@@ -153,6 +157,8 @@ def _known(entity: EntityRef, release: Release, view: View) -> Step[Known | Agai
     ids = {numbered_id(entity, place[0], Order(entity.id, place[1])): place for place in release.wanted}
     if not ids:
         return {}
+    # Read the documents of numbers that may be copies, or can be released. A view at the read model's session token holds
+    # every message that the ledger says is held.
     found = yield from LoadBeside(entity, tuple(ids), view.memory.entity_token)
     if not isinstance(found, FoundBeside):
         return Again(view.memory, "held messages could not be read")
@@ -173,11 +179,15 @@ def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Ag
     if kept is not None:
         return kept
     document = release.document
+    # Commit: save the read model and write the documents of numbers, in one batch. Without its condition a message could be
+    # held just after the one that it waits for was handled, and nobody would release it.
     saved = yield from SaveTogether(entity, document, view.etag, tuple(release.create), tuple(release.replace))
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
     memory = replace(view.memory, entity_token=saved.token)
     if release.outputs:
+        # Publish the outputs. After the commit, so that only committed outputs are sent. The ledger owes them until the
+        # next commit.
         published = yield from Publish(tuple(release.outputs))
         if published is not PUBLISHED:
             return Again(memory, "the outputs could not be published")

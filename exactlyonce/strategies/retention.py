@@ -59,6 +59,7 @@ def clean_staged(entity: EntityRef, candidates: tuple[str, ...], absent: Json, m
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
+    # Delete the staged outputs. No entry names them, nor ever will. What remains is a candidate next time.
     yield from DeleteStaged(entity, garbage)
     return Cleaned(garbage, fenced)
 
@@ -80,6 +81,8 @@ def clean_processed(entity: EntityRef, records: tuple[tuple[str, str], ...]) -> 
             writing. That is never before the message's commit, so nothing looks older than it is.
     """
     if records:
+        # Delete the records, as they were read. No copy of their messages can still arrive. A record that is being written
+        # anew has another ETag, and stays.
         yield from DeleteProcessed(entity, records)
 
 
@@ -167,6 +170,7 @@ def clean_blobs(
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
+    # Delete the blobs. No commit names them, nor ever will. What remains is a candidate next time.
     yield from DeleteBlobs(garbage)
     return CleanedBlobs(garbage, fenced)
 
@@ -177,6 +181,8 @@ def _committed(
     """Those of the authors that are told of, or could have been, elsewhere than in the ledger. At most one effect."""
     if protocol == "outbox" and authors:
         messages = tuple(dict.fromkeys(author.message for author in authors))
+        # Read the records of the blobs' messages. A record with an attempt's transaction id proves its commit, and was
+        # written before the entry left.
         records = yield from LoadProcessed(entity, messages, view.ledger.token)
         if isinstance(records, NoAnswer):
             return Again(view.memory, "the records of the messages could not be read")
@@ -185,6 +191,8 @@ def _committed(
     ids = {author: id for author in authors if (id := _told_by(entity, author, protocol)) is not None}
     if not ids:
         return frozenset(authors)
+    # Read the companions of the blobs' messages. They were written by the commits that they prove, so a view at the
+    # entity's session token has them.
     beside = yield from LoadBeside(entity, tuple(dict.fromkeys(ids.values())), view.memory.entity_token)
     if isinstance(beside, NoAnswer):
         return Again(view.memory, "the records beside the entity could not be read")

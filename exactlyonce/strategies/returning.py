@@ -56,12 +56,16 @@ def give_back(entity: EntityRef, message: str, output: Output, memory: Memory) -
     Raises:
         StoredDataError: the parked document cannot be trusted.
     """
+    # Begin. The next document needs an id.
     begun = yield from Begin(more=1)
     (tx,) = begun.given
+    # Write a document for its session token. A view at that token shows everything that was parked before.
     staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
     if isinstance(staged, NoAnswer) or staged.token is None:
         return Again(memory, "whether anything was written is not known")
-    yield from DeleteStaged(entity, (tx,))  # Its token is all that was wanted.
+    # Delete the document. Only its token was wanted; clean-up takes it if this fails.
+    yield from DeleteStaged(entity, (tx,))
+    # Read whether the message is parked. A parked message counts as never processed, so it is not sent.
     found = yield from LoadParked(entity, message, staged.token)
     if isinstance(found, NoAnswer):
         return Again(memory, "whether the message is parked could not be read")
@@ -73,6 +77,7 @@ def give_back(entity: EntityRef, message: str, output: Output, memory: Memory) -
 
 def send(output: Output, memory: Memory) -> Step[Returned | Again]:
     """Send a message to its queue once more, without a look at the store. For one that cannot have been parked. One effect."""
+    # Send the message to its queue. It keeps its identity and its time, so it is a copy like any other.
     published = yield from Publish((output,))
     if published is not PUBLISHED:
         return Again(memory, "whether the message was sent is not known")

@@ -100,6 +100,7 @@ def sweep(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
     if isinstance(remembered, Again):
         return remembered
     marked = with_ledger(view.document, view.ledger.with_published(remembered.published))
+    # Mark: save the entity if it is unchanged. A commit in between has a newer ledger, which the next sweep reads.
     saved = yield from SaveEntity(entity, marked, view.etag)
     return Finished(Memory()) if isinstance(saved, Saved) else start_over(remembered, saved)
 
@@ -139,7 +140,9 @@ def park(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, view:
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
+    # Ask for the time. The parked document says when it was parked.
     begun = yield from Begin()
+    # Park the message. Behind the fence, it was never processed, and no commit of a copy is under way.
     parked = yield from Park(entity, ParkedMessage(entity.key, message, reason, begun.at, envelope.to_json()))
     if isinstance(parked, NoAnswer):
         return Again(fenced, "whether the message was parked is not known")
@@ -165,6 +168,7 @@ def requeue(
     Raises:
         StoredDataError: the parked document cannot be trusted.
     """
+    # Read the parked message. Its document holds the body, and the store's reply the time.
     found = yield from LoadParked(entity, message, memory.library_token)
     if isinstance(found, NoAnswer):
         return Again(memory, "the parked message could not be read")
@@ -173,9 +177,13 @@ def requeue(
     envelope = _again(found.message)
     if limit is not None and (refusal := _refusal(envelope, found.now, limit)):
         return Requeued(refusal, memory)
+    # Send the message again. It keeps its identity: if it was processed meanwhile, it is a duplicate. A renewed message has
+    # its new identity.
     published = yield from Publish((Output(envelope.id, destination, envelope.to_json()),))
     if published is not PUBLISHED:
         return Again(memory, "the message could not be sent")
+    # Delete the parked message, as it was read. After sending, so that it is never lost; a message that was parked anew
+    # stays.
     yield from DeleteParked(entity, message, found.etag)
     return Requeued("sent", memory, key_of(envelope))
 
@@ -192,6 +200,7 @@ def renew(entity: EntityRef, message: str, limit: SendLimit | None, memory: Memo
     Raises:
         StoredDataError: the parked document cannot be trusted.
     """
+    # Read the parked message. Its age is the store's time minus its own.
     found = yield from LoadParked(entity, message, memory.library_token)
     if isinstance(found, NoAnswer):
         return Again(memory, "the parked message could not be read")
@@ -201,6 +210,8 @@ def renew(entity: EntityRef, message: str, limit: SendLimit | None, memory: Memo
     if limit is None or _refusal(_again(parked), found.now, limit) is None:
         return Renewed("not needed" if parked.renewed is None else "renewed", memory)
     at = parked.at if parked.renewed is None else found.now
+    # Write that the message is a new one. Before it is sent, so that a repeated request after a crash sends a copy of the
+    # same message.
     written = yield from Park(entity, replace(parked, at=at, renewed=found.now))
     if isinstance(written, NoAnswer):
         return Again(memory, "whether the message was made a new one is not known")
@@ -234,10 +245,12 @@ def _known(entity: EntityRef, message: str, view: View) -> Step[Settled | Again 
     """Finish a message that was processed; None if neither an entry nor a record says so."""
     hits = tuple(entry for entry in view.ledger.entries if entry.message == message)
     if hits:
+        # Finish a processed message. Only its outputs may be missing.
         remembered = yield from publish_owed(entity, hits, view)
         if isinstance(remembered, Again):
             return remembered
         return Settled("processed", replace(view, memory=remembered).unmarked())
+    # Look for a record, at the ledger's session token. A view at that token has every record that the ledger relies on.
     found = yield from FindProcessed(entity, (message,), view.ledger.token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "whether the message has a record could not be read")

@@ -49,6 +49,8 @@ def settle_beside(
         return view
     found: FoundBeside | NoAnswer = FoundBeside(())
     if ids := telling_ids(protocol, work.entity, envelope):
+        # Look for the companion that proves the message processed. At the entity's session token, so that behind the fence
+        # it is known to be absent.
         found = yield from LoadBeside(work.entity, ids, view.memory.entity_token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "whether the message was processed could not be read")
@@ -88,6 +90,7 @@ def _finished(protocol: Protocol, work: Work, view: View, sight: Sight) -> Step[
             raise error
         return Settled("processed", sight.memory)
     if protocol == "colocated" and sight.companions:
+        # Finish a processed message. Only its outputs may be missing.
         owed = yield from publish_records(work.entity, sight.companions, sight.memory)
         return owed or Settled("processed", sight.memory)
     numbered = (one for one, _ in sight.companions if isinstance(one, NumberedMessage))
@@ -101,6 +104,7 @@ def _taken(entity: EntityRef, view: View, documents: tuple[NumberedMessage, ...]
     """Finish what a read model has taken: held ones are released by whoever comes; what was released may still owe."""
     if any(_released_since(view, one) for one in documents):
         return Again(view.memory, "the read model was seen in an older view than what it released")
+    # Finish what the read model released. A message that is still held is safe without its delivery.
     remembered = yield from publish_owed(entity, view.ledger.entries, view)
     if isinstance(remembered, Again):
         return remembered

@@ -45,6 +45,8 @@ def look_beside(entity: EntityRef, ids: tuple[str, ...], protocol: Protocol, mem
         StoredDataError: a document cannot be trusted.
         ConfigurationError: the entity belongs to another protocol.
     """
+    # Load the entity, and look for the messages' companions. Either view may be old: the batch collides with what they
+    # missed.
     loaded, found = yield from Together(
         LoadEntity(entity, memory.entity_token), LoadBeside(entity, ids, memory.entity_token)
     )

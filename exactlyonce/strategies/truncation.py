@@ -115,6 +115,7 @@ def clean_beside(
         if isinstance(view, Again):
             return view
         ledger, memory = view.ledger, view.memory
+    # Read the candidates again. What was written since is no longer old, and stays.
     found = yield from LoadBeside(entity, tuple(id for id, _ in candidates))
     if isinstance(found, NoAnswer):
         return Again(memory, "what is to be cleaned up could not be read")
@@ -124,6 +125,7 @@ def clean_beside(
     newest = max((one.version for one in old.values() if isinstance(one, StreamEntry)), default=0)
     garbage = tuple(key for key, one in old.items() if _may_go(one, ledger, newest))
     if garbage:
+        # Delete those that may go, as they were judged. A deletion that arrives late takes nothing that was written since.
         yield from DeleteBeside(entity, garbage)
     return Finished(memory)
 

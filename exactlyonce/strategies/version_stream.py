@@ -87,6 +87,8 @@ class VersionStream:
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
             return Finished(sight.memory, failed=failed)
+        # Begin, and handle the messages. Their entries keep the time given now, so that duplicates are handled at the same
+        # time. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(fresh))
         batch = draft_batch(work, sight, fresh, begun, lambda result: _entry(work, sight, result))
         batch = replace(batch, failed=(*failed, *batch.failed))
@@ -159,6 +161,7 @@ def handled_again(
 ) -> Step[tuple[tuple[str, ExactlyOnceError], ...] | Again]:
     """Handle duplicates on the states they were first handled on, and publish; return those that failed. At most 2 effects."""
     ranges = tuple(versions_for(entry.version, sight.ledger) for entry in entries)
+    # Read the states that duplicates were first handled on. One request reads at most `snapshot_every` entries for each.
     found = yield from FindEntries(work.entity, ranges, sight.memory.entity_token)
     if isinstance(found, NoAnswer):
         return Again(sight.memory, "the stream could not be read")
@@ -180,6 +183,8 @@ def handled_again(
         except ExactlyOnceError as error:
             failed.append((entry.message, error))
     if outputs:
+        # Handle duplicates again, and publish. On the same state, at the same time and with the same ids, a deterministic
+        # handler sends the same: copies. If the digest differs, nothing of that message is sent.
         published = yield from Publish(tuple(outputs), Owed(work.entity, min(entry.at for entry in entries)))
         if published is not PUBLISHED:
             return Again(sight.memory, "the outputs of a duplicate could not be published")
@@ -236,11 +241,15 @@ def _commit(entity: EntityRef, sight: Sight, batch: Batch) -> Step[Finished | Ag
     kept = yield from write_blobs(batch.blobs, sight.memory)
     if kept is not None:
         return kept
+    # Commit: save the entity and create the entries, in one batch. There is an entry even where the state did not change:
+    # else a duplicate would be handled on another state.
     saved = yield from SaveTogether(entity, batch.document(sight.ledger), sight.etag, batch.companions)
     if not isinstance(saved, Saved):
         return start_over(sight.memory, saved)
     memory = replace(sight.memory, entity_token=saved.token)
     if batch.outputs:
+        # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are
+        # acknowledged, since only a redelivery makes these outputs again.
         published = yield from Publish(batch.outputs)
         if published is not PUBLISHED:
             return Again(memory, "the outputs could not be published")

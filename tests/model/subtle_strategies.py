@@ -77,7 +77,7 @@ HARMLESS: tuple[Twin, ...] = (
         "missing staged outputs lead back to load",
         (
             before(
-                "        # What is gone in a view at or after the ledger's token was published: it is deleted only after",
+                "        outputs += tuple(output for document in found.documents for output in document.outputs)",
                 'if len(found.documents) < len(staged):\n    return Again(view.memory, "staged outputs are gone")',
             ),
         ),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, cast, get_args, get_origin
 
@@ -37,7 +37,7 @@ from devtools.modelcheck.specification.settings import (
 )
 from devtools.modelcheck.specification.stored import Stored
 from devtools.modelcheck.specification.vocabulary import LEFTOVERS, REPLIES, REQUESTS
-from devtools.modelcheck.specification.words import STEPS, words_of
+from devtools.modelcheck.specification.words import Line, words_at
 from exactlyonce import VersionStream, beside, blobs, effects
 from exactlyonce.companions import Event
 from exactlyonce.effects import Effect, Step, Together
@@ -57,10 +57,6 @@ def all_driven() -> list[Driven]:
     return [driven for chapter in CHAPTERS for _, driven in driven_parts(chapter)]
 
 
-def keys() -> list[str]:
-    return [place.key for driven in all_driven() for place in driven.steps]
-
-
 @pytest.mark.parametrize("name", ["README.md", *(chapter.name for chapter in CHAPTERS)])
 def test_a_page_is_what_the_code_says(name: str) -> None:
     path = FOLDER / name
@@ -68,33 +64,20 @@ def test_a_page_is_what_the_code_says(name: str) -> None:
     assert written == pages()[name], f"The strategies, or the words about them, have changed: run `{COMMAND}`."
 
 
-def test_every_step_has_words_and_all_words_have_a_step() -> None:
-    assert {words_of(key) for key in keys()} == set(STEPS)
-
-
-def test_a_step_is_one_place_in_the_code() -> None:
-    places = {place for driven in all_driven() for place in driven.steps}
-    assert [key for key, times in Counter(place.key for place in places).items() if times > 1] == []
+def test_every_step_has_a_comment_with_its_title() -> None:
+    assert [f"{Path(file).name}:{number}" for file, number in requests() if words_at(((file, number),)) is None] == []
 
 
 def test_every_request_in_the_code_is_a_step() -> None:
-    """Counted for each function: requests in its text, and places in it where a strategy was seen waiting."""
-    seen: dict[str, set[int]] = {}
-    for driven in all_driven():
-        for place in driven.steps:
-            seen.setdefault(place.key.partition(":")[0].rpartition("/")[2], set()).add(place.path[-1])
-    assert {function: len(places) for function, places in seen.items()} == dict(Counter(requests()))
+    seen = {place.lines[-1] for driven in all_driven() for place in driven.steps}
+    assert seen == {line for line in requests() if Path(line[0]).stem not in NOT_TOLD}
 
 
-def requests() -> Iterator[str]:
-    """Names of the functions that ask for effects, with their modules, once for each."""
+def requests() -> Iterator[Line]:
+    """The lines on which strategies ask for effects."""
     for path in files("exactlyonce/strategies"):
-        if path.stem in NOT_TOLD:
-            continue
-        tree = ast.parse(path.read_text())
-        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
-            asked = (node.value for node in ast.walk(function) if isinstance(node, ast.YieldFrom))
-            yield from (f"{path.stem}.{function.name}" for one in asked if is_effect(one))
+        asked = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.YieldFrom))
+        yield from ((str(path), node.lineno) for node in asked if is_effect(node.value))
 
 
 def is_effect(asked: ast.expr) -> bool:
@@ -134,7 +117,7 @@ def test_every_reply_has_a_meaning_and_every_meaning_a_reply() -> None:
     found: dict[str, set[str]] = {}
     for driven in all_driven():
         for place, seen in driven.steps.items():
-            names = place.key.partition(": ")[2].split(" + ")
+            names = place.effect.split(" + ")
             for kind in seen.after:
                 for name, reply in zip(names, kind.split(" + "), strict=True):
                     found.setdefault(name, set()).add(reply)
@@ -147,8 +130,8 @@ def test_a_request_without_an_answer_always_leads_to_again() -> None:
         for place, seen in driven.steps.items():
             for kind, targets in seen.after.items():
                 if NO_ANSWER & set(kind.split(" + ")):
-                    assert {one.kind for one in targets if isinstance(one, Outcome)} == {"again"}, (place.key, kind)
-                    assert all(isinstance(one, Outcome) for one in targets), (place.key, kind)
+                    assert {one.kind for one in targets if isinstance(one, Outcome)} == {"again"}, (str(place), kind)
+                    assert all(isinstance(one, Outcome) for one in targets), (str(place), kind)
 
 
 def test_whatever_a_crash_leaves_has_a_name_and_somebody_finishes_it() -> None:
@@ -231,8 +214,9 @@ def test_one_order_for_all_sources_changes_no_step() -> None:
 def arrows(driven: Driven) -> dict[str, dict[str, set[str]]]:
     """What follows each reply at each step."""
     return {
-        place.key: {
-            kind: {one.key if isinstance(one, Place) else one.what for one in then} for kind, then in seen.after.items()
+        str(place): {
+            kind: {str(one) if isinstance(one, Place) else one.what for one in then}
+            for kind, then in seen.after.items()
         }
         for place, seen in driven.steps.items()
     }

@@ -15,7 +15,6 @@ from devtools.modelcheck.specification.places import Place
 from devtools.modelcheck.specification.steps import Steps
 from devtools.modelcheck.specification.text import listed, paragraph
 from devtools.modelcheck.specification.vocabulary import FINISHERS, LEFTOVERS
-from devtools.modelcheck.specification.words import STEPS, words_of
 
 NOTICE: Final = (
     "<!-- Generated from the code of the strategies by `python -m devtools.modelcheck.specification`. Do not edit. -->"
@@ -69,7 +68,7 @@ def page(chapter: Chapter) -> str:
     """One page."""
     parts = driven_parts(chapter)
     places = (place for _, driven in parts for place in driven.steps)
-    labels = {place: f"{number}. {STEPS[words_of(place.key)].title}" for number, place in enumerate(places, 1)}
+    labels = {place: f"{number}. {place.words.title}" for number, place in enumerate(places, 1)}
     lines = [
         NOTICE,
         "",

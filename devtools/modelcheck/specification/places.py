@@ -1,15 +1,22 @@
-"""Where in the code a strategy waits: the identity of a step, without line numbers."""
+"""Where in the code a strategy waits: what makes a step of the specification."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import CodeType
 from typing import Any, Final
 
+from devtools.modelcheck.specification.words import Line, Words, words_at
+from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.effects import Effect, Step, Together
 
-WHOLE: Final = frozenset({"attempt", "mark"})
-"""Names of what every protocol has. Where another generator runs it, its steps are the ones it always has."""
+_PROTOCOLS: Final = (Outbox, Colocated, VersionStream, Resequencer)
+_WHOLE: Final[frozenset[CodeType]] = frozenset(
+    function.__code__ for protocol in _PROTOCOLS for function in (protocol.attempt, protocol.mark)
+)
+"""What every protocol has. Where another generator runs it, its steps are the ones it always has."""
+_EFFECT: Final = Effect.__iter__.__code__
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -18,29 +25,39 @@ class Place:
 
     Attributes:
         path: positions in the bytecode, from the strategy's own function inwards.
-        key: names of these functions, with their modules, and the effect: `outbox.attempt/outbox._commit: SaveEntity`.
+        lines: the same as lines of files.
+        effect: that is asked for there.
     """
 
     path: tuple[int, ...]
-    key: str
+    lines: tuple[Line, ...]
+    effect: str
+
+    def __str__(self) -> str:
+        file, number = self.lines[-1]
+        return f"{PurePath(file).name}:{number}"
+
+    @property
+    def words(self) -> Words:
+        """What the comments above these lines say."""
+        return words_at(self.lines) or Words(f"No comment at {self}", "")
 
 
 def place_of(step: Step[Any], effect: Effect[Any]) -> Place:
     """Where a suspended strategy waits, and for what."""
     path: list[int] = []
-    names: list[str] = []
+    lines: list[Line] = []
     waiting: Any = step
     while waiting is not None:
         frame = waiting.gi_frame
-        code = frame.f_code
-        if code.co_name in WHOLE:
+        if frame.f_code in _WHOLE:
             path.clear()
-            names.clear()
-        if code.co_name != "__iter__":  # That is the effect itself.
+            lines.clear()
+        if frame.f_code is not _EFFECT:
             path.append(frame.f_lasti)
-            names.append(f"{PurePath(code.co_filename).stem}.{code.co_name}")
+            lines.append((frame.f_code.co_filename, frame.f_lineno))
         waiting = waiting.gi_yieldfrom
-    return Place(tuple(path), f"{'/'.join(names)}: {name_of(effect)}")
+    return Place(tuple(path), tuple(lines), name_of(effect))
 
 
 def name_of(effect: Effect[Any]) -> str:

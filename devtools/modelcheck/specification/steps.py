@@ -12,7 +12,7 @@ from devtools.modelcheck.specification.leftovers import can_be_finished, left_by
 from devtools.modelcheck.specification.places import Place
 from devtools.modelcheck.specification.text import link, listed, paragraph
 from devtools.modelcheck.specification.vocabulary import LEFTOVERS, OUTCOMES
-from devtools.modelcheck.specification.words import STEPS, words_of
+from devtools.modelcheck.specification.words import Words
 
 Rows = list[tuple[str, str]]
 """Replies, and what follows them."""
@@ -31,19 +31,17 @@ class Steps:
 
     labels: Mapping[Place, str]
     presets: tuple[str, ...]
-    _told: dict[str, tuple[str, Rows]] = field(default_factory=dict)
+    _told: dict[Words, tuple[str, Rows]] = field(default_factory=dict)
 
     def lines(self, seen: Seen) -> Iterator[str]:
         """One step."""
-        key, label, rows = words_of(seen.place.key), self.labels[seen.place], self._rows(seen)
+        words, label, rows = seen.place.words, self.labels[seen.place], self._rows(seen)
         yield from (f"### {label}", "")
-        before, known = self._told.setdefault(key, (link(label), rows))
+        before, known = self._told.setdefault(words, (link(label), rows))
         if known is rows:
-            asks = listed(f"`{one}`" for one in seen.place.key.partition(": ")[2].split(" + "))
+            asks = listed(f"`{one}`" for one in seen.place.effect.split(" + "))
             yield from (
-                *paragraph(f"{asks}, {STEPS[key].when}.{self._where(seen)}"),
-                "",
-                *paragraph(STEPS[key].why),
+                *paragraph(f"{asks}.{self._where(seen)} {words.reason}"),
                 "",
             )
             yield from table(rows)
@@ -55,7 +53,7 @@ class Steps:
 
     def are_new(self, steps: Iterable[Place]) -> int:
         """How many of these have not been told in another part."""
-        return sum(words_of(place.key) not in self._told for place in steps)
+        return sum(place.words not in self._told for place in steps)
 
     def _rows(self, seen: Seen) -> Rows:
         rows = [(reply, self._targets(targets)) for reply, targets in rows_of(seen.after)]

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """About one step: what it is called, when it is taken, and why it is as it is."""
-
-    title: str
-    when: str
-    why: str
-
 
 REQUESTS: Final = {
     "Begin": "ask for the present and for transaction ids never given out before; no request to the store",

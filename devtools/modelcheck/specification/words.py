@@ -1,20 +1,72 @@
-"""What is written by hand about each step: a title, when it is taken, and why. Everything else on the pages is found.
+"""The words about steps: comments in the strategies, directly above the statement that yields.
 
-Keys are those of `places`, or their ends: of two that fit, the longer one counts. A test sees to it that each step has a
-sentence and each sentence a step.
+The first sentence of a comment is the step's title, the rest its reason. A comment above a call of another generator speaks for
+all steps inside: its title goes before theirs.
 """
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Final
 
-from devtools.modelcheck.specification.words_apart import APART
-from devtools.modelcheck.specification.words_beside import BESIDE
-from devtools.modelcheck.specification.words_ordered import ORDERED
+Line = tuple[str, int]
+"""A file, and the number of a line in it."""
 
-STEPS: Final = {**APART, **BESIDE, **ORDERED}
+_SENTENCE: Final = re.compile(r"\.(?:\s+|$)")
 
 
-def words_of(key: str) -> str:
-    """Which key of `STEPS` a step's words have: the longest that its own ends with."""
-    return max((known for known in STEPS if f"/{key}".endswith(f"/{known}")), key=len, default=f"no words for {key}")
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a comment says about a step.
+
+    Attributes:
+        title: its first sentence, without the period.
+        reason: the others; empty if there is none.
+    """
+
+    title: str
+    reason: str
+
+    def inside(self, caller: Words) -> Words:
+        """The words about a step in a generator that was called with a comment of its own."""
+        title = f"{caller.title}: {self.title[:1].lower()}{self.title[1:]}"
+        return Words(title, f"{caller.reason} {self.reason}".strip())
+
+
+def words_at(lines: tuple[Line, ...]) -> Words | None:
+    """The words about a step; None if it has no comment.
+
+    Args:
+        lines: where each generator waits, from the outermost to the one that yields the effect.
+    """
+    *callers, own = (_comment(line) for line in lines)
+    caller = next((words for words in reversed(callers) if words is not None), None)
+    return own if own is None or caller is None else own.inside(caller)
+
+
+def _comment(line: Line) -> Words | None:
+    file, number = line
+    text = _comments(file).get(number, "")
+    title, _, reason = _SENTENCE.sub("\n", text, count=1).partition("\n")
+    return Words(title, reason) if title else None
+
+
+@cache
+def _comments(file: str) -> Mapping[int, str]:
+    """The comment above the innermost statement of each line, for the lines of a file that have one."""
+    source = Path(file).read_text(encoding="utf-8")
+    lines = source.splitlines()
+    found: dict[int, str] = {}
+    for node in ast.walk(ast.parse(source)):  # Outer statements come before inner ones.
+        if isinstance(node, ast.stmt):
+            first = node.lineno - 1
+            while first and lines[first - 1].lstrip().startswith("#"):
+                first -= 1
+            text = " ".join(line.strip().removeprefix("#").strip() for line in lines[first : node.lineno - 1])
+            found |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), text)
+    return found
