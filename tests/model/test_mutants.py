@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from devtools.modelcheck.mutants.finding import ALL_STATES, ALL_WORLDS, COSTS, NO_END, QUIET, all_mutants, find
-from devtools.modelcheck.mutants.outside import fails
-from devtools.modelcheck.mutants.reviewed import read_found, read_outside
+from devtools.modelcheck.mutants.outside import fails, file_and_name
+from devtools.modelcheck.mutants.reviewed import Tables
+from devtools.modelcheck.mutants.source import Mutant
 from devtools.modelcheck.mutants.twin import Twin
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import explore
-from tests.model.harmless_mutants import HARMLESS
 
-MUTANTS = {mutant.name: mutant for mutant in all_mutants()}
-FOUND = read_found()
-OUTSIDE = read_outside()
-UNIT = Path(__file__).parents[1] / "unit"
+TABLES = Tables.read()
 QUICK = 300
 """Most states of a search that every test run repeats; `make model` repeats all, and those that come to no end."""
-AGAIN = "Look for them again: python -m devtools.modelcheck.mutants --write"
+AGAIN = "Look for those that changed: python -m devtools.modelcheck.mutants --changed --write"
 
 
-def test_every_mutant_was_found_or_is_listed_as_harmless() -> None:
-    assert set(MUTANTS) == FOUND.keys() | HARMLESS.keys() | OUTSIDE.keys(), AGAIN
-    assert len(MUTANTS) == len(FOUND) + len(HARMLESS) + len(OUTSIDE)
+@pytest.fixture(scope="module")
+def mutants() -> dict[str, Mutant]:
+    return {mutant.name: mutant for mutant in all_mutants()}
 
 
-@pytest.mark.parametrize("test", dict.fromkeys(OUTSIDE.values()))
+def test_every_mutant_was_found_or_is_listed_and_its_function_is_as_it_was(mutants: dict[str, Mutant]) -> None:
+    assert {name: mutant.key for name, mutant in mutants.items()} == TABLES.keys, AGAIN
+    assert len(mutants) == len(TABLES.found) + len(TABLES.harmless) + len(TABLES.outside)
+
+
+@pytest.mark.parametrize("test", dict.fromkeys(TABLES.outside.values()))
 def test_every_unit_test_that_stands_in_for_the_checker_exists(test: str) -> None:
-    file, _, name = test.partition("::")
-    assert f"def {name}(" in (UNIT / file).read_text(encoding="utf-8")
+    file, name = file_and_name(test)
+    assert f"def {name}(" in file.read_text(encoding="utf-8")
 
 
-def test_a_unit_test_stands_in_for_the_checker_only_if_it_fails_with_the_mutant() -> None:
-    mutant = MUTANTS["total_order.earliest: condition 'not timed' forced True"]
+def test_a_unit_test_stands_in_for_the_checker_only_if_it_fails_with_the_mutant(mutants: dict[str, Mutant]) -> None:
     order = "test_total_order.py::test_a_message_waits_until_every_source_has_passed_its_time"
     other = "test_truncation.py::test_an_entity_of_another_protocol_is_refused"
+    mutant = mutants[next(name for name, test in TABLES.outside.items() if test == order)]
     assert [fails(test, mutant) for test in (order, other)] == [True, False]
 
 
 def test_every_reason_is_a_sentence() -> None:
-    assert all(reason.endswith(".") and len(reason) > 20 for reason in HARMLESS.values())
+    assert all(reason.endswith(".") and len(reason) > 20 for reason in TABLES.harmless.values())
 
 
 @pytest.mark.parametrize("world", ALL_WORLDS, ids=lambda world: world.name)
@@ -55,12 +55,12 @@ def test_what_ships_stands_wherever_mutants_fall(world: Scenario) -> None:
 
 
 @pytest.mark.parametrize("world", [*ALL_WORLDS, None], ids=lambda world: world.name if world else QUIET)
-def test_mutants_are_found_where_they_were(world: Scenario | None) -> None:
+def test_mutants_are_found_where_they_were(world: Scenario | None, mutants: dict[str, Mutant]) -> None:
     name, worlds = (world.name, [world]) if world is not None else (QUIET, [])
-    here = {mutant: verdict for mutant, verdict in FOUND.items() if verdict.world == name}
+    here = {mutant: verdict for mutant, verdict in TABLES.found.items() if verdict.world == name}
     quick = [one for one, verdict in here.items() if verdict.states <= QUICK and not verdict.how.startswith(NO_END)]
-    assert [mutant for mutant in quick if find(MUTANTS[mutant], worlds).world != name] == [], AGAIN
+    assert [mutant for mutant in quick if find(mutants[mutant], worlds).world != name] == [], AGAIN
 
 
 def test_some_mutants_only_cost_more() -> None:
-    assert any(verdict.how.startswith(COSTS) for verdict in FOUND.values())
+    assert any(verdict.how.startswith(COSTS) for verdict in TABLES.found.values())

@@ -59,9 +59,10 @@ class Verdict:
 SURVIVED: Final = Verdict("", "")
 
 
+@cache
 def all_mutants() -> tuple[Mutant, ...]:
     """Every mutant of every module whose generators the worlds run."""
-    return tuple(mutant for module in EVERYTHING for mutant in mutants_of(module))
+    return tuple(mutants_of(EVERYTHING))
 
 
 def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:
@@ -76,6 +77,16 @@ def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:
                 return verdict
     concerned = mutant.module in {module.__name__ for module in (*OUTBOX, *CHORES)}
     return (_dearer_outbox(twin) if concerned else None) or SURVIVED
+
+
+def find_again(mutant: Mutant, before: Verdict | None) -> Verdict:
+    """Look for a mutant where one like it was found before, and only then everywhere."""
+    if before is not None:
+        worlds = [world for world in ALL_WORLDS if world.name == before.world]
+        found = find(mutant, worlds)
+        if found.world:
+            return found
+    return find(mutant)
 
 
 def _explored(twin: Twin, world: Scenario) -> Verdict | None:

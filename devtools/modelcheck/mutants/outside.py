@@ -13,25 +13,37 @@ from devtools.modelcheck.mutants.plugin import MODULE, SOURCE
 from devtools.modelcheck.mutants.source import Mutant
 
 _ROOT: Final = Path(__file__).parents[3]
+_UNIT: Final = _ROOT / "tests/unit"
 _FAILED: Final = 1
 """Exit code of pytest if tests were run, and some failed."""
+
+
+def file_and_name(test: str) -> tuple[Path, str]:
+    """The file of a unit test, and its name.
+
+    Raises:
+        ValueError: no file of `tests/unit` is called so, or several are.
+    """
+    file, _, name = test.partition("::")
+    (found,) = _UNIT.rglob(file)
+    return found, name
 
 
 def fails(test: str, mutant: Mutant) -> bool:
     """Whether a unit test fails with a mutant, in a process of its own.
 
     Args:
-        test: its file in `tests/unit` and its name, `test_some.py::test_that`, whatever class it is in.
+        test: its file, in whatever folder of `tests/unit`, and its name, `test_some.py::test_that`, whatever class it is in.
         mutant: to run it with.
     """
-    file, _, name = test.partition("::")
+    file, name = file_and_name(test)
     with NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as source:
         source.write(mutant.source)
         source.flush()
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
-                *("-p", "devtools.modelcheck.mutants.plugin", "-k", name, f"tests/unit/{file}"),
+                *("-p", "devtools.modelcheck.mutants.plugin", "-k", name, str(file)),
             ],
             cwd=_ROOT,
             env={**environ, MODULE: mutant.module, SOURCE: source.name},
