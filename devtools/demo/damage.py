@@ -81,16 +81,12 @@ class History:
         numbers = (one for one in self.database.boards.values() if one["gameId"] == self.game and "_kind" in one)
         return next(one for one in numbers if one["message"] is not None and one["held"] is None)
 
-    def take(self, like: Document, **changes: Any) -> None:
-        """Another number that the board has taken, or holds."""
-        number = {**deepcopy(like), **changes}
-        number["id"] = f"{like['id']}-{number['order']['number']}"
-        self.database.boards[name_of(number)] = number
-
     def hold(self, number: int) -> None:
         """A message of somebody else waits on the board."""
-        like = self.taken()
-        self.take(like, held="{}", message=f"elsewhere/{number}", order={**like["order"], "number": number})
+        held = deepcopy(self.taken())
+        held |= {"id": f"{held['id']}-{number}", "held": "{}", "message": f"elsewhere/{number}"}
+        held["order"]["number"] = number
+        self.database.boards[name_of(held)] = held
 
     def commits(self) -> list[Document]:
         """Entries, records and companions, by version."""
@@ -142,11 +138,9 @@ def usurped(history: History) -> tuple[str, ...]:
 
 
 def ghost(history: History) -> tuple[str, ...]:
-    """The board has taken a message that the game never sent."""
+    """The board has taken a message that the game never sent, in place of one that it did."""
     taken = history.taken()
-    sender = taken["message"].rpartition("/")[0]
-    order = {**taken["order"], "number": taken["order"]["number"] + 1_000_000}
-    history.take(taken, message=f"{sender}/{NOWHERE}", order=order)
+    taken["message"] = f"{taken['message'].rpartition('/')[0]}/{NOWHERE}"
     return ("consistent_state_and_output",)
 
 
@@ -205,6 +199,12 @@ def early(history: History) -> tuple[str, ...]:
     return ("dedup_expired_early",)
 
 
+def deleted(history: History) -> tuple[str, ...]:
+    """Another program deletes the document of the board's line. What the board took lies beside it."""
+    del history.database.boards[json.dumps([history.game, history.game])]
+    return ("document_lost",)
+
+
 def newer(history: History) -> tuple[str, ...]:
     """A later version of the library wrote a document."""
     commit = history.commits()[4]
@@ -216,7 +216,7 @@ DAMAGES: Final[tuple[tuple[Damage, ...], ...]] = (
     (newer,),
     (early,),
     (lost, unstaged),
-    (owed,),
+    (owed, deleted),
     (ghost,),
     (usurped, stuck),
     (hole, gap),
@@ -224,7 +224,7 @@ DAMAGES: Final[tuple[tuple[Damage, ...], ...]] = (
 )
 """By game: what does not get into each other's way."""
 
-ON_BOARDS: Final = frozenset({"sequence_gap", "stuck_reader"})
+ON_BOARDS: Final = frozenset({"sequence_gap", "stuck_reader", "document_lost"})
 
 
 def damaged(database: Database) -> set[tuple[str, str]]:

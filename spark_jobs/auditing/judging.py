@@ -149,4 +149,5 @@ def thresholds_of(job: Job, beginning: Beginning) -> Thresholds:
     """The thresholds that a job file names, and those that the application's retention gives."""
     names = {one.name for one in fields(Thresholds)} & Job.model_fields.keys()
     told = {name: getattr(job, name) for name in names}
-    return Thresholds(**told, retention=beginning.judged, arrival=beginning.arrival)
+    types = frozenset(one.type for one in job.entities)
+    return Thresholds(**told, retention=beginning.judged, arrival=beginning.arrival, types=types)

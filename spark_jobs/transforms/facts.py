@@ -39,6 +39,7 @@ class Thresholds:
         grace: age below which nothing is judged that could look different in another container.
         live_since: when the application went live: there was no commit before. None if that is not known.
         consumers: by destination the entity type that consumes it, as far as it is ours.
+        types: the entity types whose containers are read; None for all of which there are documents.
     """
 
     retention: timedelta = RETENTION
@@ -51,6 +52,7 @@ class Thresholds:
     grace: timedelta = limits.GRACE
     live_since: datetime | None = None
     consumers: Mapping[str, str] = field(default_factory=dict)
+    types: frozenset[str] | None = None
 
     def kept_since(self, now: int) -> int:
         """Second from which on nothing can have expired, with the life of an attempt as a margin."""
@@ -65,8 +67,8 @@ class Facts:
         entities: one row per entity that has a ledger: `entity, id, type, ts, source` (CloudEvents source of what it sends),
             `prefix` (that source as it begins message keys), and `version, protocol, receptions` of its ledger.
         transactions: what entries of ledgers and streams, and records tell: `entity, version, message, tx, at, digest,
-            outputs, owes`, `told` ("entry", "record", "beside", "stream"), and `after`: second that no commit of a
-            later version is before. A commit may be told by several rows.
+            outputs, owes`, `told` ("entry", "record", "beside", "stream"), `ts` of the document that tells it, and `after`:
+            second that no commit of a later version is before. A commit may be told by several rows.
         staged: `entity, message, tx, at, ts`.
         numbered: `entity, source, number, message, held, at, ts`.
         parked: `entity, message`.
@@ -150,10 +152,10 @@ def _names(key: str) -> list[str]:
 
 def _entries(ledgers: DataFrame) -> DataFrame:
     """What ledgers hold. Entries are trimmed by `seen`; one that has none proves that nothing after it was ever trimmed."""
-    rows = ledgers.select("entity", F.explode("ledger.entries").alias("entry"))
-    told = rows.select("entity", "entry.*")
+    rows = ledgers.select("entity", "ts", F.explode("ledger.entries").alias("entry"))
+    told = rows.select("entity", "ts", "entry.*")
     never = F.lit(2**62)
-    return told.select(*_TOLD, F.lit("entry").alias("told"), F.coalesce("seen", never).alias("after"))
+    return told.select(*_TOLD, F.lit("entry").alias("told"), "ts", F.coalesce("seen", never).alias("after"))
 
 
 def _records(known: DataFrame) -> DataFrame:
@@ -162,4 +164,4 @@ def _records(known: DataFrame) -> DataFrame:
     # Records beside an entity are written again when their outputs are published, perhaps long after a later commit.
     rewritten = (told == "beside") & (F.size("outputs") > 0)
     after = F.when(rewritten, F.least("ts", second("at"))).otherwise(F.col("ts"))
-    return rows.select(*_TOLD, told.alias("told"), after.alias("after"))
+    return rows.select(*_TOLD, told.alias("told"), "ts", after.alias("after"))

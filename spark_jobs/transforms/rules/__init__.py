@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from spark_jobs.transforms.facts import Facts, Thresholds
+from spark_jobs.transforms.rules.documents import document_lost
 from spark_jobs.transforms.rules.expiry import dedup_expired_early
 from spark_jobs.transforms.rules.history import at_most_one_state_change, two_owners
 from spark_jobs.transforms.rules.holes import ledger_hole
@@ -46,6 +47,9 @@ ALL: Final = (
     Rule(at_most_one_state_change, True, "none: a commit is a fact"),
     Rule(two_owners, True, "none: a commit is a fact"),
     Rule(ledger_hole, False, "grace, by the time of the attempt of what is younger"),
+    Rule(
+        document_lost, False, "grace, by the service's time of writing what proves the commit, or of an earlier audit"
+    ),
     Rule(dedup_expired_early, False, "grace, by the time of the oldest attempt that is kept"),
     Rule(consistent_state_and_output, False, "grace, by the time at which a consumer's message came; else none"),
     Rule(output_owed, True, "owed_after, by the time of the attempt"),

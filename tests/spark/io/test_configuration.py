@@ -90,7 +90,7 @@ class TestAFile:
 def test_rules_judge_by_the_limits_of_a_job_file_that_names_none(written: Any) -> None:
     job, _ = load(written(json.dumps(FILE)), ENVIRONMENT)
     plain = job.model_copy(update={"consumers": {}, "live_since": None})
-    assert thresholds_of(plain, beginning(0)) == Thresholds()
+    assert thresholds_of(plain, beginning(0)) == Thresholds(types=frozenset(one.type for one in job.entities))
 
 
 class TestWhatCannotBeRead:

@@ -8,8 +8,19 @@ from exactlyonce.identity import EntityRef, message_key
 from exactlyonce.stores.cosmos_layout import processed_id
 from tests.spark.transforms import corner_cases
 from tests.spark.transforms import damaged_cases as damaged
-from tests.spark.transforms.damaged_cases import NOBODY, Plant
-from tests.spark.transforms.planting import DAY, on_the_wire, ref, seconds, sent
+from tests.spark.transforms.damaged_cases import NOBODY, SOMEBODY, Plant
+from tests.spark.transforms.planting import (
+    DAY,
+    MINUTE,
+    colocated,
+    on_the_wire,
+    outbox,
+    reader,
+    ref,
+    seconds,
+    sent,
+    stream,
+)
 
 Named = tuple[str, str | None, tuple[int, ...], str | None]
 """Rule, message, versions and subject of a finding."""
@@ -61,6 +72,18 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         lambda case: {
             ("dedup_expired_early", _wire(case, "web/m-2"), (), ref("mailer", f"{case}:mailer").key),
         },
+    ),
+    **{
+        f"document gone, {make.__name__}": (damaged.document_gone(make), lambda _: {("document_lost", None, (), None)})
+        for make in (outbox, colocated, stream, reader)
+    },
+    "gone since an audit": (damaged.gone_since_an_audit, lambda _: {("document_lost", None, (), None)}),
+    "made anew": (damaged.made_anew, lambda _: {("document_lost", None, (), None)}),
+    "fallen behind an audit": (damaged.fallen_behind_an_audit, lambda _: {("document_lost", None, (), None)}),
+    "without its ledger": (damaged.without_its_ledger, lambda _: {("document_lost", None, (), None)}),
+    "number above the next": (
+        damaged.number_above_the_next,
+        lambda _: {("document_lost", None, (), source) for source in (NOBODY, SOMEBODY)},
     ),
     "told in two ways": (
         damaged.told_in_two_ways,
@@ -114,7 +137,11 @@ SEEN_BEFORE = [
     (_shop("removed since the last audit").key, 17, seconds(20 * DAY)),
     (_shop("removed since the last audit").key, 9, seconds(30 * DAY)),
     (_shop("removed since the last audit").key, 25, seconds(3 * DAY)),
+    (_shop("gone since an audit").key, 3, seconds(3 * DAY)),
+    (_shop("fallen behind an audit").key, 3, seconds(3 * DAY)),
+    (_shop("an outbox").key, 7, seconds(MINUTE)),
     (_shop("an outbox").key, 2, seconds(3 * DAY)),
     *corner_cases.SEEN_BEFORE,
 ]
-"""What earlier audits saw; the second so long ago that it proves nothing, and the third less than the first."""
+"""What earlier audits saw; the second so long ago that it proves nothing, the third less than the first, and one of a
+moment ago: what it saw, this look may not see yet."""

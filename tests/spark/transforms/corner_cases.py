@@ -48,6 +48,13 @@ def perhaps_removed(case: str) -> list[Planted]:
     return [replace(planted, records=[(replace(unread, schema=2), DAY)])]
 
 
+def perhaps_lost(case: str) -> list[Planted]:
+    """The document is there, and cannot be read."""
+    planted = outbox(case)
+    assert planted.ledger is not None
+    return [replace(planted, ledger=replace(planted.ledger, schema=2))]
+
+
 def unread_and_otherwise(case: str) -> list[Planted]:
     """What a newer version wrote may mean something else than it would have meant in this one."""
     planted = outbox(case)
@@ -218,6 +225,7 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         perhaps_removed,
         lambda _: {("unreadable", "web/m-21", (), f"library/{processed_id('web/m-21')}")},
     ),
+    "perhaps lost": (perhaps_lost, lambda case: {("unreadable", None, (), f"shop/{case}")}),
     "unread and otherwise": (
         unread_and_otherwise,
         lambda _: {("unreadable", "web/m-5", (), f"library/{processed_id('web/m-5')}")},

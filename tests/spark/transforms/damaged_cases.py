@@ -36,7 +36,7 @@ from tests.spark.transforms.planting import (
 )
 
 Plant = Callable[[str], list[Planted]]
-NOBODY = "shop/of%20nobody"
+NOBODY, SOMEBODY = "shop/of%20nobody", "shop/of%20somebody"
 
 
 def applied_twice(case: str) -> list[Planted]:
@@ -135,6 +135,39 @@ def removed_though_seen(case: str) -> list[Planted]:
     message = on_the_wire(planted.entity, sent(planted.entity, "web/m-2"))
     ledger = Ledger(version=1, entries=(told(mailer, 1, DAY / 2, message=message),), type="mailer")
     return [planted, Planted(mailer, ledger, DAY / 2)]
+
+
+def document_gone(make: Callable[[str], Planted]) -> Plant:
+    """Only what lies elsewhere is left."""
+    return lambda case: [replace(make(case), gone=True)]
+
+
+def gone_since_an_audit(case: str) -> list[Planted]:
+    """All that was kept of it lay in its document."""
+    return []
+
+
+def made_anew(case: str) -> list[Planted]:
+    """The ledger counts from 1 again; of the first two versions that the entity had before nothing is left."""
+    planted = outbox(case)
+    commits = [told(planted.entity, number, HOUR, tx=f"tx-new-{number}", outputs=()) for number in (1, 2)]
+    ledger = Ledger(version=2, entries=tuple(commits), type="shop")
+    return [replace(planted, ledger=ledger, age=HOUR, records=planted.records[2:])]
+
+
+def fallen_behind_an_audit(case: str) -> list[Planted]:
+    return [outbox(case, versions=2, left=0)]
+
+
+def without_its_ledger(case: str) -> list[Planted]:
+    return [replace(outbox(case), ledger=None)]
+
+
+def number_above_the_next(case: str) -> list[Planted]:
+    """A document of the read model of before: of one source it says less, and of another nothing."""
+    board = reader(case)
+    board.beside.append((numbered(board.entity, 1, DAY, source=SOMEBODY), DAY))
+    return [_receiving(board, Reception(NOBODY, 3))]
 
 
 def told_in_two_ways(case: str) -> list[Planted]:

@@ -187,6 +187,25 @@ def held_since(case: str) -> list[Planted]:
     return [board]
 
 
+def deleted(case: str) -> list[Planted]:
+    """A handler deleted them: what remains is a tombstone, whose ledger goes on."""
+    planted = [outbox(case), colocated(f"{case}:beside"), stream(f"{case}:stream"), reader(f"{case}:reader")]
+    return [replace(one, ledger=replace(one.ledger, deleted=True)) for one in planted if one.ledger is not None]
+
+
+def begun_since(case: str) -> list[Planted]:
+    """The entity began after its container was read; its attempts were long under way."""
+    planted = outbox(case)
+    return [replace(planted, gone=True, records=[(record, MINUTE) for record, _ in planted.records])]
+
+
+def never_begun(case: str) -> list[Planted]:
+    """An attempt crashed before its commit, and what it staged remains; a message was put aside without a fence."""
+    shop = ref("shop", case)
+    left = staged(shop, told(shop, 1, 3 * DAY))
+    return [Planted(shop, None, records=[(left, 3 * DAY), (parked(shop, "web/m-2"), DAY)], gone=True)]
+
+
 CASES: Mapping[str, Plant] = {
     "an outbox": lambda case: [outbox(case)],
     "records beside": lambda case: [colocated(case)],
@@ -204,5 +223,8 @@ CASES: Mapping[str, Plant] = {
     "seen late": seen_late,
     "all taken": all_taken,
     "held since it was read": held_since,
+    "deleted by a handler": deleted,
+    "begun since it was read": begun_since,
+    "never begun": never_begun,
     "nothing proves that it is young": lambda case: [replace(outbox(case, versions=40, left=38), records=[])],
 }

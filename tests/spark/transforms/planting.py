@@ -67,11 +67,12 @@ class Planted:
 
     Attributes:
         entity: which.
-        ledger: of its document.
+        ledger: of its document; None if the document has none.
         age: of its document's last write.
         records: in the library's container, each with its age.
         beside: companions, each with its age.
         more: other documents.
+        gone: whether its document was deleted.
     """
 
     entity: EntityRef
@@ -80,13 +81,15 @@ class Planted:
     records: list[tuple[LibraryRecord, timedelta]] = field(default_factory=list)
     beside: list[tuple[Companion, timedelta]] = field(default_factory=list)
     more: list[Stored] = field(default_factory=list)
+    gone: bool = False
 
     def stored(self) -> Iterable[Stored]:
         name = self.entity.id
         keys = {"tenant": "t 1", "owner": {"name": name}}
         body = Json.of({"id": name, **keys, "message": "of the user", "version": "too"})
         document = body if self.ledger is None else entity_document(body, self.ledger)
-        yield Stored(self.entity.type, {**document.value, **_system(self.age, 0)}, PATHS)
+        if not self.gone:
+            yield Stored(self.entity.type, {**document.value, **_system(self.age, 0)}, PATHS)
         for number, (companion, age) in enumerate(self.beside, 1):
             yield Stored(
                 self.entity.type, {**companion_document(self.entity, companion), **keys, **_system(age, number)}, PATHS

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from pyspark.sql import DataFrame
+
+from spark_jobs.transforms.facts import Facts
 from spark_jobs.transforms.rules import ALL
+from spark_jobs.transforms.rules.documents import document_lost
 from tests.spark.transforms import cases, healthy_cases
-from tests.spark.transforms.conftest import Found
-from tests.spark.transforms.planting import NOW
+from tests.spark.transforms.conftest import Found, as_findings
+from tests.spark.transforms.planting import LIMITS, NOW, seconds
 
 pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
 
@@ -22,6 +27,12 @@ def test_damage_is_found_where_it_is_and_nothing_else(planted: Found, case: str)
 @pytest.mark.parametrize("case", healthy_cases.CASES)
 def test_what_is_in_order_is_not_accused(planted: Found, case: str) -> None:
     assert planted[case] == []
+
+
+def test_no_document_is_missed_whose_container_the_job_does_not_read(planted_documents: DataFrame) -> None:
+    limits = replace(LIMITS, types=frozenset({"reader", "mailer"}))
+    found = as_findings(document_lost(Facts.of(planted_documents), limits, seconds()))
+    assert {one.case for one in found} == {"document gone, reader", "number above the next"}
 
 
 def test_every_rule_is_shown_by_a_case(planted: Found) -> None:
