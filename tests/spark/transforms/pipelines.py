@@ -18,6 +18,7 @@ from exactlyonce import Colocated, Entity, Outbox, Resequencer, TryAgainLater, V
 from exactlyonce.drivers.retrying import Backoff
 from exactlyonce.envelope import Envelope
 from exactlyonce.handling.attempts import Strategy
+from exactlyonce.lifetimes import Lifetimes, Retention
 from exactlyonce.stores.memory import MemoryStore
 from exactlyonce.stores.memory_partitions import Partition, Version
 from exactlyonce.stores.trouble import NoTrouble
@@ -27,8 +28,7 @@ from exactlyonce.testing.world import Process, World
 from tests.stateful.boards import DESTINATIONS, a_play, boards, players
 from tests.stateful.histories import FATES
 
-RETENTION = timedelta(days=10)
-DELIVERY_LIMIT = timedelta(days=4)
+LIFETIMES = Lifetimes(Retention(timedelta(days=10)), delivery_limit=timedelta(days=4))
 PATHS: Mapping[str, tuple[str, ...]] = {"player": ("/player",), "board": ("/board",)}
 WORDS = "player|board|boards|news"
 """Names that a suffix makes unique."""
@@ -97,6 +97,7 @@ class Pipeline:
             store=Lagging(self.clock.now, self.trouble),
             outcome=lambda _: self.random.choices([(True, True), (True, False), (False, False)], [0.9, 0.05, 0.05])[0],
             clock=self.clock,
+            lifetimes=LIFETIMES,
         )
         self.senders = [players("player", one) for one in senders]
         self.board = boards(reader)
@@ -189,7 +190,7 @@ class Pipeline:
     def _clean_up(self) -> None:
         """Each of the documents that may go goes, or does not: whoever deletes them may be stopped at any time."""
         store = self.world.store
-        oldest = (self.clock.now() - RETENTION).timestamp()
+        oldest = (self.clock.now() - LIFETIMES.retention.current).timestamp()
         for partition in (*store.library.values(), *store.entities.values()):
             for version in partition.view(len(partition.log)).values():
                 if version.timestamp < oldest and _may_go(version) and self.random.random() < 0.4:

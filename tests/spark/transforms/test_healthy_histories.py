@@ -17,7 +17,7 @@ from spark_jobs.transforms.facts import SEEN, Facts, Thresholds
 from spark_jobs.transforms.rules import ALL
 from tests.spark.transforms.conftest import Finding, Kept, all_findings, as_findings
 from tests.spark.transforms.dumping import moved, renamed, rows, stored_in
-from tests.spark.transforms.pipelines import DELIVERY_LIMIT, PATHS, READERS, RETENTION, SENDERS, WORDS, Pipeline
+from tests.spark.transforms.pipelines import LIFETIMES, PATHS, READERS, SENDERS, WORDS, Pipeline
 from tests.spark.transforms.planting import NOW, seconds
 
 pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
@@ -107,10 +107,10 @@ def facts(looked: Looked, kept: Kept, spark: SparkSession) -> Facts:
 
 def limits(looked: Looked) -> Thresholds:
     """As short as they may be: no time for a second look, none for what is on its way between two containers."""
-    waiting = DELIVERY_LIMIT + timedelta(days=1)
+    waiting = LIFETIMES.delivery_limit + timedelta(days=1)
     return Thresholds(
-        retention=RETENTION,
-        arrival=DELIVERY_LIMIT,
+        retention=LIFETIMES.retention.current,
+        arrival=LIFETIMES.delivery_limit,
         lost_after=waiting,
         gap_after=waiting,
         grace=timedelta(0),
