@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -43,7 +44,11 @@ async def ready() -> None:
 
 
 def settler(
-    world: World, mending: Mending, failures: Failures | None = None, claims: ClaimChecks | None = None
+    world: World,
+    mending: Mending,
+    failures: Failures | None = None,
+    claims: ClaimChecks | None = None,
+    ready: Callable[[], Awaitable[None]] = ready,
 ) -> PoisonSettler:
     """A settler of this world."""
     claims = claims or ClaimChecks(None)
@@ -54,10 +59,15 @@ def settler(
 
 
 class Place(World):
-    """A world whose queues take nothing while they are not open; and what settles there."""
+    """A world whose queues take nothing while they are not open; and what settles there.
+
+    Attributes:
+        wrong: what the start-up check says of the accounts; None if they are as they have to be.
+    """
 
     def __init__(self) -> None:
         self.open = True
+        self.wrong: Exception | None = None
         self.failures = Failures()
         queues = (Destination("receipts", (Deposited,)), Destination("screens", (Shown,)), Destination("accounts"))
         super().__init__(queues, outcome=lambda _: (self.open, self.open))
@@ -66,7 +76,11 @@ class Place(World):
     def settler(self) -> PoisonSettler:
         driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
         mending = Mending(driver, Retrying(Backoff(tries=2), self.random), self.routes)
-        return settler(self, mending, self.failures)
+        return settler(self, mending, self.failures, ready=self.ready)
+
+    async def ready(self) -> None:
+        if self.wrong is not None:
+            raise self.wrong
 
     async def settle(
         self, kind: Entity[Any], message: Envelope | bytes, queue: str = "accounts", times: int = 1, **more: Any

@@ -245,6 +245,21 @@ async def test_what_could_not_be_read_is_no_entity_that_is_absent(monkeypatch: p
     await once.close()
 
 
+async def test_what_processes_and_what_settles_first_see_that_the_accounts_are_as_they_have_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    once = application(accounts())
+
+    async def ready() -> None:
+        raise ConfigurationError("The container belongs to another application.")
+
+    monkeypatch.setattr(once._resources, "ready", ready)
+    for check in (once._receiver.ready, once._receiver.poison.giving_up.ready):
+        with pytest.raises(ConfigurationError, match="another application"):
+            await check()
+    await once.close()
+
+
 async def test_clients_are_closed_when_nothing_is_under_way_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     once, done = application(accounts()), list[str]()
     close = once._resources.close

@@ -92,6 +92,14 @@ class TestTheEnvironment:
         assert await place.settle(kind, message) == "returned"
         assert returned(place) == [message.once_more()]
 
+    async def test_in_accounts_of_another_application_it_goes_back_and_nothing_is_written(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        place.wrong = ConfigurationError("The container belongs to another application.")
+        assert await place.settle(kind, message) == "returned"
+        assert returned(place) == [message.once_more()]
+        assert (place.store.entities, place.store.library) == ({}, {})
+
     async def test_it_does_so_before_the_host_delivers_it_no_more_though_it_may_be_parked(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")

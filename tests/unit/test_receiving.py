@@ -83,8 +83,7 @@ class Place(World):
         retrying = Retrying(Backoff(tries=2), self.random)
         mending, claims, failures = Mending(driver, retrying, self.routes), ClaimChecks(None), Failures()
         self.failures = failures
-        self.settler = settler(self, mending, failures)
-        self.settler = replace(self.settler, giving_up=replace(self.settler.giving_up, ready=self._begin))
+        self.settler = settler(self, mending, failures, ready=self._begin)
         combiner = Combiner(driver, retrying, self.clock)
         self.receiver = Receiver(
             combiner, mending, claims, failures, self.settler, self._begin, self._begin, Lifetimes, self.clock.now
