@@ -15,16 +15,14 @@ from typing import Any, Literal, cast, get_args, get_origin
 
 import pytest
 
-from devtools.modelcheck.specification.contents import CHAPTERS
+from devtools.modelcheck.specification.chapters import CHAPTERS
 from devtools.modelcheck.specification.diagrams import NO_ANSWER
 from devtools.modelcheck.specification.driving import Driven, Outcome
-from devtools.modelcheck.specification.files import FOLDER, pages
-from devtools.modelcheck.specification.finishing import redeliver
 from devtools.modelcheck.specification.leftovers import is_finished, leftovers
 from devtools.modelcheck.specification.occasions import FIRST, NEW, crashed
 from devtools.modelcheck.specification.occasions_beside import stream_attempts
 from devtools.modelcheck.specification.occasions_ordered import ONE, TWO, crowded, receptions
-from devtools.modelcheck.specification.pages import driven_parts, finishes
+from devtools.modelcheck.specification.pages import COMMAND, FOLDER, pages
 from devtools.modelcheck.specification.places import Place
 from devtools.modelcheck.specification.playing import WHERE, Occasion, attempt, play, process
 from devtools.modelcheck.specification.settings import (
@@ -36,7 +34,7 @@ from devtools.modelcheck.specification.settings import (
     WAITING,
 )
 from devtools.modelcheck.specification.stored import Stored
-from devtools.modelcheck.specification.vocabulary import LEFTOVERS, REPLIES, REQUESTS
+from devtools.modelcheck.specification.vocabulary import FINISHERS, LEFTOVERS, REPLIES
 from devtools.modelcheck.specification.words import Line, words_at
 from exactlyonce import VersionStream, beside, blobs, effects
 from exactlyonce.companions import Event
@@ -44,9 +42,9 @@ from exactlyonce.effects import Effect, Step, Together
 from exactlyonce.envelope import Envelope
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
+from tests.model.finishing import redeliver, who_finishes
 from tests.packaging.sources import files
 
-COMMAND = "python -m devtools.modelcheck.specification"
 MOST_NODES = 25
 MOST_LINES = 360
 NOT_TOLD = {"operating"}
@@ -54,7 +52,7 @@ NOT_TOLD = {"operating"}
 
 
 def all_driven() -> list[Driven]:
-    return [driven for chapter in CHAPTERS for _, driven in driven_parts(chapter)]
+    return [part.driven for chapter in CHAPTERS for part in chapter.parts]
 
 
 @pytest.mark.parametrize("name", ["README.md", *(chapter.name for chapter in CHAPTERS)])
@@ -82,7 +80,7 @@ def requests() -> Iterator[Line]:
 
 def is_effect(asked: ast.expr) -> bool:
     """Whether what follows `yield from` is an effect: made there, or held by a variable; all else is a call of a strategy."""
-    return isinstance(asked, ast.Name) or ast.unparse(asked).partition("(")[0] in REQUESTS.keys() | {"Together"}
+    return isinstance(asked, ast.Name) or ast.unparse(asked).partition("(")[0] in REPLIES.keys() | {"Together"}
 
 
 def test_every_reply_that_an_effect_declares_is_given() -> None:
@@ -122,7 +120,6 @@ def test_every_reply_has_a_meaning_and_every_meaning_a_reply() -> None:
                 for name, reply in zip(names, kind.split(" + "), strict=True):
                     found.setdefault(name, set()).add(reply)
     assert found == {name: set(replies) for name, replies in REPLIES.items()}
-    assert REQUESTS.keys() == REPLIES.keys()
 
 
 def test_a_request_without_an_answer_always_leads_to_again() -> None:
@@ -134,13 +131,19 @@ def test_a_request_without_an_answer_always_leads_to_again() -> None:
                     assert all(isinstance(one, Outcome) for one in targets), (str(place), kind)
 
 
-def test_whatever_a_crash_leaves_has_a_name_and_somebody_finishes_it() -> None:
-    assert {kind for chapter in CHAPTERS for kind in finishes(chapter)} == LEFTOVERS.keys()
+def test_whatever_a_crash_leaves_has_a_name_and_one_of_those_that_the_index_names_finishes_it() -> None:
+    named: set[str] = set()
     for chapter in CHAPTERS:
-        for kind, by in finishes(chapter).items():
+        seen = [seen for part in chapter.parts for seen in part.driven.steps.values()]
+        found = who_finishes(crash for one in seen for crash in (*one.before, *one.applied))
+        named |= found.keys()
+        for kind, by in found.items():
+            _, finishers = LEFTOVERS[kind]
             for preset in {preset for presets in by.values() for preset in presets}:
-                finished = any(presets.get(preset) for presets in by.values())
-                assert finished, f"nobody finishes: {kind} ({preset})"
+                finished = any(by[one].get(preset) for one in finishers if one in by)
+                assert finished, f"nobody finishes: {kind} ({chapter.name}, {preset}): {by}"
+    assert named == LEFTOVERS.keys()
+    assert {one for _, finishers in LEFTOVERS.values() for one in finishers} == FINISHERS.keys()
 
 
 @pytest.mark.parametrize("preset", PRESETS)

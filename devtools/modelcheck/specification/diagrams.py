@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from devtools.modelcheck.specification.driving import Driven, Outcome, Target
+from devtools.modelcheck.specification.driving import Outcome, Seen, Target
 from devtools.modelcheck.specification.places import Place
 
 NO_ANSWER: Final = frozenset({"behind", "unknown", "conflict without a token"})
@@ -14,30 +14,29 @@ NO_ANSWER: Final = frozenset({"behind", "unknown", "conflict without a token"})
 Arrows = dict[Place, set[Target]]
 
 
-def diagram(driven: Driven, labels: Mapping[Place, str]) -> list[str]:
+def diagram(steps: Mapping[Place, Seen], labels: Mapping[Place, str]) -> list[str]:
     """The lines of a flowchart.
 
     An arrow that only skips steps is left out, and so is what ends an attempt because there was no answer.
     """
-    arrows: Arrows = {place: _drawn(seen.after) for place, seen in driven.steps.items()}
+    arrows: Arrows = {place: _drawn(seen.after) for place, seen in steps.items()}
     kept: Arrows = {
         place: {there for there in after if not _detour(arrows, place, there)} for place, after in arrows.items()
     }
-    names: dict[Target, str] = {place: f"s{number}" for number, place in enumerate(driven.steps, 1)}
+    names: dict[Target, str] = {place: f"s{number}" for number, place in enumerate(steps, 1)}
     lines = ["```mermaid", "flowchart TD"]
-    # A label that begins with "1." would be taken for a list.
-    lines += [f'    {names[place]}["{labels[place].replace(".", " ·", 1)}"]' for place in driven.steps]
+    lines += [f'    {names[place]}["{labels[place]}"]' for place in steps]
     others = sorted({there for after in kept.values() for there in after if isinstance(there, Place)} - arrows.keys())
     for number, place in enumerate(others, 1):
         names[place] = f"o{number}"
-        lines.append(f'    {names[place]}[["{labels[place].replace(".", " ·", 1)} …"]]')
+        lines.append(f'    {names[place]}[["{labels[place]} …"]]')
     ends = sorted({there for after in kept.values() for there in after if isinstance(there, Outcome)})
     for number, end in enumerate(ends, 1):
         names[end] = f"e{number}"
         lines.append(f'    {names[end]}(["{_end(end)}"])')
     for place, after in kept.items():
         lines += [f"    {names[place]} --> {there}" for there in sorted(names[one] for one in after)]
-    if skipped := [names[place] for place in driven.steps if _skipped(arrows, kept, place)]:
+    if skipped := [names[place] for place in steps if _skipped(arrows, kept, place)]:
         lines.append("    classDef optional stroke-dasharray: 5 4")
         lines.append(f"    class {','.join(skipped)} optional")
     return [*lines, "```"]

@@ -1,135 +1,190 @@
-"""Writes what was seen as Markdown."""
+"""Writes what was seen as Markdown: a picture, the steps with their reasons, and a table of what follows each reply."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
+from textwrap import wrap
 from typing import Final
 
-from devtools.modelcheck.specification.chapters import Chapter, Part
-from devtools.modelcheck.specification.costs import Costing, counted
-from devtools.modelcheck.specification.diagrams import diagram
-from devtools.modelcheck.specification.driving import Driven, Seen
-from devtools.modelcheck.specification.finishing import Finishes, who_finishes
+from devtools.modelcheck.specification.chapters import CHAPTERS, Chapter, Part, prose
+from devtools.modelcheck.specification.diagrams import NO_ANSWER, diagram
+from devtools.modelcheck.specification.driving import Crash, Outcome, Seen, Target
+from devtools.modelcheck.specification.leftovers import can_be_finished, left_by
 from devtools.modelcheck.specification.places import Place
-from devtools.modelcheck.specification.steps import Steps
-from devtools.modelcheck.specification.text import listed, paragraph
-from devtools.modelcheck.specification.vocabulary import FINISHERS, LEFTOVERS
-
-NOTICE: Final = (
-    "<!-- Generated from the code of the strategies by `python -m devtools.modelcheck.specification`. Do not edit. -->"
+from devtools.modelcheck.specification.vocabulary import (
+    FINISHERS,
+    LEFTOVERS,
+    NO_ANSWER_TO_READS,
+    REPLIES,
+    UNKNOWN_WRITE,
+    request,
 )
-HOW_TO_READ: Final = """
-Every step is one request, with every reply that it may get; the [index](README.md) tells what each reply may mean in reality.
-Where several steps may follow, the first one whose condition holds does. **Finished** means that {finished}; **again** that
-nothing is proved, and that whoever asked starts over from the first step or gives up until later. A **crash** at a step is one
-after its request was sent and before its reply was acted upon; what it leaves is the difference to what was stored before the
-attempt, and may come from an earlier step. Where none is told of, it leaves nothing.
+
+FOLDER: Final = Path(__file__).resolve().parents[3] / "docs" / "protocols"
+COMMAND: Final = "python -m devtools.modelcheck.specification"
+NOTICE: Final = f"<!-- Generated from the code of the strategies by `{COMMAND}`. Do not edit. -->"
+INTRO: Final = """\
+The protocols step by step. The pages are generated: the strategies are run through every reply that each request may get, and
+the prose is their docstrings and comments. A test compares pages and code. Guarantees and assumed faults are in
+[guarantees](../guarantees.md), terms in the [glossary](../glossary.md), costs in [performance](../performance.md).
 """
+OTHERS: Final = (("published-algorithm.md", "The algorithm as it was published, and what is different here."),)
+HOW_TO_READ: Final = """\
+Every step is one request, or two side by side ("+"). The table below the steps of a part shows what follows each reply. Where
+several steps may follow, the first one that applies does.
+
+- **Finished**: nothing more is to be done now. Messages may be acknowledged, except those that failed; a settled delivery may
+  go.
+- **Again**: nothing is proved. The caller starts over from the first step, at once or later.
+- **Raises**: the strategy stops with this error.
+- **A crash** at a step comes after its request was sent and before the reply was used. The row names what the attempt has left
+  behind by then, as [below](#what-a-crash-may-leave). A step without the row leaves nothing.
+"""
+LEFT_INTRO: Final = "A test goes on from every crash, and finds each of these finished by one of those named."
+REPLIES_INTRO: Final = (
+    "A reply says less than what happened. The protocols are right whichever of these meanings is true."
+)
 CAPTION: Final = "A request without an answer, which is not drawn, leads to *again*."
-SKIPPED: Final = "Dashed steps are skipped where they do not apply."
-COSTS: Final = """
-Counted on the [local Cosmos DB](../local-cosmos.md), without trouble, for a small state and messages with one small output.
-Request units (RU) are what it charges; they grow with the size of what is read and written. Requests side by side (+) are one
-round trip. `Publish` goes to the queues and is not counted; what follows it does not delay them. What becomes of it as history
-grows is in [performance](../performance.md).
-"""
+DASHED: Final = "Dashed steps are skipped where they do not apply."
 SMALLEST: Final = 3
-"""Fewer steps of its own need no picture."""
-FINISHED_BY: Final = """
-Each attempt was left at each of its steps, and then others went on from there. Named is who always finished what was left.
-"""
-
-Parts = Sequence[tuple[Part, Driven]]
+"""Fewer steps need no picture."""
+NOTHING: Final = "nothing"
 
 
 @cache
-def driven_parts(chapter: Chapter) -> Parts:
-    """Drive everything that a page is about. Steps that an earlier part has, too, are told there, with all that was seen."""
-    parts: list[tuple[Part, Driven]] = []
-    told: dict[Place, Seen] = {}
+def pages() -> Mapping[str, str]:
+    """Every page by its name, as the code is now."""
+    return {name: "\n".join((NOTICE, "", *lines)) + "\n" for name, lines in _pages()}
+
+
+def _pages() -> Iterator[tuple[str, Iterable[str]]]:
+    yield "README.md", _index()
+    for chapter in CHAPTERS:
+        yield chapter.name, _page(chapter)
+
+
+def _page(chapter: Chapter) -> Iterator[str]:
+    summary, _, rest = prose(chapter.module).partition("\n\n")
+    title, _, further = summary.partition(": ")
+    yield from (f"# {title.rstrip('.')}", "")
+    yield from (f"{further[:1].upper()}{further[1:]}".splitlines() or [])
+    yield from ("",) if further and rest else ()
+    yield from (*rest.splitlines(), "") if rest else ("",)
+    yield "How to read this page is explained in the [index](README.md#how-to-read-the-pages)."
+    everything: dict[Place, Seen] = {}
     for part in chapter.parts:
-        driven = Driven(part.occasions())
-        for place in told.keys() & driven.steps.keys():
-            told[place].add(driven.steps.pop(place))
-        told |= driven.steps
-        parts.append((part, driven))
-    return parts
+        for place, seen in part.driven.steps.items():
+            everything.setdefault(place, Seen(place)).add(seen)
+    numbers = {place: number for number, place in enumerate(everything, 1)}
+    for part in chapter.parts:
+        # A step that several parts have is described in the first, with all that was seen of it.
+        yield from _part(
+            part, {place: everything.pop(place) for place in part.driven.steps if place in everything}, numbers
+        )
 
 
-@cache
-def finishes(chapter: Chapter) -> Finishes:
-    """Who finishes what a crash leaves, in what a page is about."""
-    steps = (seen for _, driven in driven_parts(chapter) for seen in driven.steps.values())
-    return who_finishes(crash for seen in steps for crash in (*seen.before, *seen.applied))
+def _part(part: Part, steps: Mapping[Place, Seen], numbers: Mapping[Place, int]) -> Iterator[str]:
+    """A part, and those of its steps that no earlier part has."""
+    yield from ("", f"## {part.title}", "", *prose(part.function).splitlines(), "")
+    if len(steps) >= SMALLEST:
+        drawn = diagram(steps, {place: f"{number} · {place.words.title}" for place, number in numbers.items()})
+        yield from (*drawn, "", f"{DASHED} {CAPTION}" if any("dasharray" in line for line in drawn) else CAPTION, "")
+    if not steps:
+        yield f"Its steps are {listed(str(numbers[place]) for place in part.driven.steps)}."
+        return
+    presets = {preset for place in steps for preset in part.driven.steps[place].presets}
+    said = ""
+    for place in steps:
+        words, here = place.words, part.driven.steps[place].presets
+        only = "" if here.keys() == presets else f"Only in {listed(f'`{one}`' for one in here)}."
+        reasons = (words.occasion if words.occasion != said else "", words.reason, only)
+        said = words.occasion
+        text = f"{numbers[place]}. **{words.title}.** {' '.join(one for one in reasons if one)}"
+        yield from wrap(text, 128, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    yield from ("", "| step | reply | then |", "| --- | --- | --- |")
+    for place, seen in steps.items():
+        first = f"{numbers[place]} {' + '.join(f'`{one}`' for one in place.effect.split(' + '))}"
+        for reply, then in _rows(seen, numbers):
+            yield f"| {first} | {reply} | {then} |"
+            first = ""
 
 
-def page(chapter: Chapter) -> str:
-    """One page."""
-    parts = driven_parts(chapter)
-    places = (place for _, driven in parts for place in driven.steps)
-    labels = {place: f"{number}. {place.words.title}" for number, place in enumerate(places, 1)}
-    lines = [
-        NOTICE,
-        "",
-        f"# {chapter.title}",
-        "",
-        *paragraph(chapter.intro),
-        "",
-        *paragraph(HOW_TO_READ.format(finished=chapter.finished)),
-        "",
+def _rows(seen: Seen, numbers: Mapping[Place, int]) -> Iterator[tuple[str, str]]:
+    """Replies, and what follows them; at last a crash."""
+    for reply, targets in rows_of(seen.after):
+        steps = sorted(numbers[one] for one in targets if isinstance(one, Place))
+        ends = sorted(one for one in targets if isinstance(one, Outcome))
+        yield reply, "; ".join((*([", ".join(map(str, steps))] if steps else []), *map(_end, ends)))
+    unapplied, applied = _left(seen.before), _left(seen.applied)
+    if seen.applied and applied != unapplied:
+        yield "*a crash*", f"leaves {unapplied}; if the request was applied, {applied}"
+    elif unapplied != NOTHING:
+        yield "*a crash*", f"leaves {unapplied}"
+
+
+def rows_of(after: Mapping[str, set[Target]]) -> list[tuple[str, frozenset[Target]]]:
+    """Replies that lead to the same are one row; of two side by side it is enough that one has no answer."""
+    grouped: dict[frozenset[Target], dict[str, list[str]]] = {}
+    seconds: dict[str, set[str]] = {}
+    for kind, targets in after.items():
+        first, _, second = kind.partition(" + ")
+        missing = [part for part in (first, second) if part in NO_ANSWER]
+        for one, other in [(part, "") for part in missing] or [(first, second)]:
+            others = grouped.setdefault(frozenset(targets), {}).setdefault(one, [])
+            others += [other] if other not in others else []
+            seconds.setdefault(one, set()).add(other)
+    named = [
+        (" or ".join(_pair(first, others, seconds[first]) for first, others in firsts.items()), targets)
+        for targets, firsts in grouped.items()
     ]
-    steps = Steps(labels, chapter.presets)
-    for part, driven in parts:
-        lines += _part(part, driven, labels, steps)
-    lines += ["## What a crash may leave", "", *_leftovers(finishes(chapter))]
-    if chapter.costs:
-        lines += ["", "## What it costs", "", *_costs(chapter.costs)]
-    return "\n".join(lines) + "\n"
+    return sorted(named, key=lambda row: row[0].startswith(tuple(NO_ANSWER)))
 
 
-def _part(part: Part, driven: Driven, labels: Mapping[Place, str], steps: Steps) -> Iterator[str]:
-    yield from (f"## {part.title}", "", *paragraph(part.intro), "")
-    if steps.are_new(driven.steps) >= SMALLEST:
-        drawn = diagram(driven, labels)
-        dashed = any("dasharray" in line for line in drawn)
-        yield from (*drawn, "", f"{SKIPPED} {CAPTION}" if dashed else CAPTION, "")
-    for seen in driven.steps.values():
-        yield from steps.lines(seen)
+def _pair(first: str, others: list[str], all_others: set[str]) -> str:
+    """Two replies side by side; the second is named only where it matters."""
+    return first if set(others) == all_others else f"{first} + {' or '.join(others)}"
 
 
-def _leftovers(found: Finishes) -> Iterator[str]:
-    yield from (*paragraph(FINISHED_BY), "")
+def _end(end: Outcome) -> str:
+    if end.kind == "raises":
+        return f"raises `{end.what}`"
+    return f"{end.kind}: {end.what.partition(' (')[0]}"
+
+
+def _left(crashes: Iterable[Crash]) -> str:
+    """What may be left, in cases in which it can be finished."""
+    kinds = {frozenset(one.kind for one in left_by(crash)) for crash in crashes if can_be_finished(crash[0])}
+    named = {kind for one in kinds for kind in one}
+    nothing = (NOTHING,) if frozenset() in kinds or not kinds else ()
+    return listed((*nothing, *(f"*{kind}*" for kind in LEFTOVERS if kind in named)), "or")
+
+
+def _index() -> Iterator[str]:
+    yield from ("# Protocols", "", *INTRO.splitlines(), "", "| page | about |", "| --- | --- |")
+    for name, summary in (*((chapter.name, chapter.summary) for chapter in CHAPTERS), *OTHERS):
+        yield f"| [{name}]({name}) | {summary} |"
+    yield from ("", "## How to read the pages", "", *HOW_TO_READ.splitlines())
+    yield from ("", "## What a crash may leave", "", LEFT_INTRO, "")
     yield from ("| left | what it is | finished by |", "| --- | --- | --- |")
-    for kind in LEFTOVERS:
-        if kind in found:
-            yield f"| {kind} | {LEFTOVERS[kind]} | {_finishers(found[kind])} |"
+    for kind, (meaning, finishers) in LEFTOVERS.items():
+        yield f"| {kind} | {meaning} | {listed((FINISHERS[one] for one in finishers), 'or')} |"
+    yield from ("", "## Requests and replies", "", REPLIES_INTRO, "")
+    yield from ("| request | reply | what it may mean |", "| --- | --- | --- |")
+    for reply, meaning in NO_ANSWER_TO_READS.items():
+        yield f"| any read | {reply} | {meaning} |"
+    yield f"| any write | unknown | {UNKNOWN_WRITE} |"
+    common = {*NO_ANSWER_TO_READS.values(), UNKNOWN_WRITE}
+    for name, replies in REPLIES.items():
+        named = f"`{name}`: {request(name)}"
+        for reply, meaning in replies.items():
+            if meaning not in common:
+                yield f"| {named} | {reply} | {meaning} |"
+                named = ""
 
 
-def _finishers(by: Mapping[str, Mapping[str, bool]]) -> str:
-    """Who always finishes it; with which presets, if not with all."""
-    found: list[str] = []
-    told: set[str] = set()
-    for name in (name for name in FINISHERS if name in by):
-        presets = by[name]
-        always = {preset for preset, gone in presets.items() if gone}
-        if name == "more messages":
-            always -= told
-        if name == "next message":
-            told = always
-        if always:
-            limited = "" if len(always) == len(presets) else f" ({listed(f'`{one}`' for one in sorted(always))})"
-            found.append(f"{FINISHERS[name]}{limited}")
-    return "; ".join(found) or "nobody: it does no harm"
-
-
-def _costs(costings: Sequence[Costing]) -> Iterator[str]:
-    several = len(costings) > 1
-    yield from (*paragraph(COSTS), "")
-    yield f"{'| strategy ' if several else ''}| attempt | requests | RU | round trips | asked |"
-    yield f"{'| --- ' if several else ''}| --- | --: | --: | --: | --- |"
-    for strategy, costs in counted(costings):
-        for cost in costs:
-            asked = ", ".join(" + ".join(f"`{name}`" for name in one.split(" + ")) for one in cost.asked)
-            first = f"| `{strategy}` " if several else ""
-            yield f"{first}| {cost.what} | {cost.requests} | {cost.units:.1f} | {cost.rounds} | {asked} |"
+def listed(parts: Iterable[str], last: str = "and") -> str:
+    """`a, b and c`."""
+    *most, end = parts
+    return f"{', '.join(most)} {last} {end}" if most else end

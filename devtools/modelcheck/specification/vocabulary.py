@@ -1,37 +1,11 @@
-"""What requests and replies mean, what is left half done, and how attempts end: in words, by hand."""
+"""What replies mean and what is left half done: the words of the index that are written by hand."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-REQUESTS: Final = {
-    "Begin": "ask for the present and for transaction ids never given out before; no request to the store",
-    "LoadEntity": "read the entity document; at or after a session token, if one is known",
-    "SaveEntity": "replace the entity document if its ETag is still the one that was loaded; create it if it was absent",
-    "FindProcessed": "read which of these messages have processed records; at or after a session token, if one is known",
-    "LoadProcessed": "read the processed records of these messages, at or after the ledger's session token",
-    "HasRecords": "read whether the entity has any processed record, in whatever view answers",
-    "WriteProcessed": "upsert processed records",
-    "WriteOnce": "create blobs, whose names are fresh",
-    "Stage": "create documents with staged outputs",
-    "LoadStaged": "read staged outputs at or after the ledger's session token",
-    "DeleteStaged": "delete staged outputs, best effort",
-    "DeleteBlobs": "delete blobs, best effort",
-    "DeleteProcessed": "delete processed records that are as they were read, best effort",
-    "DeleteBeside": "delete companions that are as they were read, best effort",
-    "Park": "upsert a parked message",
-    "LoadParked": "read a parked message",
-    "DeleteParked": "delete a parked message that is as it was read, best effort",
-    "Publish": "hand outputs to their queues",
-    "LoadBeside": "read companions of the entity by their ids; at or after a session token, if one is known",
-    "SaveTogether": "one transactional batch: save the entity document as `SaveEntity` does, create companions, and replace "
-    "companions that are as they were read",
-    "ReplaceBeside": "replace companions, best effort",
-    "FindOwing": "read co-located records that still owe outputs, in whatever view answers",
-    "FindEntries": "read stream entries by the versions they produced, at or after the entity's session token",
-    "FindNumbered": "read which versions of a stream sent outputs with certain numbers, at or after the entity's session token",
-    "HasCompanions": "read whether the entity has any companion, in whatever view answers",
-}
+from exactlyonce import beside, blobs, effects
 
 NO_ANSWER_TO_READS: Final = {
     "behind": 'the replica has not reached the session token (404/1002); never "absent"',
@@ -132,35 +106,67 @@ REPLIES: Final = {
     },
 }
 
-LEFTOVERS: Final = {
-    "committed, not published": "the message is committed, and not all of its outputs have been sent",
-    "published, not marked": "all outputs have been sent, and the entry or record still says that it owes them",
-    "committed, not acknowledged": "nothing is owed, and only the delivery is left",
-    "held, not acknowledged": "the message waits for those before it, and its delivery is still there",
-    "held, could be released": "nothing is missing any more before a message that is held",
-    "record beside its entry": "the record of an entry that is still in the ledger; harmless, since both say the same",
-    "staged, without an entry": "staged outputs of a commit that did not happen, or has yet to land",
-    "staged, its entry left": "staged outputs that were published, and whose entry has left the ledger",
-    "blob, without a commit": "a blob of a commit that did not happen, or has yet to land",
-    "tombstone of nothing": "the tombstone of an entity that never existed, from a fence; harmless",
-    "parked, not acknowledged": "the message is parked, and its last delivery is still there",
-    "sent again, still parked": "the message was sent, and its parked document is still there",
+LEFTOVERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "committed, not published": (
+        "the message is committed, and not all of its outputs have been sent",
+        ("redelivery", "sweeper", "settler", "sending again"),
+    ),
+    "published, not marked": (
+        "all outputs have been sent, and the entry or record still owes them",
+        ("redelivery", "sweeper"),
+    ),
+    "committed, not acknowledged": (
+        "nothing is owed, and only the delivery is left",
+        ("redelivery", "settler", "the same again"),
+    ),
+    "held, not acknowledged": (
+        "the message waits for those before it, and its delivery is still there",
+        ("redelivery", "settler"),
+    ),
+    "held, could be released": (
+        "nothing is missing any more before a message that is held",
+        ("redelivery", "next message", "sweeper"),
+    ),
+    "record beside its entry": (
+        "the record of an entry that is still in the ledger; harmless, since both say the same",
+        ("redelivery", "next message"),
+    ),
+    "staged, without an entry": (
+        "staged outputs of a commit that did not happen, or has yet to land",
+        ("clean-up",),
+    ),
+    "staged, its entry left": (
+        "staged outputs that were published, and whose entry has left the ledger",
+        ("clean-up",),
+    ),
+    "blob, without a commit": ("a blob of a commit that did not happen, or has yet to land", ("clean-up",)),
+    "tombstone of nothing": (
+        "the tombstone of an entity that never existed, from a fence; harmless",
+        ("next message",),
+    ),
+    "parked, not acknowledged": (
+        "the message is parked, and its last delivery is still there",
+        ("the same again",),
+    ),
+    "sent again, still parked": (
+        "the message was sent, and its parked document is still there",
+        ("the same again",),
+    ),
 }
+"""What half-done work is called, what it is, and who finishes it: in each protocol one of these does."""
 
 FINISHERS: Final = {
     "redelivery": "redelivery",
     "next message": "the next message on the entity",
-    "more messages": "later messages on it, once the window is full",
     "sweeper": "the sweeper",
-    "tending": "an operator who tends the read model",
-    "settler": "the settler, if the host gives up on the delivery",
-    "sending again": "sending again what the stream sent",
+    "settler": "the settler (where the host gives up on the delivery)",
+    "sending again": "sending again (of a stream)",
     "clean-up": "clean-up",
-    "the same again": "the same, asked for again",
+    "the same again": "the settler or the operator, asked again",
 }
 
-OUTCOMES: Final = {
-    "finished": "Finished",
-    "again": "Again",
-    "raises": "Raises",
-}
+
+def request(name: str) -> str:
+    """What an effect asks for: the beginning of its docstring."""
+    kind = next(vars(module)[name] for module in (effects, beside, blobs) if name in vars(module))
+    return " ".join((kind.__doc__ or "").partition("\n\n")[0].split())

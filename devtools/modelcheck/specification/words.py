@@ -27,15 +27,17 @@ class Words:
     Attributes:
         title: its first sentence, without the period.
         reason: the others; empty if there is none.
+        occasion: reason at the call of the generator that has the step; empty if there is none.
     """
 
     title: str
     reason: str
+    occasion: str = ""
 
     def inside(self, caller: Words) -> Words:
         """The words about a step in a generator that was called with a comment of its own."""
         title = f"{caller.title}: {self.title[:1].lower()}{self.title[1:]}"
-        return Words(title, f"{caller.reason} {self.reason}".strip())
+        return Words(title, self.reason, caller.reason)
 
 
 def words_at(lines: tuple[Line, ...]) -> Words | None:

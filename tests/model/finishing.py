@@ -13,7 +13,7 @@ from devtools.modelcheck.specification.occasions_beside import replaying, settli
 from devtools.modelcheck.specification.occasions_blobs import cleaning_blobs
 from devtools.modelcheck.specification.occasions_ordered import SOURCE, ordered, tending
 from devtools.modelcheck.specification.playing import Occasion, Start, finish, marking, message, play, process
-from devtools.modelcheck.specification.settings import WIDEST, protocol_of
+from devtools.modelcheck.specification.settings import protocol_of
 from devtools.modelcheck.specification.stored import Stored
 from exactlyonce import Outbox
 from exactlyonce.envelope import Envelope
@@ -39,13 +39,6 @@ def one_more(occasion: Occasion, stored: Stored) -> Stored:
     return _deliver(occasion, stored, _next(occasion, stored, "next"))
 
 
-def many_more(occasion: Occasion, stored: Stored) -> Stored:
-    """Other messages on the entity, until every entry of before has left."""
-    for number in range(WIDEST + 1):
-        stored = _deliver(occasion, stored, _next(occasion, stored, f"next-{number}"))
-    return stored
-
-
 def swept(occasion: Occasion, stored: Stored) -> Stored:
     """The sweeper comes along. It tends read models and marks what they sent; streams owe nothing that it could find."""
     match protocol_of(occasion.strategy):
@@ -58,13 +51,6 @@ def swept(occasion: Occasion, stored: Stored) -> Stored:
             return finish(marking(occasion.strategy, memory), stored)[1]
         case _:
             return stored
-
-
-def tended(occasion: Occasion, stored: Stored) -> Stored:
-    """An operator looks after the read model."""
-    if protocol_of(occasion.strategy) != "resequencer":
-        return stored
-    return finish(tending(occasion.preset), stored)[1]
 
 
 def sent_again(occasion: Occasion, stored: Stored) -> Stored:
@@ -138,9 +124,7 @@ NOTHING: Final = Start(Outbox.attempt, ())
 FINISHERS: Final[dict[str, Finisher]] = {
     "redelivery": redeliver,
     "next message": one_more,
-    "more messages": many_more,
     "sweeper": swept,
-    "tending": tended,
     "settler": settled,
     "sending again": sent_again,
     "clean-up": cleaned,
