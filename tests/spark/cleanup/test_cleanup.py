@@ -14,6 +14,7 @@ from exactlyonce import ConfigurationError
 from exactlyonce.application import KIND
 from spark_jobs.auditing.keeping import LITTLE
 from spark_jobs.cleanup import run
+from spark_jobs.cosmos_io import Query
 from spark_jobs.exits import Exit, ending
 from spark_jobs.feed_ranges import FeedRanges
 from tests.spark.cleanup.conftest import PARTS, Name, Shops
@@ -106,6 +107,35 @@ def copies_change_nothing(shops: Shops) -> None:
     shops.process(everywhere([12]))
     now = {one["id"]: one["total"] for _, one in shops.everything() if "total" in one}
     assert {id for id in states if now[id] != states[id]} == {f"{type}-s" for type in TYPES}
+
+
+class Rewriting(FeedRanges):
+    """Before documents are read as a whole for an archive, somebody writes one of them anew."""
+
+    def __init__(self, shops: Shops, change: Name) -> None:
+        super().__init__(shops.spark, shops.account, shops.database)
+        self._shops, self._change = shops, change
+
+    def read(self, query: Query) -> DataFrame:
+        if query.columns == ("*",):
+            self._shops.put(self._change[0], {**self._shops.documents()[self._change], "written": "anew"})
+        return super().read(query)
+
+
+@pytest.mark.timeout(300)
+def test_what_was_judged_and_then_written_anew_is_neither_archived_nor_deleted(empty: Shops) -> None:
+    empty.process(everywhere([1, 2], types=["beside"]))
+    empty.cosmos.advance_clock(31 * DAY)
+    empty.stage("outbox", "lost-today")
+    empty.cosmos.advance_clock(2 * HOUR)
+    changed, taken = of(empty, "beside", 1), of(empty, "beside", 2)
+    staged = ("exactlyonce", ref("outbox").key, "staged:lost-today")
+    archives = empty.folder / "archives"
+    empty.clean(source=Rewriting(empty, changed), delete=True, archive=str(archives))
+    assert set(empty.documents()) == {changed}
+    assert (empty.names("changed meanwhile"), empty.names("removed")) == ({changed}, {taken, staged})
+    archived = empty.spark.read.parquet(*map(str, archives.iterdir())).collect()
+    assert {(row.container, row.entity, row.id) for row in archived} == {taken, staged}
 
 
 PAGES = 2
