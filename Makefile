@@ -4,6 +4,8 @@
 
 BASE_PYTHON := $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $(name))))
 PYTHON := .venv/bin/python
+PACKAGES := packages/function-host packages/local-cosmos packages/local-service-bus
+GO_TESTS := packages/local-cosmos/local_cosmos_tests/go
 
 SHOTS ?= 1000
 GAMES ?= 20
@@ -51,9 +53,9 @@ simulate: .make/python  ## simulate SECONDS of random trouble on a virtual clock
 	$(PYTHON) -m devtools.simulation --seconds $(SECONDS) --seed $(SEED) --messages $(MESSAGES) --twin '$(TWIN)'
 
 fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, a long model-based run against the local Cosmos
-	EXACTLYONCE_FUZZ=100000 $(PYTHON) -m pytest tests/cosmos_emulator/test_fuzz.py --timeout 3600
-	EXACTLYONCE_ROUNDS=3000 $(PYTHON) -m pytest tests/cosmos_emulator/test_concurrency.py --timeout 3600
-	EXACTLYONCE_RUNS=1000 $(PYTHON) -m pytest tests/cosmos_emulator/test_model.py --timeout 3600
+	LOCAL_COSMOS_FUZZ=100000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_fuzz.py --timeout 3600
+	LOCAL_COSMOS_ROUNDS=3000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_concurrency.py --timeout 3600
+	LOCAL_COSMOS_RUNS=1000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_model.py --timeout 3600
 
 bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, telemetry, and the local Cosmos beside another one (half an hour); results go to benchmarks/results
 	$(PYTHON) -m benchmarks.local_cosmos
@@ -67,7 +69,7 @@ bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput,
 bench-peers: .make/python .make/node  ## the same work by what else a user would pick: PostgreSQL by hand, DBOS, Restate
 	$(BASE_PYTHON) -m venv --clear .make/venv-peers
 	.make/venv-peers/bin/pip install --quiet --disable-pip-version-check --require-hashes -r locks/peers.txt
-	.make/venv-peers/bin/python -m benchmarks.peers
+	PYTHONPATH=packages/function-host:packages/local-cosmos .make/venv-peers/bin/python -m benchmarks.peers
 
 bench-spark: .make/python  ## measure the audit on 10,000 to 1,000,000 records, full and of what changed; results go to benchmarks/results
 	$(PYTHON) -m benchmarks.spark
@@ -97,10 +99,11 @@ lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv
 	uv pip compile pyproject.toml --extra azure --group peers --group devtools --constraint requirements.txt --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/peers.txt
 	uv pip compile pyproject.toml --extra azure --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
 
-.make/python: locks/dev.txt
+.make/python: locks/dev.txt $(PACKAGES:%=%/pyproject.toml)
 	@test -n "$(BASE_PYTHON)" || { echo "Python 3.11 or newer is needed; none was found."; exit 1; }
 	$(BASE_PYTHON) -m venv --clear .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.txt
+	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(PACKAGES:%=--editable %)  # What builds them is in the lock.
 	@mkdir -p .make && touch $@
 
 # Proton is compiled where it is installed. Without a compiler the tests of Service Bus are skipped, and say so.
@@ -117,9 +120,9 @@ lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv
 	@mkdir -p .make && touch $@
 
 # The client for Go is compiled beforehand, which takes long. Without Go its test is skipped, and says so.
-.make/go: tests/go/go.mod tests/go/go.sum
+.make/go: $(GO_TESTS)/go.mod $(GO_TESTS)/go.sum
 	@if command -v go >/dev/null; then \
-		go -C tests/go mod download && go -C tests/go test -c -o /dev/null . && mkdir -p .make && touch $@; \
+		go -C $(GO_TESTS) mod download && go -C $(GO_TESTS) test -c -o /dev/null . && mkdir -p .make && touch $@; \
 	else \
 		echo "The Cosmos client for Go is tried with Go 1.23 or newer, and there is none."; \
 	fi

@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from devtools.cosmos_emulator.administration import Administration
-from devtools.cosmos_emulator.semantics.request_log import LoggedRequest
 from exactlyonce.drivers.observing.port import Delivery, Watch
 from exactlyonce.drivers.retrying import Pause
 from exactlyonce.effects import Begin, Effect, Publish, Step, Together
@@ -17,6 +15,8 @@ from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Again, Memory
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores.cosmos_layout import without_system
+from local_cosmos.administration import Administration
+from local_cosmos.semantics.request_log import LoggedRequest
 
 Reply = TypeVar("Reply")
 Result = TypeVar("Result")

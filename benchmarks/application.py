@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from benchmarks.competitors.requests import CompetingDriver, CompetingStore
 from benchmarks.contenders import ROUTES, Contender
 from benchmarks.processing import LATER
-from devtools.cosmos_emulator.administration import Administration
 from exactlyonce import Envelope, Outbox
 from exactlyonce.drivers.combining import Assignment, Combiner
 from exactlyonce.drivers.observing.port import Observer, Observing
@@ -20,6 +19,7 @@ from exactlyonce.handling.running import Runner
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer
 from exactlyonce.transports.memory import MemoryTransport
+from local_cosmos.administration import Administration
 
 
 class Application:

@@ -23,9 +23,9 @@ from benchmarks.contenders import Contender, contenders
 from benchmarks.feeding import feed
 from benchmarks.machine import machine
 from benchmarks.pages import require_place, write_cost
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.demo.stack import create_containers
 from exactlyonce import Envelope
+from local_cosmos.inprocess import RunningEmulator, running_emulator
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULT: Final = Path(__file__).with_name("results") / "cost.json"

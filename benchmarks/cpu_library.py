@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from benchmarks.cpu_engine import ROUTES
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from exactlyonce import Envelope
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.combining import Assignment, Combiner
@@ -34,6 +33,7 @@ from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.transports.port import AsyncTransport
 from handlers.leader_board import leader_board
 from handlers.shooting_range import ranges
+from local_cosmos.inprocess import RunningEmulator
 
 LATER: Final = 3600.0
 """Seconds. To mark what was published is left to the next commit, as on an entity that is busy."""

@@ -25,9 +25,9 @@ from benchmarks.pages import require_place, write_growth
 from benchmarks.processing import ROUTES, Cost, metering
 from benchmarks.seeding import History
 from benchmarks.subjects import Subject, subjects
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.demo.stack import create_containers
 from exactlyonce.errors import EntityTooLarge
+from local_cosmos.inprocess import RunningEmulator, running_emulator
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULT: Final = Path(__file__).with_name("results") / "growth.json"

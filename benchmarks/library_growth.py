@@ -17,12 +17,12 @@ from benchmarks.application import running
 from benchmarks.contenders import Contender, own
 from benchmarks.cost import Scene, Sizes, following
 from benchmarks.servers import ours
-from devtools.cosmos_emulator.admin_client import AdminClient
 from devtools.demo.stack import create_containers
 from exactlyonce.identity import EntityRef, message_key
 from exactlyonce.records import ProcessedRecord
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos_layout import to_library
+from local_cosmos.admin_client import AdminClient
 
 RECORDS: Final = (0, 10_000, 1_000_000)
 """Records of other entities in the container."""

@@ -8,8 +8,6 @@ from typing import Final
 
 from benchmarks.seeding import History
 from benchmarks.subjects import GAME, Subject, shot
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.cosmos_emulator.semantics.request_log import LoggedRequest
 from exactlyonce import Outbox
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.combining import Assignment, Combiner
@@ -24,6 +22,8 @@ from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer
 from exactlyonce.transports.memory import MemoryTransport
 from handlers.leader_board import leader_board
+from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.request_log import LoggedRequest
 
 LATER: Final = 3600.0
 """Seconds. To mark what was published is left to the next commit, as on an entity that is busy."""

@@ -34,7 +34,7 @@ class Server:
 def ours(*, tls: bool, admin: bool = False) -> Iterator[Server]:
     """This repository's; with what administers it, if that is wanted."""
     options = [option for option, wanted in (("--tls", tls), ("--admin", admin)) if wanted]
-    command = [sys.executable, "-m", "devtools.cosmos_emulator", "--port", "0", *options]
+    command = [sys.executable, "-m", "local_cosmos", "--port", "0", *options]
     with _running(command) as output:
         yield Server("ours", json.loads(output.readline())["endpoint"])
 

@@ -27,8 +27,6 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from benchmarks.machine import machine
 from benchmarks.processing import LATER, ROUTES
 from benchmarks.subjects import subjects
-from devtools.azurite import Azurite, azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.demo.stack import create_containers
 from exactlyonce import Entity, Envelope
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -48,7 +46,9 @@ from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer
 from exactlyonce.transports.storage_queue import StorageQueueTransport
+from function_host.azurite import Azurite, azurite
 from handlers.leader_board import leader_board
+from local_cosmos.inprocess import RunningEmulator, running_emulator
 
 RESULT: Final = Path(__file__).with_name("results") / "telemetry.json"
 KINDS: Final = ("bare", "off", "on")

@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import Any, Final
 
 from benchmarks.servers import Server
-from devtools.cosmos_emulator.protocol.authorization import WELL_KNOWN_KEY
-from devtools.cosmos_emulator.raw_connection import RawAnswer, RawConnection, Signer
+from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
+from local_cosmos.raw_connection import RawAnswer, RawConnection, Signer
 
 CLIENTS: Final = 16
 DOCUMENTS: Final = 20_000

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from benchmarks.peers.port import Message, Peer, Running, installed
 from benchmarks.peers.processes import first_line, process
-from devtools.cosmos_emulator.admin_client import AdminClient
 from devtools.demo.stack import create_containers
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -29,6 +28,7 @@ from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import EntityContainer
 from exactlyonce.transports.memory import MemoryTransport
+from local_cosmos.admin_client import AdminClient
 
 _DATABASE: Final = "peers"
 
@@ -127,6 +127,6 @@ def ours(milliseconds: int) -> Peer:
 
 @contextmanager
 def _cosmos(log: Path) -> Iterator[AdminClient]:
-    command = [sys.executable, "-m", "devtools.cosmos_emulator", "--port", "0", "--admin"]
+    command = [sys.executable, "-m", "local_cosmos", "--port", "0", "--admin"]
     with process(command, log) as started:
         yield AdminClient(json.loads(first_line(started, "The local Cosmos", log))["endpoint"])

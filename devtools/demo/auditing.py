@@ -14,7 +14,6 @@ from json import loads
 from pathlib import Path
 from typing import Any, Final
 
-from devtools.cosmos_emulator.administration import Administration
 from devtools.demo import copies
 from devtools.demo.damage import damaged
 from devtools.demo.stack import DATABASE
@@ -22,6 +21,7 @@ from exactlyonce.errors import ConfigurationError
 from handlers.leader_board import boards
 from handlers.shooting_range import ranges
 from handlers.strategies import reading, writing
+from local_cosmos.administration import Administration
 
 DAMAGED, OLD = f"{DATABASE}-damaged", f"{DATABASE}-old"
 """Copies of the game's database."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from devtools.demo.options import Options
 
 if TYPE_CHECKING:
-    from devtools.servicebus_endpoint.inprocess import RunningEndpoint
+    from local_service_bus.inprocess import RunningEndpoint
 
 TRIGGERED: Final = ("shooting-range", "leader-board")
 OTHERS: Final = ("leader-board-way", "audience")
@@ -52,7 +52,7 @@ class Bus:
 
     def inject(self) -> None:
         """From now on locks are lost in mid-flight, and completions and sends lose their replies after they worked."""
-        from devtools.servicebus_endpoint.faults import FaultRule  # noqa: PLC0415  # See `running_bus`.
+        from local_service_bus.faults import FaultRule  # noqa: PLC0415  # See `running_bus`.
 
         for queue, (operation, action) in product(TRIGGERED, TROUBLE):
             rule = FaultRule(operation, queue, action, times=None, probability=_SHARE)
@@ -74,8 +74,8 @@ def running_bus(options: Options) -> Iterator[Bus | None]:
         yield None
         return
     try:
-        from devtools.servicebus_endpoint.inprocess import running_endpoint  # noqa: PLC0415  # It needs a C compiler.
-        from devtools.servicebus_endpoint.topology import Queue, Topology  # noqa: PLC0415
+        from local_service_bus.inprocess import running_endpoint  # noqa: PLC0415  # It needs a C compiler.
+        from local_service_bus.topology import Queue, Topology  # noqa: PLC0415
     except ImportError as error:
         raise RuntimeError(
             "The local Service Bus needs python-qpid-proton, which is compiled when it is installed: install a C compiler and "

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from azure.cosmos import ContainerProxy, CosmosClient
 
-from devtools.cosmos_emulator.administration import Administration
 from devtools.demo.damage import Container, Database, Document, name_of
 from devtools.demo.stack import create_containers
+from local_cosmos.administration import Administration
 
 _BATCH: Final = 100
 _OF_ENTITIES: Final = "SELECT * FROM c WHERE NOT IS_DEFINED(c.kind) OR c.kind != 'application'"

@@ -9,7 +9,6 @@ from typing import Final, Literal
 
 import azure.functions as func
 
-from devtools.cosmos_emulator.semantics.request_log import LoggedRequest
 from devtools.demo.stack import Stack, create_containers
 from exactlyonce import Destination, Entity, Envelope, Outbox
 from exactlyonce.frozen_json import Json
@@ -17,6 +16,7 @@ from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.hosting.connections import StorageConnection
 from handlers.messages import FireAt, Hit, Missed
 from handlers.shooting_range import Range, fire_at
+from local_cosmos.semantics.request_log import LoggedRequest
 
 _MEASURED: Final = 48
 _DUPLICATES: Final = 16

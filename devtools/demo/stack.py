@@ -16,10 +16,10 @@ from typing import Final
 from azure.cosmos import CosmosClient, PartitionKey
 from azure.storage.queue import QueueServiceClient
 
-from devtools.azurite import Azurite, azurite
-from devtools.cosmos_emulator.admin_client import AdminClient
-from devtools.cosmos_emulator.administration import Administration
 from devtools.demo.bus import Bus
+from function_host.azurite import Azurite, azurite
+from local_cosmos.admin_client import AdminClient
+from local_cosmos.administration import Administration
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DATABASE: Final = "shooting-range"
@@ -91,9 +91,9 @@ class Stack:
         arguments = ["--app", str(self.app), "--invisible", str(self.invisible)]
         with (self.logs / f"host-{self.started}.log").open("w") as log:
             host = subprocess.Popen(
-                [sys.executable, "-m", "devtools.function_host", *arguments],
+                [sys.executable, "-m", "function_host", *arguments],
                 cwd=ROOT,
-                env={**os.environ, **self.environment, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, **self.environment, "PYTHONPATH": _search_path()},
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -157,11 +157,16 @@ def create_containers(cosmos: Administration, database: str) -> None:
         created.create_container("exactlyonce", PartitionKey("/pk"), default_ttl=-1)
 
 
+def _search_path() -> str:
+    """Where a host looks for modules: here first, as this process does."""
+    return os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+
+
 @contextmanager
 def _cosmos(logs: Path) -> Iterator[AdminClient]:
     with (logs / "cosmos.log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "devtools.cosmos_emulator", "--port", "0", "--admin"],
+            [sys.executable, "-m", "local_cosmos", "--port", "0", "--admin"],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from devtools.cosmos_emulator.semantics.faults import FaultRule
-from devtools.cosmos_emulator.semantics.replicas import Lag
 from devtools.demo.stack import DATABASE, Stack
+from local_cosmos.semantics.faults import FaultRule
+from local_cosmos.semantics.replicas import Lag
 
 WRITES: Final = ("create", "replace", "upsert", "batch", "delete")
 COMMITS: Final = ("replace", "upsert", "batch")  # The naive handler upserts; records beside the game come in a batch.

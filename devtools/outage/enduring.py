@@ -14,14 +14,14 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from devtools.cosmos_emulator.semantics.faults import FaultRule
-from devtools.cosmos_emulator.semantics.requests import ITEM_OPERATIONS, PROPERTY_READS
 from devtools.demo.oracle import Finding, judge
 from devtools.demo.play import gather, owing
 from devtools.demo.queues import Queue, open_queue
 from devtools.demo.shots import Shot
 from devtools.demo.stack import DATABASE, ROOT, Stack, running_stack
 from devtools.publishing import build_archive
+from local_cosmos.semantics.faults import FaultRule
+from local_cosmos.semantics.requests import ITEM_OPERATIONS, PROPERTY_READS
 
 HOSTS: Final = 2
 GAMES: Final = 10

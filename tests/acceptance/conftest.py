@@ -17,13 +17,13 @@ from azure.cosmos.partition_key import PartitionKey
 from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
 
-from devtools.azurite import Azurite, azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
-from devtools.function_host import HostJson, HostOptions, Point, function_host
 from exactlyonce import Colocated, Destination, Outbox, VersionStream
 from exactlyonce.companions import KIND
 from exactlyonce.handling.attempts import Strategy
 from exactlyonce.hosting import ExactlyOnce, PlainJson, Settings, StorageConnection
+from function_host import HostJson, HostOptions, Point, function_host
+from function_host.azurite import Azurite, azurite
+from local_cosmos.inprocess import RunningEmulator, running_emulator
 from tests.samples import Account, Deposit, Deposited, accounts
 
 DEQUEUES = 2

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from devtools.function_host import Point
 from exactlyonce import (
     DamagedDocument,
     Envelope,
@@ -26,6 +25,7 @@ from exactlyonce import (
     UnknownMessageType,
 )
 from exactlyonce.frozen_json import Json
+from function_host import Point
 from tests.acceptance.conftest import STRATEGIES, Bank, Plumbing, every_strategy
 from tests.samples import breaking, deposit
 

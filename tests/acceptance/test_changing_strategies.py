@@ -6,9 +6,9 @@ from itertools import permutations
 
 import pytest
 
-from devtools.function_host import Point
 from exactlyonce import ConfigurationError
 from exactlyonce.handling.attempts import Strategy
+from function_host import Point
 from tests.acceptance.conftest import STRATEGIES, Bank
 from tests.acceptance.test_bad_input import assert_told, wire
 from tests.samples import deposit

@@ -19,13 +19,13 @@ import pytest
 from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
 
-from devtools.azurite import Azurite, azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.cosmos_emulator.semantics.faults import FaultRule
 from devtools.demo.stack import ROOT, create_containers
 from exactlyonce import Envelope
 from exactlyonce.frozen_json import Json
 from exactlyonce.hosting.returning import UNEXPLAINED_ROUNDS
+from function_host.azurite import Azurite, azurite
+from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.faults import FaultRule
 from tests.acceptance.conftest import SECONDS
 
 pytestmark = pytest.mark.acceptance
@@ -71,7 +71,7 @@ class Range:
         """Start a host, and wait until it serves."""
         with (self._logs / f"host-{len(self._hosts)}.log").open("w") as log:
             host = subprocess.Popen(
-                [sys.executable, "-m", "devtools.function_host", "--app", str(ROOT), "--invisible", "1"],
+                [sys.executable, "-m", "function_host", "--app", str(ROOT), "--invisible", "1"],
                 cwd=ROOT,
                 env={**os.environ, **self.settings, **settings},
                 stdout=subprocess.PIPE,

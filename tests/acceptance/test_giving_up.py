@@ -12,14 +12,14 @@ import pytest
 from azure.cosmos.aio import CosmosClient
 from azure.cosmos.partition_key import PartitionKey
 
-from devtools.azurite import Azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.function_host import HostJson, HostOptions, Point, function_host
 from exactlyonce import Context, Destination, Envelope, message
 from exactlyonce.frozen_json import Json
 from exactlyonce.handling.attempts import Strategy
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.stores.listing import ListedMessage
+from function_host import HostJson, HostOptions, Point, function_host
+from function_host.azurite import Azurite
+from local_cosmos.inprocess import RunningEmulator
 from tests.acceptance.conftest import DEQUEUES, Bank, every_strategy
 from tests.acceptance.test_bad_input import SECRET, wire
 from tests.samples import Account, Deposited

@@ -18,15 +18,15 @@ from azure.cosmos.partition_key import PartitionKey
 from azure.storage.blob.aio import BlobClient, ContainerClient
 from azure.storage.queue.aio import QueueServiceClient
 
-from devtools.azurite import ACCOUNT_KEY, Azurite, azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.function_host import HostJson, HostOptions, Point, function_host
 from exactlyonce import ConfigurationError, Context, Destination, Entity, Outbox, message
 from exactlyonce.blobs import WriteOnce
 from exactlyonce.effects import Effect, Publish, SaveEntity
 from exactlyonce.handling.attempts import Memory
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.strategies.retention import CleanedBlobs, blob_candidates, clean_blobs
+from function_host import HostJson, HostOptions, Point, function_host
+from function_host.azurite import ACCOUNT_KEY, Azurite, azurite
+from local_cosmos.inprocess import RunningEmulator
 from tests.acceptance.conftest import SECONDS
 
 pytestmark = pytest.mark.acceptance

@@ -17,10 +17,7 @@ from azure.cosmos.aio import CosmosClient
 from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
 
-from devtools.azurite import Azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.demo.stack import create_containers
-from devtools.function_host import HostJson, HostOptions, Point, function_host
 from exactlyonce import (
     ConfigurationError,
     Envelope,
@@ -32,8 +29,11 @@ from exactlyonce import (
 )
 from exactlyonce.frozen_json import Json
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
+from function_host import HostJson, HostOptions, Point, function_host
+from function_host.azurite import Azurite
 from handlers.leader_board import Score, boards, leader_board
 from handlers.shooting_range import ranges, shooting_range
+from local_cosmos.inprocess import RunningEmulator
 from tests.acceptance.conftest import SECONDS
 from tests.acceptance.test_bad_input import assert_told
 

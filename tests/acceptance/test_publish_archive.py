@@ -20,16 +20,27 @@ import aiohttp
 import pytest
 from azure.storage.queue import QueueServiceClient
 
-from devtools.azurite import Azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.demo.stack import QUEUES, ROOT, create_containers
 from devtools.publishing import build_archive, published_files
+from function_host.azurite import Azurite
+from local_cosmos.inprocess import RunningEmulator
 from tests.acceptance.conftest import SECONDS
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 HERE: Final = Path(__file__).parent
 MOST_BYTES: Final = 1_000_000
-ABSENT: Final = ("devtools", "tests", "spark_jobs", "benchmarks", "pyspark", "hypothesis", "pytest", "croniter", "lark")
+ABSENT: Final = (
+    "devtools",
+    "tests",
+    "spark_jobs",
+    "benchmarks",
+    "local_cosmos",
+    "pyspark",
+    "hypothesis",
+    "pytest",
+    "croniter",
+    "lark",
+)
 """What the app must not need: ours that is not published, and packages that only developers have."""
 
 
@@ -93,7 +104,15 @@ def settings(storage: Azurite, cosmos: RunningEmulator) -> dict[str, str]:
 def hosting(python: Path, app: Path) -> list[str]:
     """The command that hosts an app in its own environment."""
     packages = sysconfig.get_path("purelib")
-    return [str(python), "-I", str(HERE / "archive_host.py"), str(ROOT), packages, "--app", str(app)]
+    return [
+        str(python),
+        "-I",
+        str(HERE / "archive_host.py"),
+        str(ROOT / "packages" / "function-host"),
+        packages,
+        "--app",
+        str(app),
+    ]
 
 
 @contextmanager

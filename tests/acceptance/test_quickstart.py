@@ -15,9 +15,9 @@ from typing import Final
 import aiohttp
 import pytest
 
-from devtools.azurite import Azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.demo.stack import ROOT
+from function_host.azurite import Azurite
+from local_cosmos.inprocess import RunningEmulator
 from tests.acceptance.conftest import SECONDS
 
 pytestmark = pytest.mark.acceptance
@@ -56,7 +56,7 @@ def address(app: Path, storage: Azurite, cosmos: RunningEmulator) -> Iterator[st
     }
     (app / "local.settings.json").write_text(json.dumps({"IsEncrypted": False, "Values": settings}))
     subprocess.run([sys.executable, "make_containers.py"], cwd=app, check=True, timeout=SECONDS)
-    command = [sys.executable, "-m", "devtools.function_host", "--app", str(app)]
+    command = [sys.executable, "-m", "function_host", "--app", str(app)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdout is not None
         try:

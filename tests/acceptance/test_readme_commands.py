@@ -14,9 +14,9 @@ from typing import Final
 
 import pytest
 
-from devtools.cosmos_emulator.inprocess import running_emulator
 from devtools.demo.stack import create_containers
 from exactlyonce import Outbox
+from local_cosmos.inprocess import running_emulator
 from tests.acceptance import test_demo, test_service_bus
 from tests.acceptance.test_demo import ROOT, WIDE, make
 
@@ -48,7 +48,7 @@ ELSEWHERE: Final = {
 NOT_HERE: Final = {
     "make test": "it is what runs this",
     "make test-azure": "it needs accounts in Azure",
-    "func start": "a tool of Microsoft's, which is not installed; tests/function_host and tests/packaging stand in for it",
+    "func start": "a tool of Microsoft's, which is not installed; the function host and tests/packaging stand in for it",
     "func azure functionapp publish": "it needs an account; test_publish_archive.py makes what it sends",
     "azd up": "it needs an account; tests/infra reads what it deploys",
 }

@@ -13,12 +13,12 @@ from uuid import uuid4
 import aiohttp
 import pytest
 
-from devtools.azurite import Azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.demo.stack import ROOT, create_containers
-from devtools.function_host import HostOptions, Point, function_host
 from exactlyonce import ConfigurationError
+from function_host import HostOptions, Point, function_host
+from function_host.azurite import Azurite
 from handlers.strategies import STRATEGIES
+from local_cosmos.inprocess import RunningEmulator
 from tests.acceptance.conftest import SECONDS
 
 pytestmark = pytest.mark.acceptance
@@ -113,7 +113,7 @@ def test_with_a_strategy_that_there_is_not_the_app_refuses_to_start(monkeypatch:
     monkeypatch.delitem(sys.modules, "function_app", raising=False)
     with pytest.raises(ConfigurationError, match=r"STRATEGY is 'nonsense'; it has to be one of outbox, .*stream"):
         importlib.import_module("function_app")
-    command = [sys.executable, "-m", "devtools.function_host", "--app", str(ROOT)]
+    command = [sys.executable, "-m", "function_host", "--app", str(ROOT)]
     started = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert started.returncode == 1
     assert "STRATEGY is 'nonsense'" in started.stderr

@@ -18,16 +18,16 @@ import pytest_asyncio
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.demo.stack import ROOT, create_containers
-from devtools.function_host import HostOptions, function_host, load_host_json
-from devtools.servicebus_endpoint.topology import Queue, Topology
+from function_host import HostOptions, function_host, load_host_json
+from local_cosmos.inprocess import RunningEmulator
+from local_service_bus.testing import endpoint
+from local_service_bus.topology import Queue, Topology
 from tests.acceptance.conftest import SECONDS
 from tests.acceptance.test_sample_app import Passed
-from tests.servicebus import endpoint
 
 if TYPE_CHECKING:
-    from devtools.servicebus_endpoint.inprocess import RunningEndpoint
+    from local_service_bus.inprocess import RunningEndpoint
 
 pytestmark = [
     pytest.mark.acceptance,

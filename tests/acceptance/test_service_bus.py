@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from local_service_bus.testing import require_endpoint
 from tests.acceptance.test_demo import SIDE_BY_SIDE, Played, figure, make
-from tests.servicebus import require_endpoint
 
 pytestmark = pytest.mark.acceptance
 

@@ -14,7 +14,7 @@ from benchmarks.pages import BEGIN, END, write_growth
 from benchmarks.processing import ROUTES
 from benchmarks.seeding import History
 from benchmarks.subjects import Subject, subjects
-from devtools.cosmos_emulator.inprocess import running_emulator
+from local_cosmos.inprocess import running_emulator
 
 pytestmark = pytest.mark.acceptance
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.sessions import Measured, main, problem, table
-from tests.servicebus import require_endpoint
+from local_service_bus.testing import require_endpoint
 
 WITH = Measured("1 hot game", sessions=True, per_second=20.0, conflicts=0)
 WITHOUT = Measured("1 hot game", sessions=False, per_second=10.0, conflicts=7)

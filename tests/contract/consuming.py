@@ -11,7 +11,7 @@ from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
 from exactlyonce.transports.service_bus import ServiceBusTransport
 
 if TYPE_CHECKING:
-    from devtools.servicebus_endpoint.inprocess import RunningEndpoint
+    from local_service_bus.inprocess import RunningEndpoint
 
 MODE = ServiceBusReceiveMode.RECEIVE_AND_DELETE
 PATIENCE = 0.01

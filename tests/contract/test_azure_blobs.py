@@ -10,13 +10,13 @@ from uuid import uuid4
 import pytest
 from azure.storage.blob.aio import ContainerClient
 
-from devtools.azurite import ACCOUNT_KEY, Azurite, azurite
 from exactlyonce import ConfigurationError, TryAgainLater
 from exactlyonce.blobs import KEPT, Author, Blob, DeleteBlobs, WriteOnce
 from exactlyonce.identity import EntityRef
 from exactlyonce.testing.blob_contract import BlobContract, a_blob, listed
 from exactlyonce.transports.azure_blobs import AzureBlobs
 from exactlyonce.transports.blobs import AsyncBlobs
+from function_host.azurite import ACCOUNT_KEY, Azurite, azurite
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,6 @@ from typing import Any, Literal
 import pytest
 from azure.cosmos.aio import ContainerProxy
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.cosmos_emulator.semantics.replicas import Lag
 from exactlyonce.beside import (
     DeleteBeside,
     FindEntries,
@@ -43,6 +41,8 @@ from exactlyonce.testing.contract_samples import (
     together,
     unique,
 )
+from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.replicas import Lag
 from tests.contract.conftest import Elsewhere, Fault, partition_key
 from tests.contract.cosmos_requests import REQUESTS, save_together
 

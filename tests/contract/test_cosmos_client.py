@@ -12,9 +12,6 @@ from azure.core.exceptions import ServiceRequestError
 from azure.cosmos import PartitionKey
 from azure.cosmos.aio import CosmosClient
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
-from devtools.cosmos_emulator.semantics.account import AccountSettings
-from devtools.cosmos_emulator.semantics.requests import ConsistencyLevel
 from exactlyonce.effects import LoadEntity
 from exactlyonce.identity import EntityRef
 from exactlyonce.stores import cosmos_client
@@ -22,6 +19,9 @@ from exactlyonce.stores.cosmos import CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_replies import SESSION_TOKEN
 from exactlyonce.testing.contract_samples import PLAIN
+from local_cosmos.inprocess import RunningEmulator, running_emulator
+from local_cosmos.semantics.account import AccountSettings
+from local_cosmos.semantics.requests import ConsistencyLevel
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
 from tests.contract.cosmos_requests import READS, REQUESTS, WRITES, create, total
 

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from azure.cosmos import CosmosDict, CosmosList
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.cosmos_emulator.semantics.replicas import Lag
 from exactlyonce.effects import (
     BEHIND,
     UNKNOWN,
@@ -41,6 +39,8 @@ from exactlyonce.stores.cosmos_layout import EntityContainer, parked_id, process
 from exactlyonce.stores.cosmos_partition import CosmosPartition, Document
 from exactlyonce.stores.cosmos_replies import SESSION_TOKEN
 from exactlyonce.testing.contract_samples import PLAIN, a_parked, a_record, a_staged, find, park, staged_now, write
+from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.replicas import Lag
 from tests.contract.conftest import ENTITY_CONTAINERS, Elsewhere
 from tests.contract.cosmos_requests import REQUESTS, WRITES, create, total
 from tests.contract.cosmos_requests import replace as replace_entity

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from exactlyonce.beside import SaveTogether
 from exactlyonce.effects import (
     UNKNOWN,
@@ -30,6 +29,7 @@ from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.port import Busy
 from exactlyonce.testing.contract_samples import OWNED, PLAIN, a_record, a_staged
+from local_cosmos.inprocess import RunningEmulator
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
 from tests.contract.cosmos_requests import (
     BATCHES,

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from exactlyonce.beside import SaveTogether
 from exactlyonce.effects import Saved, SaveEntity
 from exactlyonce.errors import ConfigurationError, TryAgainLater
@@ -30,6 +29,7 @@ from exactlyonce.testing.contract_samples import (
     plain_entity,
 )
 from exactlyonce.testing.listing_contract import LATER, LONG_AGO, ListingContract, all_of, an_owing, owes, put
+from local_cosmos.inprocess import RunningEmulator
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
 
 CONTAINERS = [replace(one, companions=one.type in (OWNED, LEVELS)) for one in ENTITY_CONTAINERS]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from exactlyonce.beside import FindEntries, FoundBeside
 from exactlyonce.effects import (
     UNKNOWN,
@@ -24,6 +23,7 @@ from exactlyonce.records import ProcessedRecord
 from exactlyonce.session_tokens import at_or_after
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.testing.contract_samples import a_record, a_staged, an_entry, owned_entity, together, write
+from local_cosmos.inprocess import RunningEmulator
 from tests.contract.conftest import Fault
 
 MANY = 150

@@ -11,8 +11,6 @@ from uuid import uuid4
 
 import pytest
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.cosmos_emulator.semantics.replicas import Lag
 from exactlyonce.beside import SaveTogether
 from exactlyonce.effects import Conflict, SaveEntity
 from exactlyonce.errors import UniqueKeyTaken
@@ -29,6 +27,8 @@ from exactlyonce.testing.contract_samples import (
     save,
     together,
 )
+from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.replicas import Lag
 from tests.contract.conftest import Fault
 
 Save = Callable[[CosmosStore, EntityRef, str, str | None], Awaitable[Any]]

@@ -11,14 +11,14 @@ from uuid import uuid4
 import pytest
 from azure.cosmos.aio import CosmosClient, DatabaseProxy
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
-from devtools.cosmos_emulator.semantics.account import AccountSettings
-from devtools.cosmos_emulator.semantics.faults import FaultRule
-from devtools.cosmos_emulator.semantics.requests import ConsistencyLevel
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.stores.cosmos_client import CosmosConnection, cosmos_client
 from exactlyonce.stores.cosmos_layout import EntityContainer
 from exactlyonce.stores.cosmos_verify import verify
+from local_cosmos.inprocess import RunningEmulator, running_emulator
+from local_cosmos.semantics.account import AccountSettings
+from local_cosmos.semantics.faults import FaultRule
+from local_cosmos.semantics.requests import ConsistencyLevel
 from tests.contract.conftest import partition_key
 
 GAMES = EntityContainer("game", "games", ("/gameId",))

@@ -12,13 +12,13 @@ from uuid import uuid4
 import pytest
 from azure.cosmos.aio import DatabaseProxy
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.cosmos_emulator.semantics.faults import FaultRule
 from exactlyonce import ConfigurationError, Entity, NewerSchema, Outbox, TryAgainLater
 from exactlyonce.drivers.surroundings import Surroundings
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.stores.cosmos_client import cosmos_client
 from exactlyonce.testing.chance import ManualClock
+from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.faults import FaultRule
 from tests.contract.conftest import partition_key
 from tests.samples import Account
 

@@ -10,9 +10,6 @@ import pytest
 from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import ServiceBusError
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.servicebus_endpoint.faults import FaultRule
-from devtools.servicebus_endpoint.topology import Queue, Topology
 from exactlyonce import Destination, Envelope
 from exactlyonce.effects import PUBLISHED
 from exactlyonce.frozen_json import Json
@@ -22,14 +19,18 @@ from exactlyonce.records import Output
 from exactlyonce.testing.world import World
 from exactlyonce.transports.service_bus import ServiceBusTransport
 from exactlyonce.transports.service_bus_binding import read
+from local_cosmos.inprocess import RunningEmulator
+from local_service_bus.faults import FaultRule
+from local_service_bus.testing import endpoint
+from local_service_bus.topology import Queue, Topology
 from tests.contract.starting import GAMES, WRONG_KEY, start
 from tests.contract.test_start_up import created, told_by_the_accounts
 from tests.samples import accounts, deposit
-from tests.servicebus import collected, content_of, endpoint  # noqa: F401  # A fixture.
+from tests.servicebus import collected, content_of  # noqa: F401  # A fixture.
 from tests.unit.bus import delivered
 
 if TYPE_CHECKING:
-    from devtools.servicebus_endpoint.inprocess import RunningEndpoint
+    from local_service_bus.inprocess import RunningEndpoint
 
 LOCK = 61
 """Seconds after which a lock of the endpoint is over."""

@@ -14,9 +14,6 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from devtools.servicebus_endpoint.broker.refusals import DETACH_FORCED, TOO_LARGE, UNAUTHORIZED
-from devtools.servicebus_endpoint.faults import FaultRule
-from devtools.servicebus_endpoint.topology import Queue, Subscription, Topic, Topology
 from exactlyonce import ConfigurationError, Destination, Envelope
 from exactlyonce.effects import PUBLISHED, UNKNOWN
 from exactlyonce.frozen_json import Json
@@ -28,12 +25,16 @@ from exactlyonce.testing.world import World
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.transports.service_bus import ServiceBusTransport
 from exactlyonce.transports.service_bus_binding import read
+from local_service_bus.broker.refusals import DETACH_FORCED, TOO_LARGE, UNAUTHORIZED
+from local_service_bus.faults import FaultRule
+from local_service_bus.testing import endpoint
+from local_service_bus.topology import Queue, Subscription, Topic, Topology
 from tests.contract.consuming import Opened
 from tests.samples import accounts, deposit
-from tests.servicebus import content_of, endpoint
+from tests.servicebus import content_of
 
 if TYPE_CHECKING:
-    from devtools.servicebus_endpoint.inprocess import RunningEndpoint
+    from local_service_bus.inprocess import RunningEndpoint
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

@@ -9,12 +9,12 @@ from uuid import uuid4
 import pytest
 from azure.cosmos.aio import DatabaseProxy
 
-from devtools.azurite import Azurite, azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
-from devtools.cosmos_emulator.semantics.account import AccountSettings
-from devtools.cosmos_emulator.semantics.faults import FaultRule
 from exactlyonce import ConfigurationError, TryAgainLater
 from exactlyonce.stores.cosmos_client import cosmos_client
+from function_host.azurite import Azurite, azurite
+from local_cosmos.inprocess import RunningEmulator, running_emulator
+from local_cosmos.semantics.account import AccountSettings
+from local_cosmos.semantics.faults import FaultRule
 from tests.contract.conftest import partition_key
 from tests.contract.starting import WRONG_KEY, start
 

@@ -14,13 +14,13 @@ from azure.cosmos import CosmosClient
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
-from devtools.azurite import Azurite, azurite
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.servicebus_endpoint.topology import Queue, Topology
 from exactlyonce.stores.cosmos_client import cosmos_client
 from exactlyonce.testing.contract_samples import ENTITY_TYPES
+from function_host.azurite import Azurite, azurite
+from local_cosmos.inprocess import RunningEmulator
+from local_service_bus.testing import endpoint
+from local_service_bus.topology import Queue, Topology
 from tests.contract.conftest import create_containers
-from tests.servicebus import endpoint
 
 ROOT = Path(__file__).parents[2]
 SOME = "arrives or awkward or what_was_written_is_read or record or listed_once or together"

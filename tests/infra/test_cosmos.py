@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from devtools.cosmos_emulator.query.parser import parse_query
-from devtools.cosmos_emulator.query.tree import Path
 from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos_layout import LIBRARY_PATH
+from local_cosmos.query.parser import parse_query
+from local_cosmos.query.tree import Path
 from tests.infra.bicep import deployment, one
 from tests.infra.conftest import settings_of
 from tests.infra.recording import Recorded

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.modelcheck.catalogue import SMALL
 from devtools.modelcheck.explorer import Explorer
 from devtools.modelcheck.reproduction import __main__ as command
@@ -21,6 +20,7 @@ from devtools.modelcheck.reproduction.stories import Story, retraced
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import explore
 from exactlyonce.effects import BEHIND
+from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_chores import BROKEN_CHORES, BrokenChore
 from tests.model.broken_strategies import TWINS, Twin
 from tests.model.walking import SCENARIOS, SEEDS, named, played, walked

@@ -8,7 +8,6 @@ from random import Random
 
 import pytest
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.modelcheck.beside.catalogue import SMALL
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.reproduction import __main__ as command
@@ -18,6 +17,7 @@ from devtools.modelcheck.search import explore, explorer_of
 from devtools.modelcheck.trace import NOBODY, replayed
 from exactlyonce.beside import LoadBeside
 from exactlyonce.effects import BEHIND, LoadEntity
+from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_beside import BrokenBeside
 from tests.model.test_broken_beside import ZOO, told
 from tests.model.walking import played, walked

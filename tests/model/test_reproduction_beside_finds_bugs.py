@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.modelcheck.beside.business import ENTITY
 from devtools.modelcheck.reproduction.conductor import Divergence
 from devtools.modelcheck.reproduction.correspondence import Correspondence, entity_log
@@ -24,6 +23,7 @@ from exactlyonce.effects import BEHIND, UNKNOWN, Conflict, Saved
 from exactlyonce.frozen_json import Json
 from exactlyonce.records import Output
 from exactlyonce.stores.cosmos import CosmosStore
+from local_cosmos.inprocess import RunningEmulator
 from tests.model.walking import played, walked
 from tests.model.walking_beside import WALKS
 

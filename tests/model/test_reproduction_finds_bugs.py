@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.modelcheck.catalogue import SMALL
 from devtools.modelcheck.reproduction.conductor import Divergence
 from devtools.modelcheck.reproduction.correspondence import Correspondence, TornViewError, library_log
@@ -27,6 +26,7 @@ from exactlyonce.effects import (
     Written,
 )
 from exactlyonce.stores.cosmos import CosmosStore
+from local_cosmos.inprocess import RunningEmulator
 from tests.model.walking import SCENARIOS, named, played, walked
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.modelcheck.catalogue import SMALL
 from devtools.modelcheck.reproduction.conductor import Reproduction, reproduce
 from devtools.modelcheck.reproduction.reality import opened
@@ -15,6 +14,7 @@ from devtools.modelcheck.scenarios import Budget, Scenario
 from devtools.modelcheck.trace import Event
 from exactlyonce import Outbox
 from exactlyonce.stores.cosmos import CosmosStore
+from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_strategies import TWINS, Twin
 
 SEEDS = range(3)

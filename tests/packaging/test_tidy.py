@@ -16,7 +16,7 @@ MOST_LINES = 400
 MOST_LINES_OF_A_FUNCTION = 60
 TEXTS = ("*.md", "*.toml", "*.json", "*.txt", "*.yaml", "*.yml", "*.bicep", "Makefile")
 
-REAL_PROCESSES = ("tests/acceptance/", "tests/contract/", "tests/cosmos_emulator/", "tests/function_host/")
+REAL_PROCESSES = ("tests/acceptance/", "tests/contract/", "packages/local-cosmos/", "packages/function-host/")
 HERE = Path(__file__).resolve()
 """The only file that may name what it looks for."""
 LEFTOVERS = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
@@ -68,7 +68,7 @@ def test_a_file_fits_the_head_of_its_reader(path: Path) -> None:
     assert long_functions(ast.parse(text)) == []
 
 
-@pytest.mark.parametrize("path", files("tests"), ids=name_of)
+@pytest.mark.parametrize("path", [*files("tests"), *(ROOT / "packages").glob("*/*_tests/**/*.py")], ids=name_of)
 def test_no_test_waits_for_time_to_pass(path: Path) -> None:
     tree = ast.parse(path.read_text())
     allowed = polls(tree) if name_of(path).startswith(REAL_PROCESSES) else set()

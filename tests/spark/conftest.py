@@ -10,9 +10,9 @@ import pytest
 from azure.cosmos import CosmosClient, DatabaseProxy
 from pyspark.sql import SparkSession
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
-from devtools.cosmos_emulator.semantics.account import AccountSettings
-from devtools.cosmos_emulator.semantics.clock import Clock
+from local_cosmos.inprocess import RunningEmulator, running_emulator
+from local_cosmos.semantics.account import AccountSettings
+from local_cosmos.semantics.clock import Clock
 from spark_jobs.auditing.keeping import LITTLE
 from spark_jobs.configuration import Account
 from spark_jobs.sessions import local_session

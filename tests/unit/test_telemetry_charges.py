@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
 from devtools.demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -26,6 +25,7 @@ from exactlyonce.testing.chance import ManualClock
 from exactlyonce.transports.memory import MemoryTransport
 from handlers.leader_board import leader_board
 from handlers.shooting_range import ranges
+from local_cosmos.inprocess import RunningEmulator, running_emulator
 from tests.samples import SENT
 from tests.unit.observed import Observed
 

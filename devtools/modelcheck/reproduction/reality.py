@@ -11,12 +11,6 @@ from typing import Any, Final
 
 from azure.cosmos import PartitionKey
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
-from devtools.cosmos_emulator.semantics.clock import Clock
-from devtools.cosmos_emulator.semantics.faults import FaultRule
-from devtools.cosmos_emulator.semantics.history import AcceptedWrite
-from devtools.cosmos_emulator.semantics.replicas import Lag
-from devtools.cosmos_emulator.semantics.request_log import LoggedRequest
 from devtools.modelcheck.reproduction.placing import PLACE, placed
 from devtools.modelcheck.store import NOW, entity_ref
 from exactlyonce.frozen_json import Json
@@ -26,6 +20,12 @@ from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
 from exactlyonce.transports.memory import MemoryTransport
+from local_cosmos.inprocess import RunningEmulator, running_emulator
+from local_cosmos.semantics.clock import Clock
+from local_cosmos.semantics.faults import FaultRule
+from local_cosmos.semantics.history import AcceptedWrite
+from local_cosmos.semantics.replicas import Lag
+from local_cosmos.semantics.request_log import LoggedRequest
 
 ENTITIES: Final = EntityContainer(entity_ref(0).type, "entities", (f"/{PLACE}",), companions=True)
 OUTSIDE: Final = "out"

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from devtools.cosmos_emulator.administration import Administration
 from exactlyonce import Destination, Entity, Envelope, Outbox
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.combining import Assignment, Combiner
@@ -25,6 +24,7 @@ from exactlyonce.transports.memory import MemoryTransport
 from handlers.leader_board import boards, leader_board
 from handlers.messages import Hit, Missed
 from handlers.shooting_range import ranges, shooting_range
+from local_cosmos.administration import Administration
 from spark_jobs.configuration import Job
 
 IN_FLIGHT = 16

@@ -13,11 +13,11 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.handling.attempts import Strategy
 from exactlyonce.lifetimes import RETENTION
+from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.audit import Audit, Options
 from spark_jobs.configuration import Account, Job
 from spark_jobs.report.contents import Contents

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.demo import copies
 from devtools.demo.damage import DAMAGES, Database, damaged
 from exactlyonce import Colocated, Outbox, VersionStream
 from exactlyonce.handling.attempts import Strategy
+from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.report.contents import Contents
 from spark_jobs.transforms.rules import ALL
 from tests.spark.audit.app import shot

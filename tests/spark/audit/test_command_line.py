@@ -12,10 +12,10 @@ import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 from pyspark.sql import SparkSession
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from devtools.demo.stack import create_containers
 from exactlyonce import Outbox
 from exactlyonce.stores.cosmos_layout import to_library
+from local_cosmos.inprocess import RunningEmulator
 from spark_jobs import audit
 from spark_jobs.configuration import Job
 from spark_jobs.exits import Exit, ending

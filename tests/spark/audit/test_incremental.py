@@ -10,11 +10,11 @@ import pytest
 from azure.cosmos import CosmosClient
 from pyspark.sql import SparkSession
 
-from devtools.cosmos_emulator.inprocess import running_emulator
-from devtools.cosmos_emulator.semantics.account import AccountSettings
-from devtools.cosmos_emulator.semantics.clock import Clock
 from devtools.demo.copies import read
 from devtools.demo.damage import History, owed, twice
+from local_cosmos.inprocess import running_emulator
+from local_cosmos.semantics.account import AccountSettings
+from local_cosmos.semantics.clock import Clock
 from tests.spark.audit.app import shot
 from tests.spark.audit.conftest import LATER, Games, found
 

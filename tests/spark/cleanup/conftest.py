@@ -14,10 +14,6 @@ import pytest
 from azure.cosmos import CosmosClient
 from pyspark.sql import Row, SparkSession
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
-from devtools.cosmos_emulator.semantics.account import AccountSettings
-from devtools.cosmos_emulator.semantics.clock import Clock
-from devtools.cosmos_emulator.semantics.faults import FaultRule
 from exactlyonce import Envelope
 from exactlyonce.application import KIND
 from exactlyonce.drivers.retrying import Backoff
@@ -25,6 +21,10 @@ from exactlyonce.effects import Stage
 from exactlyonce.lifetimes import RETENTION
 from exactlyonce.records import StagedOutputs
 from exactlyonce.transports.blobs import AsyncBlobs
+from local_cosmos.inprocess import RunningEmulator, running_emulator
+from local_cosmos.semantics.account import AccountSettings
+from local_cosmos.semantics.clock import Clock
+from local_cosmos.semantics.faults import FaultRule
 from spark_jobs.cleaning.counting import Summary
 from spark_jobs.cleaning.writing import TABLE
 from spark_jobs.cleanup import Cleanup, Options

@@ -11,7 +11,6 @@ from typing import Any
 
 from azure.cosmos import CosmosClient, PartitionKey
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from exactlyonce import Colocated, Context, Entity, EntityKey, Envelope, Outbox, Resequencer, VersionStream, message
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.combining import Assignment, Combiner
@@ -30,6 +29,7 @@ from exactlyonce.stores.cosmos_client import CosmosConnection
 from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
 from exactlyonce.transports.blobs import AsyncBlobs
 from exactlyonce.transports.memory import MemoryTransport
+from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.configuration import Job
 from tests.spark.owning import own
 

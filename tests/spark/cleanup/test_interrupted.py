@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator, running_emulator
-from devtools.cosmos_emulator.semantics.account import AccountSettings
-from devtools.cosmos_emulator.semantics.clock import Clock
 from exactlyonce.lifetimes import Retention
+from local_cosmos.inprocess import RunningEmulator, running_emulator
+from local_cosmos.semantics.account import AccountSettings
+from local_cosmos.semantics.clock import Clock
 from spark_jobs.feed_ranges import FeedRanges
 from tests.packaging.sources import ROOT
 from tests.spark.cleanup.conftest import LOST, Shops, fill, to_go

@@ -10,8 +10,8 @@ import pytest
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.cosmos_emulator.semantics.faults import FaultRule
+from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.faults import FaultRule
 from spark_jobs.pacing import Patience
 
 HASTE = Patience(sends=4, first=0.0, longest=0.0)

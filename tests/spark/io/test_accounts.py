@@ -11,8 +11,8 @@ from azure.core.exceptions import ClientAuthenticationError, ServiceResponseTime
 from azure.cosmos import DatabaseProxy, PartitionKey
 from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from exactlyonce import ConfigurationError
+from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.accounts import connected, credential, ready, refusal, require_clock, server_now
 from spark_jobs.configuration import Account, Job
 from spark_jobs.exits import AccountError, UnsafeError

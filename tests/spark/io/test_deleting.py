@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from exactlyonce import ConfigurationError
+from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.configuration import Account
 from spark_jobs.cosmos_io import Outcome
 from spark_jobs.deleting import Deleting

@@ -12,8 +12,8 @@ from azure.cosmos import ContainerProxy, DatabaseProxy
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from exactlyonce import ConfigurationError
+from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.configuration import Account
 from spark_jobs.cosmos_io import RAW, Query, literal
 from spark_jobs.exits import AccountError, Exit, ending

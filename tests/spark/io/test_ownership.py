@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from azure.cosmos import DatabaseProxy, PartitionKey
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
 from exactlyonce import ConfigurationError
 from exactlyonce.lifetimes import Retention
+from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.accounts import ready
 from spark_jobs.configuration import Account, Job
 from spark_jobs.ownership import Beginning

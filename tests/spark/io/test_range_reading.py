@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from azure.cosmos import ContainerProxy, DatabaseProxy
 
-from devtools.cosmos_emulator.inprocess import RunningEmulator
-from devtools.cosmos_emulator.semantics.replicas import Lag
 from exactlyonce import ConfigurationError
+from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.replicas import Lag
 from spark_jobs.configuration import Account
 from spark_jobs.exits import AccountError
 from spark_jobs.pacing import Allowance

@@ -12,15 +12,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from devtools.cosmos_emulator.query import grouping
-from devtools.cosmos_emulator.query.execution import matches
-from devtools.cosmos_emulator.query.parser import parse_query
-from devtools.cosmos_emulator.query.sources import Sources
-from devtools.cosmos_emulator.values import serialise
 from exactlyonce.identity import EntityRef
 from exactlyonce.records import read_parked, read_processed, read_staged
 from exactlyonce.stores.cosmos_layout import to_library
 from exactlyonce.stores.memory import MemoryStore
+from local_cosmos.query import grouping
+from local_cosmos.query.execution import matches
+from local_cosmos.query.parser import parse_query
+from local_cosmos.query.sources import Sources
+from local_cosmos.values import serialise
 from spark_jobs.schemas import LIBRARY, RAW, Asked, selection
 from spark_jobs.transforms.reading import documents
 

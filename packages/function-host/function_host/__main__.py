@@ -1,0 +1,7 @@
+"""Entry of `python -m function_host`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

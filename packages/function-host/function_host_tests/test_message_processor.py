@@ -1,0 +1,214 @@
+"""A message ends as the real host ends it, odd corners included."""
+
+import asyncio
+from dataclasses import replace
+
+import azure.functions as func
+import pytest
+
+from function_host import Point, QueueOptions
+from function_host.kill_switch import KillSwitch
+from function_host.message_processor import MessageProcessor
+from function_host.storage_queue import Delivery, StorageError
+from function_host.waiting import Wait
+from function_host_tests.fakes import FakeQueue, FakeWait, delivery, encoded, gone, wait_for_the_end
+
+
+class Scene:
+    """A processor with a function that can be told to fail, between two fake queues."""
+
+    def __init__(
+        self, *, wait: Wait = wait_for_the_end, has_poison: bool = True, options: QueueOptions | None = None
+    ) -> None:
+        self.queue, self.poison = FakeQueue(), FakeQueue()
+        self.calls: list[func.QueueMessage] = []
+        self.called = asyncio.Event()
+        self.error: BaseException | None = None
+        self.work = 0
+        self.points: list[Point] = []
+        self.processor = MessageProcessor(
+            name="serve",
+            call=self._call,
+            queue=self.queue,
+            poison=self.poison if has_poison else None,
+            options=options or QueueOptions(),
+            invisible=600.0,
+            wait=wait,
+            checkpoint=self.points.append,
+        )
+
+    async def process(self, message: Delivery) -> None:
+        await self.processor.process(message)
+
+    async def _call(self, message: func.QueueMessage) -> None:
+        self.calls.append(message)
+        self.called.set()
+        for _ in range(self.work):
+            await asyncio.sleep(0)
+        if self.error:
+            raise self.error
+
+
+async def test_success_deletes_with_the_pop_receipt() -> None:
+    scene = Scene()
+    await scene.process(delivery())
+
+    assert scene.queue.log == [("delete", "receipt-0")]
+    assert scene.points == [Point.RECEIVED, Point.HANDLED]
+
+
+async def test_the_function_gets_the_message_with_its_metadata() -> None:
+    scene = Scene()
+    await scene.process(delivery("hello", dequeue_count=3))
+
+    message = scene.calls[0]
+    assert isinstance(message, func.QueueMessage)
+    assert (message.id, message.get_body(), message.dequeue_count) == ("id-hello", b"hello", 3)
+    assert message.pop_receipt == "receipt-0"
+
+
+async def test_failure_releases_after_the_visibility_timeout_of_host_json() -> None:
+    scene = Scene(options=QueueOptions.model_validate({"visibilityTimeout": "00:00:30"}))
+    scene.error = ValueError()
+    await scene.process(delivery())
+
+    assert scene.queue.log == [("renew", "receipt-0", 30.0)]
+
+
+async def test_the_last_failure_copies_to_poison_and_then_deletes() -> None:
+    scene = Scene()
+    scene.error = ValueError()
+    await scene.process(delivery(dequeue_count=5))
+
+    assert scene.poison.log == [("put", encoded("hello"))]
+    assert scene.queue.log == [("delete", "receipt-0")]
+    assert scene.points == [Point.RECEIVED, Point.COPIED]
+
+
+async def test_a_message_that_came_too_often_is_moved_without_a_call() -> None:
+    scene = Scene()
+    await scene.process(delivery(dequeue_count=6))
+
+    assert scene.calls == []
+    assert scene.poison.log == [("put", encoded("hello"))]
+    assert scene.queue.log == [("delete", "receipt-0")]
+
+
+async def test_a_body_that_is_not_base64_is_moved_as_it_is_without_a_call() -> None:
+    scene = Scene()
+    await scene.process(delivery(raw="{not base64}"))
+
+    assert scene.calls == []
+    assert scene.poison.log == [("put", "{not base64}")]
+
+
+async def test_without_a_poison_queue_a_failed_message_is_left_alone() -> None:
+    scene = Scene(has_poison=False)
+    scene.error = ValueError()
+    await scene.process(delivery(dequeue_count=5))
+
+    assert scene.queue.log == []
+
+
+async def test_when_the_poison_copy_fails_the_message_stays() -> None:
+    scene = Scene()
+    scene.poison.fail("put", StorageError("503"))
+    await scene.process(delivery(dequeue_count=6))
+
+    assert scene.queue.log == []
+
+
+async def test_renewals_go_on_until_the_function_ends_and_the_last_receipt_counts() -> None:
+    wait = FakeWait()
+    scene = Scene(wait=wait)
+    scene.work = 5
+    await scene.process(delivery())
+
+    *renewals, end = scene.queue.log
+    assert len(renewals) >= 2
+    assert renewals[:2] == [("renew", "receipt-0", 600.0), ("renew", "receipt-1", 600.0)]
+    assert end == ("delete", f"receipt-{len(renewals)}")
+    assert set(wait.pauses) == {300.0}
+
+
+async def test_failing_renewals_are_repeated_sooner() -> None:
+    wait = FakeWait()
+    scene = Scene(wait=wait)
+    scene.work = 6
+    scene.queue.fail("renew", StorageError("503"), StorageError("503"), None)
+    await scene.process(delivery())
+
+    assert wait.pauses[:4] == [300.0, 150.0, 75.0, 300.0]
+    assert scene.queue.log[-1][0] == "delete"
+
+
+async def test_a_lost_pop_receipt_ends_renewals_and_is_swallowed_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    wait = FakeWait()
+    scene = Scene(wait=wait)
+    scene.work = 5
+    scene.queue.fail("renew", gone())
+    scene.queue.fail("delete", gone())
+    with caplog.at_level("DEBUG"):
+        await scene.process(delivery())
+
+    assert len(wait.pauses) == 1
+    assert [record.levelname for record in caplog.records] == ["DEBUG"] * 3
+    assert caplog.messages[-1] == "serve: message id-hello is in other hands; it may be processed again"
+
+
+async def test_a_lost_pop_receipt_at_release_is_swallowed() -> None:
+    scene = Scene()
+    scene.error = ValueError()
+    scene.queue.fail("renew", gone())
+
+    await scene.process(delivery())
+
+
+async def test_trouble_at_the_deletion_is_logged_and_the_message_comes_back(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+    scene.queue.fail("delete", StorageError("503"))
+    await scene.process(delivery())
+
+    assert caplog.messages == ["serve: message id-hello was not settled (DELETE): 503"]
+
+
+async def test_the_log_never_shows_a_body(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+    scene.error = ValueError("no detail")
+    with caplog.at_level("DEBUG"):
+        for dequeue_count in (1, 5, 6):
+            await scene.process(replace(delivery("secret", dequeue_count=dequeue_count), id="4711"))
+
+    assert "4711" in caplog.text
+    assert "secret" not in caplog.text
+    assert encoded("secret") not in caplog.text
+
+
+async def test_cancelling_drops_the_message_as_a_crash_would() -> None:
+    scene = Scene(wait=FakeWait())
+    scene.work = 1_000_000
+    task = asyncio.create_task(scene.process(delivery()))
+    await scene.called.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    renewals = len(scene.queue.log)
+    await asyncio.sleep(0)
+
+    assert len(scene.queue.log) == renewals
+    assert all(operation == "renew" for operation, *_ in scene.queue.log)
+
+
+def test_a_kill_switch_kills_once_at_the_chosen_passing() -> None:
+    kills: list[str] = []
+    switch = KillSwitch(Point.HANDLED, 2, lambda: kills.append("killed"))
+    for point in (Point.HANDLED, Point.RECEIVED, Point.HANDLED, Point.HANDLED):
+        switch(point)
+
+    assert kills == ["killed"]
+
+
+@pytest.mark.parametrize("text", ["nowhere", "handled:0", "handled:x", ""])
+def test_a_kill_switch_for_no_point_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        KillSwitch.parse(text)

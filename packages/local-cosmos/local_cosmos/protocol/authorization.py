@@ -1,0 +1,80 @@
+"""Master-key authorization: every request is signed with HMAC-SHA256.
+
+Documented: the signed text is verb, resource type, resource link and date, one per line, all but the link in lower case. The
+link is the path without its last segment where that names a type, percent-decoded, without slashes at the ends. A path
+of resource ids instead of names is signed with the last of them alone, in lower case.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import unquote
+
+from local_cosmos.semantics.errors import RefusedError
+
+WELL_KNOWN_KEY: Final = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+"""The key of every Cosmos DB emulator, published by Microsoft for use on local machines. It is a constant, not a secret."""
+
+_DELETE_OF_A_PARTITION_KEY: Final = ("operations", "partitionkeydelete")
+
+
+class MasterKey:
+    """Checks signatures.
+
+    Args:
+        key: The account's key, in base64.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = base64.b64decode(key)
+
+    def check(self, verb: str, path: Sequence[str], date: str, authorization: str | None) -> None:
+        """Accept a request.
+
+        Args:
+            verb: The HTTP method.
+            path: The path's segments, percent-decoded.
+            date: The `x-ms-date` header.
+            authorization: The `Authorization` header.
+
+        Raises:
+            RefusedError: 401; not signed with this key.
+        """
+        given = _given_signature(authorization or "")
+        kind, link = _signed_parts(path)
+        by_resource_id = link.rpartition("/")[2].lower()
+        signatures = (self._signature(verb, kind, signed, date) for signed in (link, by_resource_id))
+        if not any(hmac.compare_digest(signature, given) for signature in signatures):
+            raise RefusedError(
+                401,
+                "The input authorization token can't serve the request. "
+                "Check that the expected payload is built as per the protocol, and the key being used.",
+            )
+
+    def _signature(self, verb: str, kind: str, link: str, date: str) -> bytes:
+        text = f"{verb.lower()}\n{kind}\n{link}\n{date.lower()}\n\n"
+        return hmac.digest(self._key, text.encode("utf-8", "surrogateescape"), hashlib.sha256)
+
+
+def _signed_parts(path: Sequence[str]) -> tuple[str, str]:
+    """Resource type and link of a path."""
+    if not path:
+        return "", ""
+    if tuple(path[-2:]) == _DELETE_OF_A_PARTITION_KEY:
+        return "partitionkey", "/".join(path[:-2])
+    if len(path) % 2:
+        return path[-1].lower(), "/".join(path[:-1])
+    return path[-2].lower(), "/".join(path)
+
+
+def _given_signature(authorization: str) -> bytes:
+    _, _, signature = unquote(authorization).partition("sig=")
+    try:
+        return base64.b64decode(signature, validate=True)
+    except (binascii.Error, ValueError):
+        return b""

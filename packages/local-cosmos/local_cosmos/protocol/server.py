@@ -1,0 +1,120 @@
+"""The HTTP server. It binds to the loopback address only."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Final
+
+from aiohttp import web
+
+from local_cosmos import front_page
+from local_cosmos.protocol.admin import AdminEndpoints, AdminError
+from local_cosmos.protocol.admission import read_body, require_recent
+from local_cosmos.protocol.authorization import MasterKey
+from local_cosmos.protocol.parsing import parse_request, segments
+from local_cosmos.protocol.wire import response, send
+from local_cosmos.semantics.emulator import Emulator, Outcome
+from local_cosmos.semantics.errors import RefusedError
+from local_cosmos.semantics.replies import refused
+from local_cosmos.semantics.requests import ITEM_OPERATIONS, Request
+
+LOOPBACK: Final = "127.0.0.1"
+_SHUTDOWN_SECONDS: Final = 1.0
+
+
+class CosmosServer:
+    """Serves an emulator over http, or over https.
+
+    Args:
+        emulator: What answers.
+        key: The account's master key, in base64.
+        admin: True to serve the admin endpoints, too.
+        tls: With this context over https; None for plain http.
+    """
+
+    def __init__(self, emulator: Emulator, key: str, *, admin: bool = False, tls: ssl.SSLContext | None = None) -> None:
+        self._emulator = emulator
+        self._key = MasterKey(key)
+        self._admin = AdminEndpoints(emulator) if admin else None
+        self._tls = tls
+        self._released = asyncio.Condition()
+        self._stopping = False
+        self._runner: web.ServerRunner | None = None
+
+    async def start(self, port: int = 0) -> str:
+        """Begin to listen; port 0 picks a free one. Returns the endpoint, with a final slash."""
+        server = web.Server(self._handle, access_log=None, auto_decompress=False)
+        self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, LOOPBACK, port, ssl_context=self._tls)
+        await site.start()
+        bound = self._runner.addresses[0][1]
+        return f"{'https' if self._tls else 'http'}://{LOOPBACK}:{bound}/"
+
+    async def stop(self) -> None:
+        """Release what hangs, close all connections."""
+        self._stopping = True
+        await self.release_hanging()
+        if self._runner is None or self._runner.server is None:
+            return
+        transports = [handler.transport for handler in self._runner.server.connections]
+        await self._runner.cleanup()
+        for transport in transports:
+            if transport is not None:
+                transport.abort()  # Over https a closed connection waits for the client to say goodbye.
+        await asyncio.sleep(0)
+
+    async def release_hanging(self) -> None:
+        """Let requests go whose rule is gone."""
+        async with self._released:
+            self._released.notify_all()
+
+    async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        started = self._emulator.elapsed()
+        path = segments(http.raw_path)
+        try:
+            body = await read_body(http.content)
+        except RefusedError as refusal:
+            return response(refused(refusal))
+        if http.remote == LOOPBACK and front_page.is_wanted(http.method, path, http.headers):
+            return web.Response(text=front_page.page(self._emulator, _base_url(http)), headers=front_page.HEADERS)
+        if path[:1] == ["_admin"]:
+            return await self._administer(http, path[1:], body)
+        try:
+            request = self._authorized(http, path, body)
+        except RefusedError as refusal:
+            return response(refused(refusal))
+        if self._emulator.latency and request.operation in ITEM_OPERATIONS:
+            await asyncio.sleep(self._emulator.latency)
+        outcome = self._emulator.serve(request, started)
+        return await send(http, outcome, lambda: self._until_released(outcome))
+
+    async def _administer(self, http: web.BaseRequest, path: list[str], body: bytes) -> web.Response:
+        if self._admin is None or http.remote != LOOPBACK:
+            return web.json_response({"message": "Not served; start the emulator with --admin."}, status=404)
+        try:
+            answer = self._admin.answer(http.method, path, http.query, body)
+        except AdminError as error:
+            return web.json_response({"message": str(error)}, status=400)
+        await self.release_hanging()
+        return web.json_response(answer)
+
+    def _authorized(self, http: web.BaseRequest, path: list[str], body: bytes) -> Request:
+        headers = http.headers
+        date = headers.get("x-ms-date") or headers.get("Date") or ""
+        self._key.check(http.method, path, date, headers.get("Authorization"))
+        require_recent(date)
+        return parse_request(http.method, path, headers, body, _base_url(http))
+
+    async def _until_released(self, outcome: Outcome) -> None:
+        async with self._released:
+            await self._released.wait_for(lambda: self._stopping or not self._is_armed(outcome.fault))
+
+    def _is_armed(self, fault: int | None) -> bool:
+        return fault is not None and self._emulator.faults.is_armed(fault)
+
+
+def _base_url(http: web.BaseRequest) -> str:
+    """Scheme, host and port as the client knows them."""
+    return f"{http.scheme}://{http.host}/"

@@ -1,0 +1,89 @@
+"""From a reply to HTTP, well-behaved or not."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import uuid
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from local_cosmos.semantics.emulator import Outcome
+from local_cosmos.semantics.requests import Reply
+
+_BODILESS = frozenset({204, 304})
+
+
+def response(reply: Reply) -> web.Response:
+    """A reply as HTTP, with the headers that the SDKs look at."""
+    headers = {
+        "Content-Type": "application/json",
+        "x-ms-request-charge": f"{reply.charge:.2f}",
+        "x-ms-activity-id": str(uuid.uuid4()),
+        "x-ms-gatewayversion": "version=2.0.0",
+        "x-ms-serviceversion": "version=local",
+    }
+    optional = {
+        "etag": reply.etag,
+        "lsn": reply.lsn,
+        "x-ms-session-token": reply.session_token,
+        "x-ms-alt-content-path": reply.content_path,
+        "x-ms-documentdb-partitionkeyrangeid": reply.range_id,
+        "x-ms-continuation": reply.continuation,
+        "x-ms-item-count": reply.item_count,
+        "x-ms-substatus": reply.substatus or None,
+        "x-ms-retry-after-ms": reply.retry_after_ms,
+        "x-ms-resource-usage": reply.resource_usage,
+    }
+    headers |= {name: str(value) for name, value in optional.items() if value is not None}
+    return web.Response(status=reply.status, body=None if reply.status in _BODILESS else reply.body, headers=headers)
+
+
+async def send(
+    request: web.BaseRequest, outcome: Outcome, released: Callable[[], Awaitable[None]]
+) -> web.StreamResponse:
+    """Carry out an outcome on the connection.
+
+    Args:
+        request: What is being answered.
+        outcome: The reply and the manner.
+        released: Waits until a hanging request may go.
+    """
+    match outcome.manner:
+        case "answer":
+            return response(outcome.reply)
+        case "truncate":
+            return await _truncated(request, response(outcome.reply))
+        case "reset":
+            _reset(request)
+        case "hang":
+            await released()
+            _close(request)
+        case "close":
+            _close(request)
+    return web.Response()  # Written to a closed connection, which aiohttp takes for a client that left.
+
+
+async def _truncated(request: web.BaseRequest, whole: web.Response) -> web.StreamResponse:
+    """Announce the whole body, send the first half, end the connection."""
+    body = whole.body if isinstance(whole.body, bytes) else b""
+    half = web.StreamResponse(status=whole.status, headers=whole.headers)
+    half.content_length = len(body)
+    await half.prepare(request)
+    await half.write(body[: len(body) // 2])
+    _close(request)
+    return half
+
+
+def _close(request: web.BaseRequest) -> None:
+    if request.transport is not None:
+        request.transport.close()
+
+
+def _reset(request: web.BaseRequest) -> None:
+    """With a linger time of zero, closing discards the connection: RST instead of FIN."""
+    if request.transport is not None:
+        connection: socket.socket = request.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        request.transport.abort()

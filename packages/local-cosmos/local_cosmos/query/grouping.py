@@ -1,0 +1,115 @@
+"""GROUP BY and aggregates: one result for each group of rows; without GROUP BY all rows, even if there are none, are one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from local_cosmos.query.aggregates import AGGREGATES
+from local_cosmos.query.comparing import identity
+from local_cosmos.query.errors import UnsupportedQueryError
+from local_cosmos.query.expressions import Compiler
+from local_cosmos.query.tree import (
+    Array,
+    Call,
+    Columns,
+    Constant,
+    Everything,
+    Expression,
+    Object,
+    Parameter,
+    Query,
+    Selection,
+    Value,
+)
+from local_cosmos.values import UNDEFINED
+
+_Group: TypeAlias = Sequence[Any]
+_OfGroup: TypeAlias = Callable[[_Group], Any]
+
+
+def is_grouped(query: Query) -> bool:
+    """Whether results are made of groups of rows instead of single rows."""
+    return bool(query.groups) or _has_aggregate(selected(query.selection))
+
+
+def is_aggregate(expression: Expression) -> bool:
+    """Whether an expression is a call of an aggregate."""
+    return isinstance(expression, Call) and expression.name in AGGREGATES
+
+
+def selected(selection: Selection) -> Expression:
+    """A SELECT list as one expression; a list of columns makes an object."""
+    match selection:
+        case Everything():
+            return Constant(UNDEFINED)
+        case Value(expression):
+            return expression
+        case Columns(columns):
+            return Object(tuple((column.name, column.expression) for column in columns))
+
+
+def results(query: Query, compiler: Compiler, contents: Iterable[Any]) -> list[Any]:
+    """The results of a grouped query, the groups in the order of their first rows.
+
+    Raises:
+        UnsupportedQueryError: The SELECT list has something else than aggregates and what GROUP BY names.
+    """
+    if query.order or query.skip or query.limit:
+        raise UnsupportedQueryError("ORDER BY, TOP and OFFSET LIMIT with aggregates or GROUP BY are not supported.")
+    if isinstance(query.selection, Everything):
+        raise UnsupportedQueryError("SELECT * with GROUP BY is not supported.")
+    result_of = _Selection(query, compiler).evaluator(selected(query.selection))
+    keys = [compiler.evaluator(expression) for expression in query.groups]
+    groups: dict[tuple[bytes | None, ...], list[Any]] = {} if keys else {(): []}
+    for content in contents:
+        key = tuple(None if (value := of(content)) is UNDEFINED else identity(value) for of in keys)
+        groups.setdefault(key, []).append(content)
+    made = (result_of(group) for group in groups.values())
+    return [result for result in made if result is not UNDEFINED]
+
+
+class _Selection:
+    """Evaluators from a group to a value."""
+
+    def __init__(self, query: Query, compiler: Compiler) -> None:
+        self._groups = query.groups
+        self._compiler = compiler
+
+    def evaluator(self, expression: Expression) -> _OfGroup:
+        match expression:
+            case Call(name, arguments) if is_aggregate(expression):
+                return self._aggregate(name, arguments)
+            case _ if expression in self._groups or isinstance(expression, Constant | Parameter):
+                value = self._compiler.evaluator(expression)
+                return lambda group: value(group[0] if group else UNDEFINED)
+            case Array(elements):
+                values = [self.evaluator(element) for element in elements]
+                return lambda group: [v for of in values if (v := of(group)) is not UNDEFINED]
+            case Object(properties):
+                named = [(name, self.evaluator(value)) for name, value in properties]
+                return lambda group: {name: v for name, of in named if (v := of(group)) is not UNDEFINED}
+        raise UnsupportedQueryError("Beside aggregates, a SELECT list may only have what GROUP BY names.")
+
+    def _aggregate(self, name: str, arguments: Sequence[Expression]) -> _OfGroup:
+        if len(arguments) != 1:
+            raise UnsupportedQueryError(f"The aggregate {name} takes one argument.")
+        value_of = self._compiler.evaluator(arguments[0])
+        aggregate = AGGREGATES[name]
+
+        def result(group: _Group) -> Any:
+            values = (value_of(content) for content in group)
+            return aggregate([value for value in values if value is not UNDEFINED])
+
+        return result
+
+
+def _has_aggregate(expression: Expression) -> bool:
+    match expression:
+        case Call():
+            return is_aggregate(expression)
+        case Array(elements):
+            return any(map(_has_aggregate, elements))
+        case Object(properties):
+            return any(_has_aggregate(value) for _, value in properties)
+    return False

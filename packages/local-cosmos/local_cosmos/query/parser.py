@@ -1,0 +1,281 @@
+"""From the text of a query to its tree, by the grammar in `grammar.lark`."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import lru_cache
+from itertools import count
+from pathlib import Path as FilePath
+from typing import Any, Final, TypeAlias, cast
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedInput, VisitError
+
+from local_cosmos.query.errors import UnsupportedQueryError
+from local_cosmos.query.tree import (
+    And,
+    Arithmetic,
+    Array,
+    Call,
+    Column,
+    Columns,
+    Compare,
+    Constant,
+    Everything,
+    Expression,
+    In,
+    Join,
+    Like,
+    Not,
+    Object,
+    Or,
+    Order,
+    Parameter,
+    Path,
+    Query,
+    Value,
+)
+from local_cosmos.values import UNDEFINED
+
+_SHOWN: Final = 20
+"""Characters of the query shown on either side of an error."""
+
+
+@lru_cache(maxsize=1024)
+def parse_query(text: str) -> Query:
+    """The tree of a `SELECT` query.
+
+    Raises:
+        UnsupportedQueryError: The text is not in the grammar.
+    """
+    return _parse(text, "query")
+
+
+@lru_cache(maxsize=1024)
+def parse_condition(text: str) -> Query:
+    """The tree of a patch condition, `FROM c WHERE ...`."""
+    return _parse(text, "condition")
+
+
+@lru_cache(maxsize=1)
+def _grammar() -> Lark:
+    text = FilePath(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", start=["query", "condition"], maybe_placeholders=False)
+
+
+def _parse(text: str, start: str) -> Query:
+    try:
+        return cast("Query", _TreeBuilder().transform(_grammar().parse(text, start=start)))
+    except UnexpectedInput as error:
+        raise UnsupportedQueryError(_explain(error, text)) from error
+    except VisitError as error:
+        if isinstance(error.orig_exc, UnsupportedQueryError):
+            raise error.orig_exc from error
+        raise UnsupportedQueryError(f"Not a query that this emulator answers: {error.orig_exc}.") from error
+
+
+def _explain(error: UnexpectedInput, text: str) -> str:
+    position = getattr(error, "pos_in_stream", None)
+    if position is None or position < 0:  # The text ends too early.
+        position = len(text)
+    near = text[max(0, position - _SHOWN) : position + _SHOWN]
+    return f"Syntax error, or not supported by this emulator, near {near!r} (column {position + 1})."
+
+
+_Clause: TypeAlias = dict[str, Any]
+"""Fields of `Query` that one clause gives."""
+
+
+class _TreeBuilder(Transformer[Token, Any]):
+    """One method per rule of the grammar; each gets its children already built."""
+
+    def query(self, clauses: list[_Clause]) -> Query:
+        fields: _Clause = {}
+        for clause in clauses:
+            if fields.keys() & clause.keys():
+                raise UnsupportedQueryError("TOP together with OFFSET LIMIT is not supported.")
+            fields |= clause
+        return Query(**fields)
+
+    def condition(self, clauses: list[_Clause]) -> Query:
+        return self.query([{"selection": Everything()}, *clauses])
+
+    def distinct(self, _: list[Any]) -> _Clause:
+        return {"distinct": True}
+
+    def top(self, parts: list[Any]) -> _Clause:
+        return {"limit": parts[0]}
+
+    def offset(self, parts: list[Any]) -> _Clause:
+        return {"skip": parts[0], "limit": parts[1]}
+
+    def everything(self, _: list[Any]) -> _Clause:
+        return {"selection": Everything()}
+
+    def value(self, parts: list[Any]) -> _Clause:
+        return {"selection": Value(parts[0])}
+
+    def columns(self, columns: list[Column]) -> _Clause:
+        numbers = count(1)
+        named = [
+            column
+            if column.name
+            else Column(_default_name(column.expression) or f"${next(numbers)}", column.expression)
+            for column in columns
+        ]
+        if len({column.name for column in named}) != len(named):
+            raise UnsupportedQueryError("Two columns of the SELECT list have the same name.")
+        return {"selection": Columns(tuple(named))}
+
+    def column(self, parts: list[Any]) -> Column:
+        expression, *name = parts
+        return Column(str(name[0]) if name else "", expression)
+
+    def source(self, parts: list[Token | Join]) -> _Clause:
+        joins = tuple(part for part in parts if isinstance(part, Join))
+        alias = str(parts[len(parts) - len(joins) - 1])
+        if len({alias, *(join.alias for join in joins)}) <= len(joins):
+            raise UnsupportedQueryError("Two sources of the query have the same name.")
+        return {"alias": alias, "joins": joins}
+
+    def join(self, parts: list[Any]) -> Join:
+        alias, array = parts
+        return Join(str(alias), array)
+
+    def where(self, parts: list[Any]) -> _Clause:
+        return {"where": parts[0]}
+
+    def groups(self, expressions: list[Expression]) -> _Clause:
+        return {"groups": tuple(expressions)}
+
+    def order(self, parts: list[Order]) -> _Clause:
+        return {"order": tuple(parts)}
+
+    def order_part(self, parts: list[Any]) -> Order:
+        path, *direction = parts
+        if not isinstance(path, Path):
+            raise UnsupportedQueryError("ORDER BY is supported on property paths only.")
+        return Order(path, descending=bool(direction) and direction[0].type == "DESC")
+
+    def or_(self, parts: list[Any]) -> Or:
+        return Or(tuple(parts))
+
+    def and_(self, parts: list[Any]) -> And:
+        return And(tuple(parts))
+
+    def not_(self, parts: list[Any]) -> Not:
+        return Not(parts[0])
+
+    def compare(self, parts: list[Any]) -> Compare:
+        left, operator, right = parts
+        return Compare("!=" if operator == "<>" else str(operator), left, right)  # type: ignore[arg-type]
+
+    def in_(self, parts: list[Any]) -> Expression:
+        negated, (needle, *hay) = _negation_first(parts)
+        return _maybe_not(negated, In(needle, tuple(hay)))
+
+    def between(self, parts: list[Any]) -> Expression:
+        negated, (value, low, high) = _negation_first(parts)
+        return _maybe_not(negated, And((Compare(">=", value, low), Compare("<=", value, high))))
+
+    def like(self, parts: list[Any]) -> Expression:
+        negated, (text, pattern) = _negation_first(parts)
+        return _maybe_not(negated, Like(text, pattern))
+
+    def arithmetic(self, parts: list[Any]) -> Arithmetic:
+        left, operator, right = parts
+        return Arithmetic(str(operator), left, right)  # type: ignore[arg-type]
+
+    def signed(self, parts: list[Any]) -> Expression:
+        sign, operand = parts
+        if isinstance(operand, Constant) and type(operand.value) in (int, float):
+            return Constant(-operand.value) if sign == "-" else operand
+        return Arithmetic(str(sign), Constant(0), operand)  # type: ignore[arg-type]
+
+    def call(self, parts: list[Any]) -> Call:
+        return Call(str(parts[0]).upper(), tuple(parts[1:]))
+
+    def array(self, parts: list[Any]) -> Array:
+        return Array(tuple(parts))
+
+    def object(self, properties: list[tuple[str, Expression]]) -> Object:
+        if len({name for name, _ in properties}) != len(properties):
+            raise UnsupportedQueryError("Two properties of an object have the same name.")
+        return Object(tuple(properties))
+
+    def property_of(self, parts: list[Any]) -> tuple[str, Expression]:
+        name, value = parts
+        return _unquoted(name) if name.type == "STRING" else str(name), value
+
+    def path(self, parts: list[Any]) -> Path:
+        return Path(str(parts[0]), tuple(parts[1:]))
+
+    def property(self, parts: list[Token]) -> str:
+        return str(parts[0])
+
+    def quoted_property(self, parts: list[Token]) -> str:
+        return _unquoted(parts[0])
+
+    def index(self, parts: list[Token]) -> int:
+        return int(parts[0])
+
+    def parameter(self, parts: list[Token]) -> Parameter:
+        return Parameter(str(parts[0]))
+
+    def literal_string(self, parts: list[Token]) -> Constant:
+        return Constant(_unquoted(parts[0]))
+
+    def literal_number(self, parts: list[Token]) -> Constant:
+        return Constant(_number("".join(parts)))
+
+    def literal_true(self, _: list[Any]) -> Constant:
+        return Constant(True)
+
+    def literal_false(self, _: list[Any]) -> Constant:
+        return Constant(False)
+
+    def literal_null(self, _: list[Any]) -> Constant:
+        return Constant(None)
+
+    def literal_undefined(self, _: list[Any]) -> Constant:
+        return Constant(UNDEFINED)
+
+
+def _negation_first(parts: list[Any]) -> tuple[bool, list[Any]]:
+    """Whether `NOT` stands after the first operand, and the operands."""
+    operands = [part for part in parts if not (isinstance(part, Token) and part.type == "NOT")]
+    return len(operands) < len(parts), operands
+
+
+def _maybe_not(negated: bool, expression: Expression) -> Expression:
+    return Not(expression) if negated else expression
+
+
+def _default_name(expression: Expression) -> str | None:
+    """The service names a column after the last property of its path; any other is `$1`, `$2`, ..."""
+    match expression:
+        case Path(steps=(*_, str() as last)):
+            return last
+        case Path(alias=alias, steps=()):
+            return alias
+        case _:
+            return None
+
+
+def _number(text: str) -> int | float:
+    number = float(text)
+    if math.isinf(number):
+        raise UnsupportedQueryError(f"The number {text[:_SHOWN]}... is too large for a double.")
+    return number if re.search(r"[.eE]", text) else int(text)
+
+
+def _unquoted(literal: str) -> str:
+    inside = literal[1:-1]
+    if literal[0] == "'":
+        inside = inside.replace("\\'", "'").replace('"', '\\"')
+    try:
+        return str(json.loads(f'"{inside}"', strict=False))
+    except ValueError as error:
+        raise UnsupportedQueryError(f"The string {literal} has an escape that does not exist.") from error

@@ -1,0 +1,194 @@
+"""The query plan: how a client asks each physical partition by itself, and makes one result of the answers.
+
+The shape is that of `partitionedQueryExecutionInfo`, version 2. A rewritten query gives with each row what the client needs to
+merge it: `orderByItems` for ORDER BY, `groupByItems` for GROUP BY, and partial aggregates as `{"item": ...}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from local_cosmos.query import grouping
+from local_cosmos.query.errors import UnsupportedQueryError
+from local_cosmos.query.execution import count
+from local_cosmos.query.printing import expression_text, text
+from local_cosmos.query.tree import (
+    And,
+    Array,
+    Call,
+    Column,
+    Columns,
+    Constant,
+    Everything,
+    Expression,
+    Object,
+    Parameter,
+    Path,
+    Query,
+    Value,
+)
+from local_cosmos.values import JsonObject
+
+_VERSION: Final = 2
+_TYPES: Final[Mapping[str, str]] = {"COUNT": "Count", "SUM": "Sum", "MIN": "Min", "MAX": "Max", "AVG": "Average"}
+_FILTER: Final = Parameter("({documentdb-formattableorderbyquery-filter})")
+"""What the client puts in the braces leaves out what it has had already; or it is `true`."""
+
+
+def is_needed(query: Query) -> bool:
+    """Whether answers of several physical partitions have to be merged; else they just follow one another."""
+    return bool(query.order or query.skip or query.limit or query.distinct or grouping.is_grouped(query))
+
+
+def plan(query: Query, parameters: Mapping[str, Any], supported: Collection[str]) -> JsonObject:
+    """The plan of a query.
+
+    Args:
+        query: The parsed query.
+        parameters: Values by name, the name with its `@`.
+        supported: What the client can merge (header `x-ms-cosmos-supported-query-features`).
+
+    Raises:
+        UnsupportedQueryError: The client cannot merge the answers, or this emulator cannot split the query.
+    """
+    missing = sorted(_features(query) - set(supported))
+    if missing:
+        features = ", ".join(missing)
+        raise UnsupportedQueryError(f"Query contains features that the calling client does not support: {features}.")
+    whole = {"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}
+    return {
+        "partitionedQueryExecutionInfoVersion": _VERSION,
+        "queryInfo": _info(query, parameters),
+        "queryRanges": [whole],
+    }
+
+
+def _info(query: Query, parameters: Mapping[str, Any]) -> JsonObject:
+    skip, limit = count(query.skip, parameters), count(query.limit, parameters)
+    columns = query.selection.columns if isinstance(query.selection, Columns) else ()
+    grouped_columns = columns if grouping.is_grouped(query) else ()
+    has_value = isinstance(query.selection, Value)
+    return {
+        "distinctType": _distinct_type(query),
+        "top": limit if skip is None else None,
+        "offset": skip,
+        "limit": None if skip is None else limit,
+        "orderBy": ["Descending" if part.descending else "Ascending" for part in query.order],
+        "orderByExpressions": [expression_text(part.expression) for part in query.order],
+        "groupByExpressions": [expression_text(expression) for expression in query.groups],
+        "groupByAliases": [column.name for column in grouped_columns],
+        "aggregates": [_TYPES[call.name] for call in _aggregates(query)] if has_value else [],
+        "groupByAliasToAggregateType": {column.name: _type(column.expression) for column in grouped_columns},
+        "rewrittenQuery": _rewritten(query, skip, limit),
+        "hasSelectValue": has_value,
+        "hasNonStreamingOrderBy": False,
+    }
+
+
+def _features(query: Query) -> set[str]:
+    aggregates = _aggregates(query)
+    by_columns = isinstance(query.selection, Columns)
+    needed = {
+        "OrderBy": bool(query.order),
+        "MultipleOrderBy": len(query.order) > 1,
+        "Top": bool(query.limit and not query.skip),
+        "OffsetAndLimit": bool(query.skip),
+        "Distinct": query.distinct,
+        "GroupBy": bool(query.groups),
+        "Aggregate": bool(aggregates),
+        "NonValueAggregate": bool(aggregates) and by_columns,
+        "MultipleAggregates": len(aggregates) > 1,
+    }
+    return {feature for feature, is_needed_here in needed.items() if is_needed_here}
+
+
+def _distinct_type(query: Query) -> str:
+    if not query.distinct:
+        return "None"
+    sorted_by = [part.expression for part in query.order]
+    is_sorted = isinstance(query.selection, Value) and [query.selection.expression] == sorted_by
+    return "Ordered" if is_sorted else "Unordered"
+
+
+def _rewritten(query: Query, skip: int | None, limit: int | None) -> str:
+    """What each physical partition is asked; empty for the query as it is."""
+    if grouping.is_grouped(query):
+        return text(_of_partial_groups(query))
+    if query.order:
+        return text(_of_sorted_rows(query, None if limit is None else (skip or 0) + limit))
+    if skip is not None and limit is not None:
+        return text(replace(query, skip=Constant(0), limit=Constant(skip + limit), selection=_nameless(query)))
+    return ""
+
+
+def _of_sorted_rows(query: Query, limit: int | None) -> Query:
+    items = Array(tuple(Object((("item", part.expression),)) for part in query.order))
+    payload = Path(query.alias, ()) if isinstance(query.selection, Everything) else grouping.selected(query.selection)
+    columns = (
+        Column("_rid", Path(query.alias, ("_rid",))),
+        Column("orderByItems", items),
+        Column("payload", payload),
+    )
+    return replace(
+        query,
+        selection=Columns(columns),
+        distinct=False,
+        where=And((query.where, _FILTER)) if query.where else _FILTER,
+        skip=None,
+        limit=None if limit is None or query.distinct else Constant(limit),
+    )
+
+
+def _of_partial_groups(query: Query) -> Query:
+    if query.order or query.skip or query.limit or query.distinct:
+        raise UnsupportedQueryError("ORDER BY, TOP, OFFSET LIMIT and DISTINCT with aggregates are not supported.")
+    match query.selection:
+        case Value(expression):
+            payload = _partial(expression, query.groups)
+        case Columns(columns):
+            payload = Object(tuple((column.name, _partial(column.expression, query.groups)) for column in columns))
+        case Everything():
+            raise UnsupportedQueryError("SELECT * with GROUP BY is not supported.")
+    if query.groups:
+        items = Array(tuple(Object((("item", expression),)) for expression in query.groups))
+        return replace(query, selection=Columns((Column("groupByItems", items), Column("payload", payload))))
+    if isinstance(query.selection, Value):
+        return replace(query, selection=Value(Array((payload,))))
+    return replace(query, selection=Columns((Column("payload", payload),)))
+
+
+def _partial(expression: Expression, groups: Sequence[Expression]) -> Expression:
+    """What of a part of the SELECT list can be merged over physical partitions."""
+    if expression in groups or isinstance(expression, Constant | Parameter):
+        return expression
+    if not isinstance(expression, Call) or not grouping.is_aggregate(expression):
+        raise UnsupportedQueryError("Over several physical partitions a SELECT list may not calculate with aggregates.")
+    number = Call("COUNT", expression.arguments)
+    match expression.name:
+        case "AVG":
+            return Object((("item", Object((("sum", Call("SUM", expression.arguments)), ("count", number)))),))
+        case "MIN" | "MAX" as name:
+            return Object((("item", expression), ("item2", Object(((name.lower(), expression), ("count", number))))))
+    return Object((("item", expression),))
+
+
+def _aggregates(query: Query) -> list[Call]:
+    match query.selection:
+        case Value(expression):
+            candidates = [expression]
+        case Columns(columns):
+            candidates = [column.expression for column in columns]
+        case Everything():
+            candidates = []
+    return [part for part in candidates if isinstance(part, Call) and grouping.is_aggregate(part)]
+
+
+def _type(expression: Expression) -> str | None:
+    return _TYPES[expression.name] if isinstance(expression, Call) and grouping.is_aggregate(expression) else None
+
+
+def _nameless(query: Query) -> Everything | Value:
+    """The selection without names of columns, of which some (`$1`) cannot be written."""
+    return query.selection if isinstance(query.selection, Everything) else Value(grouping.selected(query.selection))

@@ -1,0 +1,284 @@
+"""The account: databases with their containers. `execute` answers any request in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final
+
+from local_cosmos.semantics import feeds
+from local_cosmos.semantics.bulk import answer_bulk
+from local_cosmos.semantics.change_feed import read_changes
+from local_cosmos.semantics.clock import Clock
+from local_cosmos.semantics.container import Container, Surroundings
+from local_cosmos.semantics.container_definition import ContainerDefinition
+from local_cosmos.semantics.database import Database
+from local_cosmos.semantics.errors import RefusedError, bad_request, conflict, not_found, not_kept
+from local_cosmos.semantics.history import History
+from local_cosmos.semantics.ranges import PhysicalPartitions
+from local_cosmos.semantics.replicas import Lag
+from local_cosmos.semantics.replies import listing, refused, resource
+from local_cosmos.semantics.requests import ITEM_OPERATIONS, ConsistencyLevel, Reply, Request
+from local_cosmos.semantics.resource_ids import container_rid, database_rid
+from local_cosmos.semantics.transactions import checked_id
+from local_cosmos.semantics.usage import resource_usage
+from local_cosmos.storage.keeping import Keeper, KeptDatabase, MemoryKeeper, NotKeptError
+from local_cosmos.values import JsonObject, serialise
+
+_THROUGHPUT_OF_A_PARTITION: Final = 10_000
+"""RU per second that one physical partition serves at most."""
+
+_LARGEST_THROUGHPUT: Final = 1_000_000
+"""RU per second that a container may have unless Microsoft raises the limit."""
+
+_CONTAINER_ABSENT: Final = 1003
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSettings:
+    """What an account is told to be.
+
+    Attributes:
+        consistency: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual.
+        multiple_write_locations: What the account says of itself; it changes nothing else here.
+        partitions: Physical partitions of a new container, unless its throughput asks for more.
+        region: The name of the only region.
+    """
+
+    consistency: ConsistencyLevel = "Session"
+    multiple_write_locations: bool = False
+    partitions: int = 1
+    region: str = "Local"
+
+
+class Account:
+    """A database account.
+
+    Args:
+        settings: What it is told to be.
+        clock: Time.
+        history: Where accepted writes are remembered.
+        keeper: Where databases, containers and items are kept.
+    """
+
+    def __init__(self, settings: AccountSettings, clock: Clock, history: History, keeper: Keeper | None = None) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._databases: dict[str, Database] = {}
+        self._lags: dict[tuple[str, str | None], Lag] = {}
+        self._keeper = keeper or MemoryKeeper()
+        self._numbers = count((self._keeper.generation << 16) + 1)
+        writes = count((self._keeper.generation << 32) + 1)
+        self._surroundings = Surroundings(clock, history, lambda: next(writes), settings.consistency, self._keeper)
+        self._restore()
+        self._operations: Mapping[str, Callable[[Request], Reply]] = {
+            "read_account": self._read_account,
+            "create_database": self._create_database,
+            "read_database": lambda request: resource(self._database(request).document()),
+            "list_databases": self._list_databases,
+            "delete_database": self._delete_database,
+            "create_container": self._create_container,
+            "read_container": self._read_container,
+            "replace_container": self._replace_container,
+            "list_containers": self._list_containers,
+            "delete_container": self._delete_container,
+            "read_ranges": self._read_ranges,
+            "query": lambda request: feeds.answer_query(self._container(request), request),
+            "query_plan": lambda request: feeds.answer_plan(self._container(request), request),
+            "change_feed": lambda request: read_changes(self._container(request), request),
+            "list_items": lambda request: feeds.list_items(self._container(request), request),
+        }
+
+    def execute(self, request: Request) -> Reply:
+        """Answer a request; a refusal is a reply, too."""
+        try:
+            operation = self._operations.get(request.operation)
+            if operation is not None:
+                return operation(request)
+            if request.operation == "batch" and not request.atomic:
+                return answer_bulk(self._container(request), request)
+            if request.operation in ITEM_OPERATIONS:
+                return self._container(request).execute(request)
+            raise bad_request(f"The operation {request.operation} is not supported by this emulator.")
+        except RefusedError as refusal:
+            return refused(refusal)
+        except NotKeptError as error:
+            return refused(not_kept(error))
+        except (OverflowError, RecursionError) as error:  # Both come before anything is written.
+            return refused(bad_request(f"A number is too large, or an expression too deep: {error}."))
+
+    def named(self, request: Request) -> Request:
+        """The same request by names, where it speaks of resources by their resource ids."""
+        if not request.database or request.database in self._databases:
+            return request
+        try:
+            name = self._database(request).name
+            if not request.container:
+                return replace(request, database=name)
+            container = self._container(request)
+            item = container.id_of(request)
+        except RefusedError:
+            return request  # It will be refused for the same reason when it is executed.
+        return replace(request, database=name, container=container.definition.name, item=item)
+
+    def containers(self) -> dict[str, list[Container]]:
+        """The containers of each database, by its name."""
+        return {name: list(database.containers.values()) for name, database in self._databases.items()}
+
+    def set_lag(self, database: str, container: str | None, lag: Lag) -> None:
+        """Let the replicas of a container, or of all containers of a database, lag from now on."""
+        if container is None:
+            self._lags = {key: value for key, value in self._lags.items() if key[0] != database}
+        self._lags[database, container] = lag
+        if database in self._databases:
+            for present in self._databases[database].containers.values():
+                if container in (None, present.definition.name):
+                    present.replicas.follow(lag)
+
+    def split(self, database: str, container: str, range_id: str) -> list[str]:
+        """Split a physical partition; returns the ids of its two successors.
+
+        Raises:
+            RefusedError: 404 or 410; there is no such container or partition.
+            NotKeptError: It could not be kept, and has not happened.
+        """
+        request = Request("read_ranges", database, container)
+        return [partition.id for partition in self._container(request).split(range_id)]
+
+    def _restore(self) -> None:
+        """Open what was kept."""
+        for kept in self._keeper.databases():
+            database = self._databases[kept.name] = Database(kept.name, kept.rid, kept.modified)
+            for inside in self._keeper.containers(kept.rid):
+                definition = ContainerDefinition.parse(inside.properties)
+                database.containers[definition.name] = Container(
+                    (kept.name, kept.rid),
+                    definition,
+                    inside.rid,
+                    PhysicalPartitions.restored(inside.ranges, definition.keys.hashing),
+                    lag=Lag(),
+                    surroundings=self._surroundings,
+                    modified=inside.modified,
+                )
+
+    def _lag(self, database: str, container: str) -> Lag:
+        return self._lags.get((database, container)) or self._lags.get((database, None)) or Lag()
+
+    def _read_account(self, request: Request) -> Reply:
+        location = {"name": self._settings.region, "databaseAccountEndpoint": request.base_url}
+        account: JsonObject = {
+            "id": "localhost",
+            "_self": "",
+            "_rid": "localhost",
+            "_dbs": "//dbs/",
+            "media": "//media/",
+            "addresses": "//addresses/",
+            "writableLocations": [location],
+            "readableLocations": [location],
+            "enableMultipleWriteLocations": self._settings.multiple_write_locations,
+            "userReplicationPolicy": {"minReplicaSetSize": 4, "maxReplicasetSize": 4, "asyncReplication": False},
+            "userConsistencyPolicy": {"defaultConsistencyLevel": self._settings.consistency},
+            "systemReplicationPolicy": {"minReplicaSetSize": 4, "maxReplicasetSize": 4},
+            "readPolicy": {"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
+            "queryEngineConfiguration": "{}",
+        }
+        return Reply(200, serialise(account))
+
+    def _database(self, request: Request) -> Database:
+        """By name or by resource id, as requests may use either."""
+        database = self._databases.get(request.database)
+        if database is None:
+            database = next((other for other in self._databases.values() if other.rid == request.database), None)
+        if database is None:
+            raise not_found(f"database {request.database}")
+        return database
+
+    def _container(self, request: Request) -> Container:
+        try:
+            containers = self._database(request).containers
+        except RefusedError as refusal:
+            raise not_found(f"container {request.container}", _CONTAINER_ABSENT) from refusal
+        container = containers.get(request.container)
+        if container is None:
+            container = next((other for other in containers.values() if other.rid == request.container), None)
+        if container is None:
+            raise not_found(f"container {request.container}", _CONTAINER_ABSENT)
+        if request.container_rid not in (None, container.rid):
+            raise bad_request("Collection rid in the request does not match: the container was created anew.", 1024)
+        return container
+
+    def _create_database(self, request: Request) -> Reply:
+        content = request.content
+        if not isinstance(content, dict):
+            raise bad_request("A database is a JSON object.")
+        name = checked_id(content)
+        if name in self._databases:
+            raise conflict(f"database {name}")
+        database = Database(name, database_rid(next(self._numbers)), int(self._clock.now()))
+        self._keeper.keep_database(KeptDatabase(name, database.rid, database.modified))
+        self._databases[name] = database
+        return resource(database.document(), 201)
+
+    def _list_databases(self, _: Request) -> Reply:
+        return listing("", "Databases", [database.document() for database in self._databases.values()])
+
+    def _delete_database(self, request: Request) -> Reply:
+        database = self._database(request)
+        self._keeper.forget_database(database.rid)
+        del self._databases[database.name]
+        return Reply(204)
+
+    def _create_container(self, request: Request) -> Reply:
+        database = self._database(request)
+        if not 0 <= request.throughput <= _LARGEST_THROUGHPUT:
+            raise bad_request(f"The throughput of a container is at most {_LARGEST_THROUGHPUT} RU per second.")
+        definition = ContainerDefinition.parse(request.content)
+        if definition.name in database.containers:
+            raise conflict(f"container {definition.name}")
+        partitions = max(self._settings.partitions, -(-request.throughput // _THROUGHPUT_OF_A_PARTITION))
+        container = Container(
+            (database.name, database.rid),
+            definition,
+            container_rid(database.rid, next(self._numbers)),
+            PhysicalPartitions(partitions, definition.keys.hashing),
+            lag=self._lag(database.name, definition.name),
+            surroundings=self._surroundings,
+        )
+        container.keep()
+        database.containers[definition.name] = container
+        return self._of_container(container, resource(container.document(), 201))
+
+    def _read_container(self, request: Request) -> Reply:
+        container = self._container(request)
+        return self._of_container(container, resource(container.document()), quota=request.quota)
+
+    def _replace_container(self, request: Request) -> Reply:
+        container = self._container(request)
+        container.redefine(request.content)
+        return self._of_container(container, resource(container.document()))
+
+    def _list_containers(self, request: Request) -> Reply:
+        database = self._database(request)
+        documents = [container.document() for container in database.containers.values()]
+        return listing(database.rid, "DocumentCollections", documents)
+
+    def _delete_container(self, request: Request) -> Reply:
+        container = self._container(request)
+        self._keeper.forget_container(container.rid)
+        del self._database(request).containers[container.definition.name]
+        return Reply(204)
+
+    def _read_ranges(self, request: Request) -> Reply:
+        container = self._container(request)
+        etag = container.partitions.etag
+        if request.if_none_match == etag:
+            return Reply(304, etag=etag, content_path=container.path)
+        ranges = [partition.document() for partition in container.partitions.all()]
+        reply = listing(container.rid, "PartitionKeyRanges", ranges)
+        return replace(reply, content_path=container.path, etag=etag)
+
+    def _of_container(self, container: Container, reply: Reply, *, quota: bool = False) -> Reply:
+        usage = resource_usage(container) if quota else None
+        database_path = container.path.partition("/colls/")[0]
+        return replace(reply, content_path=database_path, resource_usage=usage)

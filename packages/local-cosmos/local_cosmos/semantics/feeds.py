@@ -1,0 +1,102 @@
+"""Queries and lists of items: which keys they cover, what each partition's replica has seen, and the page they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from local_cosmos.query.errors import UnsupportedQueryError
+from local_cosmos.query.execution import run
+from local_cosmos.query.parser import parse_query
+from local_cosmos.query.plan import is_needed, plan
+from local_cosmos.query.sources import StoredItem
+from local_cosmos.query.tree import Everything, Query
+from local_cosmos.semantics import charges
+from local_cosmos.semantics.container import Container
+from local_cosmos.semantics.coverage import Part, covered, page_size, seen
+from local_cosmos.semantics.errors import RefusedError, bad_request
+from local_cosmos.semantics.requests import Reply, Request
+from local_cosmos.values import serialise
+
+_NEEDS_PLAN: Final = 1004
+
+
+def answer_query(container: Container, request: Request) -> Reply:
+    """One page of a query.
+
+    Raises:
+        RefusedError: 400; not supported, or it would cross partitions without being allowed to. With 1004: the client must
+            ask for a plan and merge the answers of the partitions itself, as the service's gateway does not.
+    """
+    try:
+        query, parameters = _parsed(request)
+        return _page(container, request, query, parameters)
+    except UnsupportedQueryError as error:
+        raise bad_request(str(error)) from error
+
+
+def answer_plan(container: Container, request: Request) -> Reply:
+    """The plan of a query over several physical partitions.
+
+    Raises:
+        RefusedError: 400; the query is not supported, or the client cannot merge the answers.
+    """
+    try:
+        query, parameters = _parsed(request)
+        content = plan(query, parameters, request.query_features)
+    except UnsupportedQueryError as error:
+        raise bad_request(str(error)) from error
+    return Reply(200, serialise(content), charges.query(0), content_path=container.path)
+
+
+def list_items(container: Container, request: Request) -> Reply:
+    """One page of all items."""
+    try:
+        return _page(container, request, Query(Everything(), "c"), {})
+    except UnsupportedQueryError as error:
+        raise bad_request(str(error)) from error
+
+
+def _page(container: Container, request: Request, query: Query, parameters: Mapping[str, Any]) -> Reply:
+    parts = covered(container, request)
+    if len(parts) > 1 and request.partition_key is None and is_needed(query):
+        raise _needs_plan()
+    page = run(query, parameters, _rows(container, parts), page_size(request), request.continuation)
+    prefix = b'{"_rid":"%s","Documents":[' % container.rid.encode("ascii")
+    body = prefix + b",".join(page.rows) + b'],"_count":%d}' % len(page.rows)
+    reply = Reply(
+        200,
+        body,
+        charges.query(sum(map(len, page.rows))),
+        continuation=page.continuation,
+        item_count=len(page.rows),
+    )
+    return seen(container, parts, reply)
+
+
+def _needs_plan() -> RefusedError:
+    """Without more information @azure/cosmos would not ask for a plan."""
+    text = "The provided cross partition query can not be directly served by the gateway."
+    return RefusedError(400, text, _NEEDS_PLAN, more="{}")
+
+
+def _parsed(request: Request) -> tuple[Query, dict[str, Any]]:
+    content = request.content
+    if not isinstance(content, Mapping) or not isinstance(content.get("query"), str):
+        raise bad_request("A query is an object with the text in 'query'.")
+    return parse_query(content["query"]), _parameters(content.get("parameters"))
+
+
+def _rows(container: Container, parts: list[Part]) -> Iterator[StoredItem]:
+    for part in parts:
+        for effective, item in container.store.scan(part.low, part.high, part.lsn):
+            if not container.is_expired(item):
+                yield effective, item
+
+
+def _parameters(parameters: object) -> dict[str, Any]:
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, list) or not all(isinstance(p, dict) and "name" in p for p in parameters):
+        raise bad_request("The parameters of a query are a list of objects with name and value.")
+    return {str(parameter["name"]): parameter.get("value") for parameter in parameters}

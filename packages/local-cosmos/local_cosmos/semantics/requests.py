@@ -1,0 +1,151 @@
+"""Requests and replies as the semantics see them: values, with no HTTP about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal, get_args
+
+from local_cosmos.semantics.errors import bad_request
+from local_cosmos.values import MalformedJsonError, parse
+
+ItemOperation = Literal[
+    "create", "read", "replace", "upsert", "patch", "delete", "batch", "query", "list_items", "change_feed"
+]
+"""Operations on items: what faults, latency and the request log speak of."""
+
+ResourceOperation = Literal[
+    "read_account",
+    "create_database",
+    "read_database",
+    "list_databases",
+    "delete_database",
+    "create_container",
+    "read_container",
+    "replace_container",
+    "list_containers",
+    "delete_container",
+    "read_ranges",
+    "query_resources",
+    "query_plan",
+    "list_offers",
+]
+"""Operations on the account, databases and containers, and feeds of items."""
+
+OperationKind = ItemOperation | ResourceOperation
+
+ITEM_OPERATIONS: Final[tuple[str, ...]] = get_args(ItemOperation)
+PROPERTY_READS: Final = ("read_database", "read_container")
+"""What an identity without a role is refused, too."""
+WRITES: Final = frozenset({"create", "replace", "upsert", "patch", "delete", "batch"})
+
+ConsistencyLevel = Literal["Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"]
+CONSISTENCY_LEVELS: Final[tuple[ConsistencyLevel, ...]] = get_args(ConsistencyLevel)
+"""The strongest first."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a client, after parsing.
+
+    Attributes:
+        operation: What is asked for.
+        database: Name (or resource id) of the database.
+        container: Name (or resource id) of the container.
+        item: Id of the item.
+        body: The body as received.
+        partition_key: JSON array of the key's components.
+        if_match: An ETag, or `*`; the same for `if_none_match`.
+        if_modified_since: HTTP date at which a change feed begins.
+        latest_versions: True for a change feed of latest versions.
+        session_token: The versions that a read must at least see.
+        consistency: What the client asks for; None for the account's level.
+        minimal: True when the client wants no body for a write.
+        container_rid: Resource id that the client believes the container has.
+        range_id: The physical partition that a query goes to.
+        low, high: Bounds of the effective partition key that a query goes to.
+        page_size: Most items in a page; None for no limit of the client's.
+        continuation: Where the page begins.
+        atomic: False for a bulk request.
+        continue_on_error: True when a bulk request goes on after an operation that failed.
+        throughput: Request units per second that a new container shall have.
+        quota: True when the client asks for the container's usage.
+        cross_partition: True when a query may go to all physical partitions.
+        query_features: What a client that asks for a query plan can do.
+        base_url: Scheme, host and port that the client used, with a final slash.
+    """
+
+    operation: OperationKind
+    database: str = ""
+    container: str = ""
+    item: str = ""
+    body: bytes = b""
+    partition_key: str | None = None
+    if_match: str | None = None
+    if_none_match: str | None = None
+    if_modified_since: str | None = None
+    latest_versions: bool = False
+    session_token: str | None = None
+    consistency: ConsistencyLevel | None = None
+    minimal: bool = False
+    container_rid: str | None = None
+    range_id: str | None = None
+    low: str | None = None
+    high: str | None = None
+    page_size: int | None = None
+    continuation: str | None = None
+    atomic: bool = True
+    continue_on_error: bool = False
+    throughput: int = 0
+    quota: bool = False
+    base_url: str = ""
+    cross_partition: bool = False
+    query_features: tuple[str, ...] = ()
+
+    @cached_property
+    def content(self) -> Any:
+        """The parsed body.
+
+        Raises:
+            RefusedError: 400; it is not JSON.
+        """
+        try:
+            return parse(self.body)
+        except MalformedJsonError as error:
+            raise bad_request(f"The body is not JSON: {error}.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The service's answer.
+
+    Attributes:
+        status: HTTP status.
+        body: JSON text; empty for none.
+        charge: Request units.
+        substatus: Tells apart reasons of one status.
+        etag: Of the item, or of the list of ranges.
+        range_id, lsn: The physical partition that answered, and how far it has come.
+        session_token: What the client should remember.
+        content_path: `dbs/{database}/colls/{container}`.
+        continuation: Where the next page begins.
+        item_count: Items in the page.
+        retry_after_ms: When a throttled client may try again.
+        resource_usage: The container's usage, when asked for.
+        applied: True when something was written.
+    """
+
+    status: int
+    body: bytes = b""
+    charge: float = 0.0
+    substatus: int = 0
+    etag: str | None = None
+    range_id: str | None = None
+    lsn: int | None = None
+    session_token: str | None = None
+    content_path: str | None = None
+    continuation: str | None = None
+    item_count: int | None = None
+    retry_after_ms: int | None = None
+    resource_usage: str | None = None
+    applied: bool = field(default=False, compare=False)

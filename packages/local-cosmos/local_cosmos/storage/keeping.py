@@ -1,0 +1,134 @@
+"""The port for what may outlive the process: databases, containers, their items, and how far the clock was moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from local_cosmos.storage.items import ItemStore
+from local_cosmos.storage.memory import MemoryItemStore
+from local_cosmos.values import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDatabase:
+    """A database: name, resource id, and when it was written, in seconds since 1970."""
+
+    name: str
+    rid: str
+    modified: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRange:
+    """A physical partition (see `PhysicalPartition`)."""
+
+    id: str
+    low: str
+    high: str
+    lsn: int
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptContainer:
+    """A container.
+
+    Attributes:
+        database_rid: Resource id of its database.
+        rid: Its own.
+        modified: When its settings were written, in seconds since 1970.
+        properties: Its settings, as a client gives them.
+        ranges: Its physical partitions, in the order of their keys.
+    """
+
+    database_rid: str
+    rid: str
+    modified: int
+    properties: JsonObject
+    ranges: tuple[KeptRange, ...]
+
+
+class NotKeptError(Exception):
+    """What was to be kept could not be written, such as on a full disk; so it is as it was before."""
+
+
+class Keeper(Protocol):
+    """Keeps an account. Every method is durable, as far as the keeper is, when it returns; or it raises `NotKeptError`, and
+    so do the item stores."""
+
+    generation: int
+    """How often the account was opened before. Numbers are counted anew in each generation and carry it in front, so that no
+    ETag or resource id is ever given twice."""
+
+    is_durable: bool
+    """Whether anything outlives the process."""
+
+    clock_advanced: float
+    """Seconds by which the clock was moved when the account was opened."""
+
+    def keep_clock(self, advanced: float) -> None:
+        """Remember by how many seconds the clock is moved."""
+
+    def databases(self) -> Sequence[KeptDatabase]:
+        """In the order of their creation."""
+
+    def containers(self, database_rid: str) -> Sequence[KeptContainer]:
+        """Of one database, in the order of their creation; ranges as of their last commits."""
+
+    def keep_database(self, database: KeptDatabase) -> None:
+        """A database was created."""
+
+    def forget_database(self, rid: str) -> None:
+        """A database was deleted, with all that is in it."""
+
+    def keep_container(self, container: KeptContainer) -> None:
+        """A container was created, replaced or split."""
+
+    def forget_container(self, rid: str) -> None:
+        """A container was deleted, with its items."""
+
+    def items(self, container_rid: str) -> ItemStore:
+        """The store of a container's items."""
+
+    def close(self) -> None:
+        """Nothing is kept any more."""
+
+
+class MemoryKeeper:
+    """Keeps nothing beyond the process (see `Keeper`)."""
+
+    generation = 0
+    is_durable = False
+    clock_advanced = 0.0
+
+    def keep_clock(self, advanced: float) -> None:
+        """Do nothing; the same for all that follows."""
+
+    def databases(self) -> Sequence[KeptDatabase]:
+        """None."""
+        return ()
+
+    def containers(self, database_rid: str) -> Sequence[KeptContainer]:  # noqa: ARG002
+        """None."""
+        return ()
+
+    def keep_database(self, database: KeptDatabase) -> None:
+        """Do nothing."""
+
+    def forget_database(self, rid: str) -> None:
+        """Do nothing."""
+
+    def keep_container(self, container: KeptContainer) -> None:
+        """Do nothing."""
+
+    def forget_container(self, rid: str) -> None:
+        """Do nothing."""
+
+    def items(self, container_rid: str) -> ItemStore:  # noqa: ARG002
+        """A store in memory."""
+        return MemoryItemStore()
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -1,0 +1,1 @@
+"""Tests of the local Cosmos DB; clients in other languages have folders."""

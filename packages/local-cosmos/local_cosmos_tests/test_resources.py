@@ -1,0 +1,177 @@
+"""Account, databases, containers and physical partitions."""
+
+from __future__ import annotations
+
+import pytest
+from azure.cosmos import CosmosClient as BlockingClient
+from azure.cosmos import PartitionKey
+from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
+from azure.cosmos.exceptions import CosmosHttpResponseError, CosmosResourceExistsError, CosmosResourceNotFoundError
+
+from local_cosmos.inprocess import RunningEmulator, running_emulator
+from local_cosmos.semantics.account import AccountSettings
+from local_cosmos.semantics.faults import FaultRule
+from local_cosmos.semantics.partition_keys import PartitionKeyDefinition
+from local_cosmos_tests.raw import RawClient
+
+
+def test_the_account_advertises_the_address_by_which_it_was_asked(emulator: RunningEmulator, raw: RawClient) -> None:
+    port = emulator.endpoint.rsplit(":", 1)[1].strip("/")
+    named = RawClient(f"http://localhost:{port}/", emulator.key)
+    for client, address in ((raw, emulator.endpoint), (named, f"http://localhost:{port}/")):
+        account = client.send("GET", "").body
+        assert account["writableLocations"][0]["databaseAccountEndpoint"] == address
+        assert account["readableLocations"][0]["databaseAccountEndpoint"] == address
+    assert account["userConsistencyPolicy"] == {"defaultConsistencyLevel": "Session"}
+    assert account["enableMultipleWriteLocations"] is False
+
+
+def test_the_account_says_what_it_was_told_to_say() -> None:
+    settings = AccountSettings(consistency="Eventual", multiple_write_locations=True)
+    with running_emulator(settings) as emulator:
+        account = RawClient(emulator.endpoint, emulator.key).send("GET", "").body
+    assert account["userConsistencyPolicy"] == {"defaultConsistencyLevel": "Eventual"}
+    assert account["enableMultipleWriteLocations"] is True
+
+
+def test_a_wrong_key_is_refused_with_401(emulator: RunningEmulator) -> None:
+    wrong = RawClient(emulator.endpoint, "d3Jvbmc=")
+    assert wrong.send("GET", "").status == 401
+    assert wrong.send("GET", "dbs/d/colls/c/docs/a", key="p").status == 401
+
+
+async def test_the_sdk_reports_a_wrong_key(emulator: RunningEmulator) -> None:
+    client = CosmosClient(emulator.endpoint, "d3Jvbmc=")
+    with pytest.raises(CosmosHttpResponseError) as refused:
+        await client.__aenter__()
+    await client.close()
+    assert refused.value.status_code == 401
+
+
+async def test_databases_are_created_once_listed_and_deleted(client: CosmosClient) -> None:
+    await client.create_database("resources")
+    with pytest.raises(CosmosResourceExistsError):
+        await client.create_database("resources")
+    await client.create_database_if_not_exists("resources")
+    assert "resources" in [database["id"] async for database in client.list_databases()]
+    await client.delete_database("resources")
+    with pytest.raises(CosmosResourceNotFoundError):
+        await client.get_database_client("resources").read()
+
+
+async def test_containers_are_created_once_listed_replaced_and_deleted(database: DatabaseProxy) -> None:
+    key = PartitionKey("/pk")
+    container = await database.create_container("c", key, default_ttl=60)
+    with pytest.raises(CosmosResourceExistsError):
+        await database.create_container("c", key)
+    await database.create_container_if_not_exists("c", key)
+    properties = await container.read()
+    assert properties["partitionKey"] == {"paths": ["/pk"], "kind": "Hash", "version": 2}
+    assert properties["defaultTtl"] == 60
+    await database.replace_container(container, key, default_ttl=-1)
+    assert (await container.read())["defaultTtl"] == -1
+    assert [found["id"] async for found in database.list_containers()] == ["c"]
+    await database.delete_container("c")
+    with pytest.raises(CosmosResourceNotFoundError):
+        await container.read()
+
+
+async def test_a_request_to_an_absent_container_is_404_1003(database: DatabaseProxy, raw: RawClient) -> None:
+    reply = raw.send("GET", f"dbs/{database.id}/colls/absent/docs/a", key="p")
+    assert (reply.status, reply.substatus) == (404, 1003)
+
+
+async def test_an_item_written_to_a_recreated_container_goes_to_the_new_one(database: DatabaseProxy) -> None:
+    container = await database.create_container("c", PartitionKey("/pk"))
+    await container.create_item({"id": "a", "pk": "p"})
+    await database.delete_container("c")
+    await database.create_container("c", PartitionKey("/pk"))
+    await container.create_item({"id": "a", "pk": "p"})  # 400/1024 makes the SDK read the container again.
+    assert (await container.read_item("a", "p"))["id"] == "a"
+
+
+async def test_resources_can_be_named_by_their_resource_ids(container: ContainerProxy, raw: RawClient) -> None:
+    properties = await container.read()
+    reply = raw.send("GET", f"{properties['_self']}pkranges")
+    assert reply.status == 200
+
+
+async def test_the_usage_of_a_container_counts_its_visible_items(container: ContainerProxy) -> None:
+    for item_id in "abc":
+        await container.create_item({"id": item_id, "pk": "p"})
+    properties = await container.read(populate_quota_info=True)
+    usage = properties.get_response_headers()["x-ms-resource-usage"]
+    assert "documentsCount=3" in usage
+
+
+async def test_the_ranges_answer_a_literal_304_to_their_own_etag(container: ContainerProxy, raw: RawClient) -> None:
+    path = f"{container.container_link}/pkranges"
+    ranges = raw.send("GET", path, headers={"A-IM": "Incremental Feed"})
+    (only,) = ranges.body["PartitionKeyRanges"]
+    assert (only["id"], only["minInclusive"], only["maxExclusive"]) == ("0", "", "FF")
+    again = raw.send("GET", path, headers={"A-IM": "Incremental Feed", "If-None-Match": ranges.headers["etag"]})
+    assert (again.status, again.body) == (304, None)
+
+
+async def test_throughput_decides_how_many_physical_partitions_a_container_has(database: DatabaseProxy) -> None:
+    container = await database.create_container("c", PartitionKey("/pk"), offer_throughput=30_000)
+    ranges = [feed_range async for feed_range in container.read_feed_ranges()]
+    assert len(ranges) == 3
+
+
+async def test_items_are_spread_over_partitions_each_with_its_own_token(database: DatabaseProxy) -> None:
+    container = await database.create_container("c", PartitionKey("/pk"), offer_throughput=20_000)
+    tokens = set()
+    for n in range(20):
+        reply = await container.create_item({"id": "same", "pk": f"p{n}"})
+        tokens.add(reply.get_response_headers()["x-ms-session-token"].split(":")[0])
+    assert tokens == {"0", "1"}
+    for n in range(20):
+        assert (await container.read_item("same", f"p{n}"))["pk"] == f"p{n}"
+
+
+async def test_ids_are_unique_per_partition_key_only(container: ContainerProxy) -> None:
+    await container.create_item({"id": "a", "pk": "p"})
+    await container.create_item({"id": "a", "pk": "q"})
+    with pytest.raises(CosmosResourceExistsError):
+        await container.create_item({"id": "a", "pk": "q"})
+
+
+async def test_a_hierarchical_key_needs_all_its_levels(database: DatabaseProxy) -> None:
+    container = await database.create_container("c", PartitionKey(["/tenant", "/bucket"], kind="MultiHash"))
+    await container.create_item({"id": "a", "tenant": "t", "bucket": 1})
+    await container.create_item({"id": "a", "tenant": "t", "bucket": 2})
+    assert (await container.read_item("a", ["t", 2]))["bucket"] == 2
+    with pytest.raises(CosmosHttpResponseError) as refused:
+        await container.read_item("a", ["t"])
+    assert refused.value.status_code == 400
+
+
+def test_equal_numbers_are_one_partition_key() -> None:
+    keys = PartitionKeyDefinition((("pk",),))
+    assert keys.of({"pk": 1}) == keys.of({"pk": 1.0}) != keys.of({"pk": True})
+
+
+def test_the_blocking_client_works_too(emulator: RunningEmulator) -> None:
+    with BlockingClient(emulator.endpoint, emulator.key) as client:
+        container = client.create_database("blocking").create_container("c", PartitionKey("/pk"))
+        container.create_item({"id": "a/b".replace("/", " ü "), "pk": "p", "n": 1})
+        (found,) = container.query_items("SELECT * FROM c WHERE c.n = 1", partition_key="p")
+        assert container.read_item(found, "p")["id"] == "a ü b"
+        assert len(list(container.query_items("SELECT * FROM c", enable_cross_partition_query=True))) == 1
+        assert len(list(container.read_all_items())) == 1
+        container.execute_item_batch([("delete", (found["id"],))], "p")
+        client.delete_database("blocking")
+
+
+async def test_a_container_is_refused_to_tell_its_properties_only_by_a_rule_that_names_their_reading(
+    emulator: RunningEmulator, container: ContainerProxy
+) -> None:
+    database = str(container.container_link.split("/")[1])
+    emulator.add_fault(FaultRule(database, when="before", action="status", status=403))
+    await container.read()
+    operations = ("read_container",)
+    emulator.add_fault(FaultRule(database, operations=operations, when="before", action="status", status=403))
+    with pytest.raises(CosmosHttpResponseError) as refused:
+        await container.read()
+    assert refused.value.status_code == 403

@@ -1,0 +1,167 @@
+"""What a client can ask of an entity by requests, operation by operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from proton import Data
+
+from local_service_bus.amqp.consumer import lose_lock, settle
+from local_service_bus.amqp.sections import milliseconds, read, write
+from local_service_bus.amqp.wire import array
+from local_service_bus.broker.broker import Broker
+from local_service_bus.broker.messages import SessionLock, Stored
+from local_service_bus.broker.queue import MessageQueue
+from local_service_bus.broker.refusals import NOT_IMPLEMENTED, RefusedError, lock_lost
+
+DELETES: Final = 0
+"""The settle mode of a receiver that receives and deletes."""
+
+_SETTLEMENTS: Final = {
+    "completed": "complete",
+    "abandoned": "abandon",
+    "defered": "defer",
+    "suspended": "dead_letter",
+}
+
+
+class EntityRequest:
+    """One request about one entity.
+
+    Args:
+        broker: Has the entity.
+        address: Of the entity.
+        name: The operation, as the client writes it.
+        body: What the client says.
+        holding: Finds the session that the client holds here, by its id.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        address: str,
+        name: str,
+        *,
+        body: Mapping[str, Any],
+        holding: Callable[[str], SessionLock | None],
+    ) -> None:
+        self._broker = broker
+        self._address = address
+        self._body = body
+        self._holding = holding
+        self.operation, self.perform = self._find(name)
+
+    def message_ids(self) -> tuple[str | None, ...]:
+        """Of the messages it is about, as far as it says so."""
+        if self.operation == "schedule":
+            return tuple(one["message-id"] for one in self._body["messages"])
+        return tuple(stored.content.message_id for stored in self.held())
+
+    def lose_locks(self) -> None:
+        """End the locks that it stands on."""
+        session_id = self._body.get("session-id")
+        if session_id is not None and (session := self._holding(session_id)) is not None:
+            self._queue().sessions.lose(session)
+        for token in self._tokens():
+            lose_lock(self._queue(), token)
+
+    def repeat(self, seen: Iterable[Stored]) -> None:
+        """Deliver messages once more."""
+        for stored in seen:
+            self._queue().repeat(stored)
+
+    def held(self) -> list[Stored]:
+        """The messages whose locks it names."""
+        return [stored for token in self._tokens() if (stored := self._queue().find(token)) is not None]
+
+    def _find(self, name: str) -> tuple[str, Callable[[], Mapping[str, Any] | None]]:
+        known: dict[str, tuple[str, Callable[[], Mapping[str, Any] | None]]] = {
+            "renew-lock": ("renew_lock", self._renew),
+            "update-disposition": (_SETTLEMENTS.get(self._body.get("disposition-status", ""), ""), self._settle),
+            "schedule-message": ("schedule", self._schedule),
+            "cancel-scheduled-message": ("cancel", self._cancel),
+            "peek-message": ("peek", self._peek),
+            "receive-by-sequence-number": ("receive_deferred", self._receive_deferred),
+            "renew-session-lock": ("renew_session_lock", self._renew_session),
+            "get-session-state": ("get_session_state", self._get_state),
+            "set-session-state": ("set_session_state", self._set_state),
+            "get-message-sessions": ("list_sessions", self._list_sessions),
+        }
+        try:
+            return known[name.removeprefix("com.microsoft:")]
+        except KeyError:
+            raise RefusedError(
+                NOT_IMPLEMENTED, f"The local endpoint does not know {name!r}; it knows {', '.join(known)}."
+            ) from None
+
+    def _queue(self) -> MessageQueue:
+        return self._broker.queue(self._address)
+
+    def _tokens(self) -> list[UUID]:
+        return list(self._body.get("lock-tokens", ()))
+
+    def _session(self) -> SessionLock:
+        session = self._holding(self._body["session-id"])
+        if session is None:
+            raise lock_lost(self._address, of_session=True)
+        return session
+
+    def _renew(self) -> Mapping[str, Any]:
+        ends = [milliseconds(self._queue().renew(token)) for token in self._tokens()]
+        return {"expirations": array(Data.TIMESTAMP, ends)}
+
+    def _settle(self) -> None:
+        reason, description = self._body.get("deadletter-reason"), self._body.get("deadletter-description")
+        for token in self._tokens():
+            if self.operation == "dead_letter":
+                self._queue().dead_letter(token, reason, description)
+            else:
+                settle(self._queue(), self.operation, token)
+
+    def _schedule(self) -> Mapping[str, Any]:
+        contents = [read(bytes(one["message"])) for one in self._body["messages"]]
+        numbers = self._broker.entrance(self._address).schedule(contents)
+        return {"sequence-numbers": array(Data.LONG, numbers)}
+
+    def _cancel(self) -> None:
+        self._broker.entrance(self._address).cancel(list(self._body["sequence-numbers"]))
+
+    def _peek(self) -> Mapping[str, Any] | None:
+        first, most = int(self._body["from-sequence-number"]), int(self._body["message-count"])
+        session_id = self._body.get("session-id")
+        waiting = [
+            one
+            for one in self._broker.scheduled(self._address)
+            if one.sequence_number >= first and session_id in (None, one.content.session_id)
+        ]
+        seen = sorted([*self._queue().peek(first, most, session_id), *waiting], key=lambda one: one.sequence_number)
+        return {"messages": [{"message": write(one)} for one in seen[:most]]} if seen else None
+
+    def _receive_deferred(self) -> Mapping[str, Any]:
+        session_id = self._body.get("session-id")
+        session = None if session_id is None else self._session()
+        found = self._queue().find_deferred(list(self._body["sequence-numbers"]), session)
+        messages = [{"message": write(one), "lock-token": one.token} for one in found]
+        if self._body.get("receiver-settle-mode") == DELETES:
+            for token in [one.token for one in found if one.token is not None]:
+                self._queue().complete(token)
+        return {"messages": messages}
+
+    def _renew_session(self) -> Mapping[str, Any]:
+        session = self._session()
+        self._queue().sessions.renew(session)
+        return {"expiration": milliseconds(session.until)}
+
+    def _get_state(self) -> Mapping[str, Any]:
+        return {"session-state": self._queue().sessions.state(self._session().session_id)}
+
+    def _set_state(self) -> None:
+        state = self._body.get("session-state")
+        self._queue().sessions.keep(self._session().session_id, None if state is None else bytes(state))
+
+    def _list_sessions(self) -> Mapping[str, Any] | None:
+        skip, top = self._body.get("skip", 0), self._body.get("top", 100)
+        page = self._queue().session_ids()[skip : skip + top]
+        return {"skip": skip + len(page), "sessions-ids": page} if page else None

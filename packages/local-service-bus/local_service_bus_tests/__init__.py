@@ -1,0 +1,1 @@
+"""Tests of the local Service Bus; clients in JavaScript have a folder."""
