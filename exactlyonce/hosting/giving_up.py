@@ -6,7 +6,7 @@ nobody will. Three rules do, of which none asks for a view that may be stale:
 - What has been settled is never processed again: that of poison queues and dead-letter queues is not, and a batch settles what
   has come too often, and processes what has not. So what was parked can only be settled again.
 - What may have been settled before is not returned unless it is seen not to be parked, in a view that holds whatever was
-  parked. What is settled for the first time cannot have been parked. One exception: a message of a poison queue is delivered a
+  parked. What is settled for the first time cannot have been parked, unless that is what was just not answered. One exception: a message of a poison queue is delivered a
   few times only, and then lost. While the store does not answer it is returned unseen, rather than lost.
 - What was settled before is not parked, since it may have been returned: it is returned again, or put aside, which says nothing
   of whether it was processed. A dead letter does not tell how often it was settled.
@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from exactlyonce.drivers.deadlines import Deadline
-from exactlyonce.effects import Begin, SaveEntity, Step
+from exactlyonce.effects import Begin, Park, SaveEntity, Step
 from exactlyonce.envelope import Envelope
 from exactlyonce.errors import HandlerError, StoredDataError, TryAgainLater
 from exactlyonce.handling.attempts import Again, Memory, Work, key_of
@@ -119,13 +119,15 @@ class GivingUp:
 
     async def _decided_or_returned(self, given: GivenUp) -> Outcome:
         """Where the environment fails here, too, the message goes back without having been decided about."""
+        progress = _Progress()
         try:
             await self.ready()
-            return await self._decided(given, self.mending.retrying.begin(self.now))
+            return await self._decided(given, self.mending.retrying.begin(self.now), progress)
         except ENVIRONMENT as error:
             deadline = self.mending.retrying.begin(self.now)
             # Better a copy of what may be parked than none of what is delivered no more.
-            unseen = given.settling == "first" or (given.runs_out and isinstance(error, TryAgainLater))
+            first = given.settling == "first" and not progress.parks
+            unseen = first or (given.runs_out and isinstance(error, TryAgainLater))
             returned = await self._returned(given, given.came.unexplained, deadline, unseen=unseen)
             if returned is not None:
                 return told(returned, given.came, given.work.entity, given.reason)
@@ -134,7 +136,7 @@ class GivingUp:
             reason = f"{named(error)}, of entity {given.work.entity}"
         return await self.put_aside(nobodys(given.entity), given.came, reason)
 
-    async def _decided(self, given: GivenUp, deadline: Deadline | None) -> Outcome:
+    async def _decided(self, given: GivenUp, deadline: Deadline | None, progress: _Progress) -> Outcome:
         entity, came = given.work.entity, given.came
         refused = None
         if given.entity.strategy.forgets:
@@ -154,7 +156,9 @@ class GivingUp:
         if given.settling == "again":
             reason = f"{given.reason}; it was settled before, and may have been returned to its queue"
             return await self.put_aside(nobodys(given.entity), came, reason)
-        settled = await self.mending.run(entity, lambda memory: _settling(given, memory), deadline=deadline)
+        settled = await self.mending.run(
+            entity, lambda memory: _noting(_settling(given, memory), progress), deadline=deadline
+        )
         return told(settled.outcome, came, entity, given.reason)
 
     def _unexplained(self, given: GivenUp) -> int | None:
@@ -185,6 +189,17 @@ class GivingUp:
     async def _present(self) -> datetime:
         begun = await self.mending.driver.run(iter(Begin()))
         return begun.at
+
+
+@dataclass
+class _Progress:
+    """How far a decision has come.
+
+    Attributes:
+        parks: whether the message may be parked by now, though nobody has answered that it is.
+    """
+
+    parks: bool = False
 
 
 def nobodys(entity: Entity[Any]) -> EntityRef:
@@ -227,4 +242,17 @@ def _until_the_fence(step: Step[Settled | Again]) -> Step[Settled | Again | None
         if isinstance(effect, SaveEntity):
             step.close()
             return None
+        reply = yield from effect
+
+
+def _noting(step: Step[Settled | Again], progress: _Progress) -> Step[Settled | Again]:
+    """Run a settler, and note when it parks the message."""
+    reply: Any = None
+    while True:
+        try:
+            effect = step.send(reply)
+        except StopIteration as finished:
+            settled: Settled | Again = finished.value
+            return settled
+        progress.parks = progress.parks or isinstance(effect, Park)
         reply = yield from effect

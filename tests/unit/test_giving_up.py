@@ -232,6 +232,24 @@ class TestNeverBoth:
         assert parked is not None
         assert parked.reason.endswith("; it was settled before, and may have been returned to its queue")
 
+    async def test_what_may_just_have_been_parked_is_not_returned_for_want_of_an_answer(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        place.store._trouble = Unheard()
+        assert await place.settler.settle(kind, delivered(message), "accounts", settling="first") == "parked"
+        assert place.parked(kind.ref("a"), "web/m-1") is not None
+        assert queue(place) == []
+
+
+class Unheard:
+    """Whatever is parked is parked, and nobody is told."""
+
+    def fate(self, operation: str) -> Fate:
+        return Fate.LOST_AFTER if operation == "park" else Fate.ANSWERED
+
+    def replica(self, newest: int) -> int:
+        return newest
+
 
 class Stale:
     """All reads are answered by replicas that have seen nothing yet."""
