@@ -17,6 +17,7 @@ from rich.table import Table
 
 from devtools.modelcheck import catalogue_ages as ages
 from devtools.modelcheck import catalogue_deliveries as deliveries
+from devtools.modelcheck import catalogue_returning as returning
 from devtools.modelcheck.beside import catalogue as beside
 from devtools.modelcheck.catalogue import LARGE, SMALL, STREAM
 from devtools.modelcheck.exploring import explored
@@ -24,7 +25,8 @@ from devtools.modelcheck.matrix import matrix
 from devtools.modelcheck.reporting import Finding, Findings, crossed, markdown
 from devtools.modelcheck.scenarios import Scenario
 
-TABLE, BESIDE, DELIVERIES, AGES, MATRIX = "table", "beside", "deliveries", "ages", "matrix"
+TABLE, BESIDE, DELIVERIES, RETURNING = "table", "beside", "deliveries", "returning"
+AGES, MATRIX = "ages", "matrix"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,15 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     apart = (*SMALL, STREAM, *(LARGE if options.large else ()))
     near = (*beside.SMALL, *(beside.LARGE if options.large else ()))
     given = (*deliveries.SMALL, *(deliveries.LARGE if options.large else ()))
+    back = (*returning.SMALL, *(returning.LARGE if options.large else ()))
     old = (*ages.SMALL, *(ages.LARGE if options.large else ()))
     combined = tuple(matrix()) if options.matrix else ()
-    wanted = [one for one in (*apart, *near, *given, *old, *combined) if options.only in one.name]
+    wanted = [one for one in (*apart, *near, *given, *back, *old, *combined) if options.only in one.name]
     console = Console()
     found = _all_explored(console, wanted, options)
     tables = {
         TABLE: [found[one.name] for one in apart if one.name in found],
         BESIDE: [found[one.name] for one in near if one.name in found],
         DELIVERIES: [found[one.name] for one in given if one.name in found],
+        RETURNING: [found[one.name] for one in back if one.name in found],
         AGES: [found[one.name] for one in old if one.name in found],
     }
     console.print(_table([one for some in tables.values() for one in some]))

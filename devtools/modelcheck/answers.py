@@ -64,7 +64,7 @@ class World:
             linearizable=scenario.linearizable,
             single=frozenset(key_of_number(number) for number, copies in enumerate(scenario.copies) if copies == 1),
             deletes=key_of_number(len(scenario.copies) - 1) if scenario.deletes else None,
-            logs_parked=bool(scenario.budget.requeues),
+            logs_parked=scenario.logs_parked,
             dates=scenario.ages is not None,
         )
         self._stale = bool(scenario.budget.stale)

@@ -61,7 +61,7 @@ def vanished(
     """What is wrong if a message is nowhere any more: neither committed, nor parked, nor in a queue, nor held by anybody."""
     present = {keys[place % len(keys)] for place, copies in enumerate(queue) if copies}
     present.update(keys[place % len(keys)] for worker in workers for place in worker.held)
-    present.update(store.parked, (key for key, _ in store.committed))
+    present.update(store.parked, store.aside, (key for key, _ in store.committed))
     for number, key in enumerate(keys):
         if scenario.copies[number] and key not in present:
             return f"nothing_lost: {key} is neither committed nor parked, and no copy of it is left"

@@ -150,15 +150,20 @@ class Explorer:
         workers = sorted_workers(others, self.workers.idle())
         if self._collects:
             store = self._swept(store, workers, delayed)
-        after = (store, with_copies(queue, worker.held), workers, delayed, spent(left, CRASH))
+        after = (store, with_copies(queue, self._coming_again(worker.held)), workers, delayed, spent(left, CRASH))
         return Move(after, True, None, slot, None, "crashes", self.workers.idle())
 
     def _gives_back(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Move:
         """A worker has tried often enough: it gives its deliveries back, and keeps what it remembers."""
         store, queue, _, delayed, left = state
         idle = self.workers.giving_up(worker)
-        after = (store, with_copies(queue, worker.held), sorted_workers(others, idle), delayed, left)
+        coming = with_copies(queue, self._coming_again(worker.held))
+        after = (store, coming, sorted_workers(others, idle), delayed, left)
         return Move(after, True, None, slot, None, GIVES_BACK, idle)
+
+    def _coming_again(self, held: tuple[int, ...]) -> tuple[int, ...]:
+        """The places in the queues to which deliveries go that were not acknowledged: those that they came from."""
+        return held
 
     def _landed(self, write: Write, rest: tuple[Write, ...], state: State) -> Move:
         store, queue, workers, _, left = state
@@ -213,12 +218,12 @@ class Explorer:
         if left[SPOILED]:
             said = replace(done.what, said=f"{done.what.said}; its batch comes again")
             self.witnessed.add("a batch came again")
-            again = come_again(self.scenario, worker.held, done.moved, rest)
+            again = come_again(self.scenario, self._coming_again(worker.held), done.moved, rest)
             yield done._replace(state=again, fault=True, violation=None, what=said)
         if left[CRASH]:
             idle = self.workers.idle()
             workers = sorted_workers(others, idle)
-            back = (store, with_copies(queue, worker.held), workers, delayed, spent(left, CRASH))
+            back = (store, with_copies(queue, self._coming_again(worker.held)), workers, delayed, spent(left, CRASH))
             yield done._replace(state=back, fault=True, violation=None, moved=idle, crashed=True)
 
     def _possible(self, answer: Answer, delayed: tuple[Write, ...], left: tuple[int, ...]) -> bool:

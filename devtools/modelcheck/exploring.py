@@ -10,6 +10,7 @@ from typing import Final
 
 from devtools.modelcheck import catalogue_ages as ages
 from devtools.modelcheck import catalogue_deliveries as deliveries
+from devtools.modelcheck import catalogue_returning as returning
 from devtools.modelcheck.beside import catalogue as beside
 from devtools.modelcheck.catalogue import LARGE, SMALL, STREAM
 from devtools.modelcheck.matrix import matrix
@@ -49,7 +50,8 @@ def explored(
 
 def _explore(name: str, limit: int, progress: MutableMapping[str, str]) -> Found:
     near = (*beside.SMALL, *beside.LARGE, *deliveries.SMALL, *deliveries.LARGE, *ages.SMALL, *ages.LARGE)
-    known = (*SMALL, STREAM, *LARGE, *near, *matrix())
+    back = (*returning.SMALL, *returning.LARGE)
+    known = (*SMALL, STREAM, *LARGE, *near, *back, *matrix())
     scenario = next(one for one in known if one.name == name)
     started = time.monotonic()
 

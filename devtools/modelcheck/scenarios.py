@@ -163,6 +163,11 @@ class Scenario:
         return self.targets[message] if self.targets else 0
 
     @property
+    def logs_parked(self) -> bool:
+        """Whether anybody reads parked messages."""
+        return bool(self.budget.requeues)
+
+    @property
     def entities(self) -> int:
         """How many entities there are."""
         return max(self.targets, default=0) + 1

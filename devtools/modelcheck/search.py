@@ -12,6 +12,8 @@ from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.endless import EndlessExplorer
 from devtools.modelcheck.explorer import Explorer
 from devtools.modelcheck.reductions import State
+from devtools.modelcheck.returned import ReturningExplorer
+from devtools.modelcheck.returning import ReturningScenario
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.trace import Event, replayed, told
 
@@ -74,6 +76,8 @@ def explorer_of(scenario: Scenario) -> Explorer:
     """The explorer for a scenario."""
     if isinstance(scenario, BesideScenario):
         return BesideExplorer(scenario)
+    if isinstance(scenario, ReturningScenario):
+        return ReturningExplorer(scenario)
     if scenario.ages is not None:
         return AgedExplorer(scenario)
     return EndlessExplorer(scenario) if scenario.endless else Explorer(scenario)

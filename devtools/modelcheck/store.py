@@ -136,6 +136,8 @@ class Store:
         requeued: keys of messages that were parked and have been sent again.
         now: the store's time, in ticks; it stands still where a scenario has no clock.
         overdue: keys of messages whose outputs were parked, since they were too old to be published.
+        aside: keys of messages that were put aside, which says nothing of whether they were processed.
+        copied: keys of messages of which there have been several copies at a time, where somebody asks.
     """
 
     entities: tuple[Entity, ...]
@@ -146,6 +148,8 @@ class Store:
     requeued: frozenset[str] = frozenset()
     now: int = 0
     overdue: frozenset[str] = frozenset()
+    aside: frozenset[str] = frozenset()
+    copied: frozenset[str] = frozenset()
 
 
 class Stores:

@@ -15,9 +15,12 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from devtools.modelcheck.beside.scenarios import Menders
+from devtools.modelcheck.returning import Host
 from devtools.modelcheck.scenarios import Chores
 from exactlyonce import Outbox, effects
 from exactlyonce.effects import Step
+from exactlyonce.hosting import giving_up
+from exactlyonce.hosting import returning as returning_host
 from exactlyonce.records import Protocol
 from exactlyonce.strategies import (
     batching,
@@ -32,6 +35,7 @@ from exactlyonce.strategies import (
     resequencer,
     resequencing,
     retention,
+    returning,
     settling,
     settling_beside,
     sighting,
@@ -44,6 +48,7 @@ from exactlyonce.strategies import (
 OUTBOX: Final = (drafting, outbox)
 CHORES: Final = (fencing, settling, retention)
 MENDERS: Final = (replaying, gaps)
+RETURNING: Final = (returning, returning_host, giving_up)
 BESIDE: Final[Mapping[Protocol, tuple[ModuleType, ...]]] = {
     "colocated": (sighting, batching, colocated),
     "stream": (sighting, batching, versions, version_stream),
@@ -88,6 +93,17 @@ def broken_chores(name: str, *changes: Change) -> Chores:
         ValueError: a change fits nowhere, or in several places.
     """
     return chores_of(name, _changed(name, CHORES, changes))
+
+
+def broken_host(name: str, *changes: Change) -> Host:
+    """What decides about messages that were given up with changes applied, each to the one place that it fits.
+
+    Raises:
+        ValueError: a change fits nowhere, or in several places.
+    """
+    made = _modules(name, _changed(name, RETURNING, changes))
+    decides, returns = made[giving_up.__name__], made[returning_host.__name__]
+    return Host(decides.GivingUp, decides.GivenUp, returns.Returning)
 
 
 def broken_beside(name: str, protocol: Protocol, *changes: Change) -> ModuleType:

@@ -263,12 +263,7 @@ class Workers:
         strategy = self._scenario.strategy
         match start.task:
             case "attempt":
-                deletes = key_of_number(self.messages - 1) if self._scenario.deletes else None
-                ages = self._scenario.ages
-                handler = partial(handle, deletes=deletes, entity=entity.id, dates=ages is not None)
-                envelopes = tuple(envelope_of(number) for number in start.messages)
-                work = Work(entity, envelopes, handler, absent)
-                return strategy.attempt(work if ages is None else aged(work, start.messages, ages), start.memory)
+                return strategy.attempt(self._work(start), start.memory)
             case "mark":
                 return strategy.mark(entity, start.memory)
             case "sweep":
@@ -284,3 +279,13 @@ class Workers:
             case _:
                 records = tuple((key_of_number(number), "any") for number in start.messages)
                 return self._scenario.chores.clean_processed(entity, records)
+
+    def _work(self, start: Start) -> Work:
+        """The messages that a run is about, with the handler of the model."""
+        deletes = key_of_number(self.messages - 1) if self._scenario.deletes else None
+        entity, ages = entity_ref(start.entity), self._scenario.ages
+        handler = partial(handle, deletes=deletes, entity=entity.id, dates=ages is not None)
+        work = Work(
+            entity, tuple(envelope_of(number) for number in start.messages), handler, Json.of({"id": entity.id})
+        )
+        return work if ages is None else aged(work, start.messages, ages)

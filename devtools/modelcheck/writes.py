@@ -169,7 +169,7 @@ class Writes:
 
     def _alone(self, store: Store) -> frozenset[str]:
         """Keys of messages of which there is one copy, and never was another."""
-        return self._single - store.requeued
+        return self._single - store.requeued - store.copied
 
     def _save(self, write: SaveEntity, store: Store) -> Answer:
         number = entity_number(write.entity)

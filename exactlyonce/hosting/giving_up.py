@@ -6,8 +6,9 @@ nobody will. Three rules do, of which none asks for a view that may be stale:
 - What has been settled is never processed again: that of poison queues and dead-letter queues is not, and a batch settles what
   has come too often, and processes what has not. So what was parked can only be settled again.
 - What may have been settled before is not returned unless it is seen not to be parked, in a view that holds whatever was
-  parked. What is settled for the first time cannot have been parked, unless that is what was just not answered. One exception: a message of a poison queue is delivered a
-  few times only, and then lost. While the store does not answer it is returned unseen, rather than lost.
+  parked. What is settled for the first time cannot have been parked, unless that is what was just not answered. One exception:
+  a message of a poison queue is delivered a few times only, and then lost. While the store does not answer it is returned
+  unseen, rather than lost.
 - What was settled before is not parked, since it may have been returned: it is returned again, or put aside, which says nothing
   of whether it was processed. A dead letter does not tell how often it was settled.
 

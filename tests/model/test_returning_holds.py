@@ -1,0 +1,57 @@
+"""Messages that were given up go back to their queues, are processed, given up once more, parked or put aside."""
+
+from __future__ import annotations
+
+import pytest
+
+from devtools.modelcheck.catalogue_returning import SMALL
+from devtools.modelcheck.returning import ReturningScenario
+from devtools.modelcheck.search import explore
+from tests.model.broken_returning import BROKEN_RETURNING, PARKED_FOR_EVER, BrokenReturning
+
+LIMIT = 20_000
+"""More states than any twin takes to fall."""
+STATES = {
+    "returned beside a crash": 8_489,
+    "returned, lost replies": 1_972,
+    "returned, copies": 23_172,
+    "returned for the last time": 2_268,
+    "returned with a batch": 2_373,
+    "returned with a batch, lost replies": 23_055,
+    "returned from a poison queue": 16_895,
+    "returned from dead letters": 1_464,
+    "returned until too old": 9_826,
+}
+"""Pinned: a scenario that suddenly has fewer states shows less than it did."""
+
+
+@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.name)
+def test_no_property_falls_and_the_work_can_always_be_finished(scenario: ReturningScenario) -> None:
+    report = explore(scenario, liveness=True)
+    assert report.violation is None, "\n".join(report.ending)
+    assert report.complete
+    assert report.stuck == 0, "\n".join(report.ending)
+    assert scenario.witnesses <= report.witnessed
+    assert report.states == STATES[scenario.name]
+
+
+@pytest.mark.parametrize("twin", BROKEN_RETURNING, ids=lambda twin: twin.name)
+def test_a_broken_twin_is_found(twin: BrokenReturning) -> None:
+    report = explore(twin.scenario_with_twin(), LIMIT)
+    assert report.violation is not None
+    assert report.violation.startswith(twin.falls), report.violation
+    assert len(report.story) == twin.steps
+
+
+def test_a_host_that_leaves_parked_what_it_processed_is_found() -> None:
+    report = explore(PARKED_FOR_EVER.scenario_with_twin(), LIMIT, liveness=True)
+    assert report.violation is None
+    assert report.stuck
+
+
+def test_a_message_is_parked_and_returned_where_only_the_answer_to_parking_is_missed() -> None:
+    twin = next(one for one in BROKEN_RETURNING if one.name.startswith("what was just parked"))
+    report = explore(twin.scenario_with_twin(), LIMIT)
+    assert report.violation == "parked_is_unprocessed: web/m0 is committed, but it lies parked"
+    assert "A parks web/m0; the reply is lost" in report.story
+    assert "A returns web/m0 to its queue" in report.story
