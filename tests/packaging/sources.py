@@ -28,10 +28,13 @@ def module_of(path: Path) -> str:
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """Dotted names of everything a module imports: of `from a import b` both `a` and `a.b`, since `b` may be a module."""
+    """Dotted names of what a module imports: of `from a import b` both `a` and `a.b`, since `b` may be a module.
+
+    Relative imports are left out: they stay in the package.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -14,16 +14,25 @@ import pytest
 from tests.packaging.sources import LIBRARY, ROOT
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = f"WheelBuilder({str(ROOT)!r}).build(directory={str(folder)!r})"
+def build_wheel(root: Path, folder: Path) -> zipfile.ZipFile:
+    """Build the wheel of a project.
+
+    Args:
+        root: with its pyproject.toml.
+        folder: an empty one.
+    """
+    build = f"WheelBuilder({str(root)!r}).build(directory={str(folder)!r})"
     code = f"from hatchling.builders.wheel import WheelBuilder; print(*{build})"
     nowhere = "http://127.0.0.1:9"
     offline = {**os.environ, "HTTPS_PROXY": nowhere, "HTTP_PROXY": nowhere, "PIP_NO_INDEX": "1"}
     subprocess.run([sys.executable, "-c", code], cwd=folder, env=offline, check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
     return zipfile.ZipFile(built)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 def test_it_holds_every_file_of_the_library_and_no_other(wheel: zipfile.ZipFile) -> None:
