@@ -7,14 +7,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from exactlyonce.drivers.observing.port import Delivery, Watch
-from exactlyonce.drivers.retrying import Pause
-from exactlyonce.effects import Begin, Effect, Publish, Step, Together
-from exactlyonce.envelope import Envelope, Extensions
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Memory
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos_layout import without_system
+from exactlyonce.attempt import Again, Memory
+from exactlyonce.drivers.observer import Delivery, Watch
+from exactlyonce.drivers.retry import Pause
+from exactlyonce.effects.effect import Begin, Effect, Step, Together
+from exactlyonce.effects.publish import Publish
+from exactlyonce.stores.cosmos.layout import without_system
+from exactlyonce.values.envelope import Envelope, Extensions
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from local_cosmos.administration import Administration
 from local_cosmos.semantics.request_log import LoggedRequest
 

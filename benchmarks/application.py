@@ -9,15 +9,15 @@ from benchmarks.competitors.requests import CompetingDriver, CompetingStore
 from benchmarks.contenders import ROUTES, Contender
 from benchmarks.processing import LATER
 from exactlyonce import Envelope, Outbox
-from exactlyonce.drivers.combining import Assignment, Combiner
-from exactlyonce.drivers.observing.port import Observer, Observing
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.handling.attempts import Memory, Work
-from exactlyonce.handling.running import Runner
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.attempt import Memory, Work
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.observer import Observer, Observing
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.handling.runner import Runner
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.transports.memory import MemoryTransport
 from local_cosmos.administration import Administration
 

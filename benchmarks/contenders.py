@@ -11,10 +11,10 @@ from benchmarks.competitors.handmade import Naive, ProcessedDocument
 from benchmarks.competitors.seven_steps import SevenSteps
 from benchmarks.subjects import shooting_range, subjects
 from exactlyonce import Context, Destination, Entity, Envelope, message
-from exactlyonce.frozen_json import Json
 from exactlyonce.handling.routes import Routes
-from exactlyonce.numbering import Order
+from exactlyonce.records.sequences import Order
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from handlers.shooting_range import Range
 

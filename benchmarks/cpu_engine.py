@@ -9,30 +9,16 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from exactlyonce import Envelope, Outbox
-from exactlyonce.effects import (
-    PUBLISHED,
-    Begin,
-    Begun,
-    Effect,
-    FindProcessed,
-    Found,
-    HasRecords,
-    Loaded,
-    LoadEntity,
-    Publish,
-    Saved,
-    SaveEntity,
-    Step,
-    Together,
-    WriteProcessed,
-    Written,
-)
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Before, Finished, Handled, Memory, Work
+from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
+from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import FindProcessed, Found, HasRecords, WriteProcessed, Written
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.routes import Routes
-from exactlyonce.identity import Origin
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import Origin
 from handlers.leader_board import leader_board
 from handlers.messages import Missed
 from handlers.shooting_range import ranges

@@ -15,22 +15,22 @@ from typing import Any, Final
 from benchmarks.cpu_engine import ROUTES
 from exactlyonce import Envelope
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings, SystemClock
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.judging import Judging
-from exactlyonce.handling.running import Runner
-from exactlyonce.lifetimes import Lifetimes
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings, SystemClock
+from exactlyonce.handling.age import Judging
+from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.transports.port import AsyncTransport
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.lifetimes import Lifetimes
 from handlers.leader_board import leader_board
 from handlers.shooting_range import ranges
 from local_cosmos.inprocess import RunningEmulator

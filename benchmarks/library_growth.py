@@ -18,10 +18,10 @@ from benchmarks.contenders import Contender, own
 from benchmarks.cost import Scene, Sizes, following
 from benchmarks.servers import ours
 from devtools.demo.stack import create_containers
-from exactlyonce.identity import EntityRef, message_key
-from exactlyonce.records import ProcessedRecord
-from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos_layout import to_library
+from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.stores.cosmos.layout import to_library
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER
+from exactlyonce.values.identity import EntityRef, message_key
 from local_cosmos.admin_client import AdminClient
 
 RECORDS: Final = (0, 10_000, 1_000_000)

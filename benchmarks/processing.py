@@ -9,17 +9,17 @@ from typing import Final
 from benchmarks.seeding import History
 from benchmarks.subjects import GAME, Subject, shot
 from exactlyonce import Outbox
+from exactlyonce.attempt import key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.handling.attempts import key_of
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.handling.runner import Runner
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.transports.memory import MemoryTransport
 from handlers.leader_board import leader_board
 from local_cosmos.inprocess import RunningEmulator

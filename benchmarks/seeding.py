@@ -14,37 +14,23 @@ from typing import Any, Final
 from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 
 from benchmarks.subjects import GAME, Subject, shot
-from exactlyonce.beside import FoundBeside, HasCompanions, LoadBeside, ReplaceBeside, SaveTogether
-from exactlyonce.companions import Companion, companion_document, entry_id, id_of
-from exactlyonce.effects import (
-    PUBLISHED,
-    Begin,
-    Begun,
-    DeleteStaged,
-    Effect,
-    FindProcessed,
-    Found,
-    HasRecords,
-    Loaded,
-    LoadEntity,
-    Publish,
-    Saved,
-    SaveEntity,
-    Stage,
-    Step,
-    Together,
-    WriteProcessed,
-    Written,
-)
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory, Strategy, Work
+from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
+from exactlyonce.effects.companions import FoundBeside, HasCompanions, LoadBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import DeleteStaged, FindProcessed, Found, HasRecords, Stage, WriteProcessed, Written
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Entry, Ledger, Output, read_entity, read_staged
-from exactlyonce.stores.cosmos_layout import from_library, staged_id, to_library
-from exactlyonce.stores.cosmos_replies import SESSION_TOKEN
-from exactlyonce.strategies.outbox import with_ledger
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.outbox.protocol import with_ledger
+from exactlyonce.records.companions import Companion, companion_document, entry_id, id_of
+from exactlyonce.records.ledger import Entry, Ledger, read_entity
+from exactlyonce.records.library import read_staged
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.cosmos.layout import from_library, staged_id, to_library
+from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 BATCH: Final = 100
 _TOKEN: Final = "0:-1#1"  # noqa: S105  # Of a session.

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from benchmarks.machine import machine
 from benchmarks.pages import require_place, write_audit
 from benchmarks.spark_data import AT, JOB, LATER, Tables, generate
-from exactlyonce.lifetimes import Retention
+from exactlyonce.values.lifetimes import Retention
 from spark_jobs.audit import Audit, Options
 from spark_jobs.configuration import Account
 from spark_jobs.ownership import Beginning

@@ -9,8 +9,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from exactlyonce import Colocated, Context, Entity, Envelope, Outbox, VersionStream, message
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.attempt import Strategy
+from exactlyonce.values.frozen_json import Json
 from handlers.messages import FireAt
 from handlers.shooting_range import Range, fire_at
 

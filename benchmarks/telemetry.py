@@ -29,23 +29,23 @@ from benchmarks.processing import LATER, ROUTES
 from benchmarks.subjects import subjects
 from devtools.demo.stack import create_containers
 from exactlyonce import Entity, Envelope
+from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
 from exactlyonce.drivers.deadlines import Deadline
-from exactlyonce.drivers.observing.port import Delivery, Observing
-from exactlyonce.drivers.observing.telemetry import Telemetry
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings, SystemClock
-from exactlyonce.effects import Effect, Step
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Memory
-from exactlyonce.handling.running import Runner
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.observer import Delivery, Observing
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings, SystemClock
+from exactlyonce.effects.effect import Effect, Step
+from exactlyonce.handling.runner import Runner
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.telemetry.opentelemetry import Telemetry
 from exactlyonce.transports.storage_queue import StorageQueueTransport
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from function_host.azurite import Azurite, azurite
 from handlers.leader_board import leader_board
 from local_cosmos.inprocess import RunningEmulator, running_emulator

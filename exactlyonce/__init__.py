@@ -4,7 +4,6 @@ Business code imports this package only; it loads no Azure library. Applications
 `exactlyonce.hosting`, and tested with `exactlyonce.testing`.
 """
 
-from exactlyonce.envelope import Envelope
 from exactlyonce.errors import (
     ConfigurationError,
     DamagedDocument,
@@ -35,10 +34,11 @@ from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, EntityKey
 from exactlyonce.handling.messages import message
 from exactlyonce.handling.routes import Destination
-from exactlyonce.strategies.colocated import Colocated
-from exactlyonce.strategies.outbox import Outbox
-from exactlyonce.strategies.resequencer import Rebuild, Resequencer
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.values.envelope import Envelope
 
 __all__ = [
     "Colocated",

@@ -19,8 +19,8 @@ from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpRespons
 from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
-from exactlyonce.stores.cosmos_layout import LIBRARY_PATH
-from exactlyonce.stores.cosmos_replies import answered_at
+from exactlyonce.stores.cosmos.layout import LIBRARY_PATH
+from exactlyonce.stores.cosmos.replies import answered_at
 from spark_jobs.configuration import Account, Job
 from spark_jobs.exits import AccountError, UnsafeError
 from spark_jobs.ownership import Beginning, retention_of

@@ -31,7 +31,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from exactlyonce.drivers.retrying import Backoff
+from exactlyonce.drivers.retry import Backoff
 from spark_jobs.accounts import ready
 from spark_jobs.auditing.keeping import suited
 from spark_jobs.cleaning.counting import Summary, counted, results

@@ -19,8 +19,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, VersionStream
-from exactlyonce.durations import Duration, Positive
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.values.durations import Duration, Positive
 from spark_jobs import limits
 from spark_jobs.problems import refusal, require_none, told
 

@@ -22,8 +22,8 @@ from azure.core.exceptions import AzureError
 from azure.cosmos import ContainerProxy
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
 
-from exactlyonce.stores.cosmos_layout import MAX_BATCH_OPERATIONS
-from exactlyonce.stores.cosmos_replies import headers_of
+from exactlyonce.stores.cosmos.layout import MAX_BATCH_OPERATIONS
+from exactlyonce.stores.cosmos.replies import headers_of
 from spark_jobs.accounts import connected, container_of, refusal
 from spark_jobs.configuration import Account
 from spark_jobs.cosmos_io import Meter, Outcome

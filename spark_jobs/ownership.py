@@ -10,10 +10,10 @@ from typing import Self
 from azure.cosmos import DatabaseProxy
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
-from exactlyonce.application import KIND, Application, OwnedType, read_application
 from exactlyonce.errors import ConfigurationError, StoredDataError
-from exactlyonce.lifetimes import AHEAD, CLOCK_TOLERANCE, Retention
-from exactlyonce.stores.cosmos_layout import from_library
+from exactlyonce.records.application import KIND, Application, OwnedType, read_application
+from exactlyonce.stores.cosmos.layout import from_library
+from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, Retention
 from spark_jobs.configuration import Job
 from spark_jobs.problems import refusal
 

@@ -25,9 +25,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from exactlyonce.application import KIND as APPLICATION
-from exactlyonce.companions import KIND, ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records import LEDGER, Entry, Ledger, OutputRef, ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.application import KIND as APPLICATION
+from exactlyonce.records.companions import KIND, ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import LEDGER, Entry, Ledger
+from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.outputs import OutputRef
 
 LIBRARY: Final = "library"
 """`place` of what lies in the library's container; else it is the name of an entity type."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.stores.cosmos_layout import LIBRARY_PATH
+from exactlyonce.stores.cosmos.layout import LIBRARY_PATH
 from spark_jobs.configuration import Account, Job
 from spark_jobs.connector import Connector, is_present
 from spark_jobs.cosmos_io import Source

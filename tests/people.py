@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, Outbox, message
-from exactlyonce.frozen_json import Json
+from exactlyonce.values.frozen_json import Json
 from tests.samples import SENT
 
 UNIQUE_KEYS: Final = {"person": [["/email"]]}

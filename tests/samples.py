@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.attempt import Strategy
+from exactlyonce.values.frozen_json import Json
 
 
 @message("account.deposit", formerly=("account.pay-in",))

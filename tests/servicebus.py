@@ -12,7 +12,7 @@ from azure.servicebus import ServiceBusReceivedMessage
 from azure.servicebus.aio import ServiceBusSender
 from azure.servicebus.exceptions import ServiceBusConnectionError
 
-from exactlyonce.transports.service_bus_binding import Content
+from exactlyonce.transports.service_bus.binding import Content
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.competitors.requests import Claim, Overwrite
-from exactlyonce.effects import PUBLISHED, UNKNOWN, Begin, Conflict, LoadEntity, NoAnswer, Publish, Step
-from exactlyonce.handling.attempts import Again, Before, Finished, Memory, Work, key_of
-from exactlyonce.identity import EntityRef
+from exactlyonce.attempt import Again, Before, Finished, Memory, Work, key_of
+from exactlyonce.effects.effect import UNKNOWN, Begin, NoAnswer, Step
+from exactlyonce.effects.entity import Conflict, LoadEntity
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import UNKNOWN, Conflict, Effect, NoAnswer, Written
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import ProcessedRecord
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, library_id, staged_id, to_library
-from exactlyonce.stores.cosmos_partition import Applied
-from exactlyonce.stores.cosmos_replies import Operation
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import UNKNOWN, Effect, NoAnswer
+from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.library import Written
+from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, library_id, staged_id, to_library
+from exactlyonce.stores.cosmos.partition import Applied
+from exactlyonce.stores.cosmos.replies import Operation
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import Unknown
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ from typing import Any
 
 from benchmarks.competitors.requests import Promote
 from devtools.modelcheck.published import REPAIRED, PublishedAlgorithm
-from exactlyonce.effects import UNKNOWN, DeleteStaged, FoundStaged, Step, WriteProcessed, Written
+from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
+from exactlyonce.effects.effect import UNKNOWN, Step
+from exactlyonce.effects.library import DeleteStaged, FoundStaged, WriteProcessed, Written
 from exactlyonce.errors import HandlerError
-from exactlyonce.handling.attempts import Again, Finished, Memory, Work, key_of
-from exactlyonce.identity import EntityRef
+from exactlyonce.values.identity import EntityRef
 
 _CHECKED = PublishedAlgorithm(REPAIRED)
 

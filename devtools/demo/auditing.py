@@ -160,7 +160,7 @@ def _clean_up(scene: Scene, *, delete: bool) -> int:
 @contextmanager
 def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[tuple[Any, ...]]:
     """What a job works with, by the account's clock: that of this machine was not moved on."""
-    from exactlyonce.lifetimes import Retention  # noqa: PLC0415
+    from exactlyonce.values.lifetimes import Retention  # noqa: PLC0415
     from spark_jobs.configuration import Account, Job  # noqa: PLC0415
     from spark_jobs.ownership import Beginning  # noqa: PLC0415
     from spark_jobs.sessions import session  # noqa: PLC0415

@@ -11,9 +11,9 @@ import azure.functions as func
 
 from devtools.demo.stack import Stack, create_containers
 from exactlyonce import Destination, Entity, Envelope, Outbox
-from exactlyonce.frozen_json import Json
 from exactlyonce.hosting import ExactlyOnce, Settings
-from exactlyonce.hosting.connections import StorageConnection
+from exactlyonce.hosting.config.connections import StorageConnection
+from exactlyonce.values.frozen_json import Json
 from handlers.messages import FireAt, Hit, Missed
 from handlers.shooting_range import Range, fire_at
 from local_cosmos.semantics.request_log import LoggedRequest

@@ -18,7 +18,7 @@ from devtools.demo.queues import Queue, Received
 from devtools.demo.shots import Shot
 from devtools.demo.stack import DATABASE, Stack
 from exactlyonce import Envelope
-from exactlyonce.numbering import PARTITION_KEY, SEQUENCE
+from exactlyonce.records.sequences import PARTITION_KEY, SEQUENCE
 
 Place = tuple[str, int]
 """A game, and the number of one of its outcomes."""

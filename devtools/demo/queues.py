@@ -17,8 +17,8 @@ from azure.storage.queue.aio import QueueClient
 from devtools.demo.bus import Bus
 from devtools.demo.stack import Stack
 from exactlyonce import Envelope
-from exactlyonce.numbering import PARTITION_KEY
-from exactlyonce.transports.service_bus_binding import Content, read
+from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.transports.service_bus.binding import Content, read
 
 _PAGE: Final = 32
 _INVISIBLE_SECONDS: Final = 30

@@ -9,8 +9,8 @@ from typing import Final
 
 from devtools.demo.options import Options
 from exactlyonce import Envelope
-from exactlyonce.drivers.surroundings import SystemClock
-from exactlyonce.frozen_json import Json
+from exactlyonce.drivers.runtime import SystemClock
+from exactlyonce.values.frozen_json import Json
 
 SOURCE: Final = "demo"
 DUPLICATES: Final = 0.25

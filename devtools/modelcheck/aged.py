@@ -17,9 +17,9 @@ from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import AT, PLACES, TICK, Ages, Scenario
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker
+from exactlyonce.attempt import Finished
 from exactlyonce.errors import MessageError
-from exactlyonce.handling.attempts import Finished
-from exactlyonce.lifetimes import AHEAD
+from exactlyonce.values.lifetimes import AHEAD
 
 REFUSED: Final = "a copy was too old to be judged"
 FORGOTTEN: Final = PLACES["forgotten"]

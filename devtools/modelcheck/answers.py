@@ -17,32 +17,26 @@ from devtools.modelcheck.scenarios import AT, PLACES, TICK, Scenario
 from devtools.modelcheck.store import NOW, Library, Store, Stores, Version, entity_number, position_of, token_at
 from devtools.modelcheck.writes import Answer, Writes
 from exactlyonce.drivers.overdue import divided
-from exactlyonce.effects import (
-    BEHIND,
-    PUBLISHED,
-    UNKNOWN,
-    Conflict,
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
-    Effect,
     FindProcessed,
     Found,
     FoundParked,
     FoundStaged,
     HasRecords,
-    Loaded,
-    LoadEntity,
     LoadParked,
     LoadStaged,
     Park,
-    Publish,
-    SaveEntity,
     Stage,
     WriteProcessed,
 )
-from exactlyonce.envelope import Envelope
-from exactlyonce.records import Output
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
 
 _PRESENT: Final = datetime.fromtimestamp(NOW, timezone.utc)
 STALE: Final = PLACES["stale"]

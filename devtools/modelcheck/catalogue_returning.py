@@ -9,7 +9,7 @@ from devtools.modelcheck.returned import ASIDE, REFUSED, RETURNED, STAYS
 from devtools.modelcheck.returning import ReturningScenario
 from devtools.modelcheck.scenarios import Ages, Budget
 from exactlyonce.hosting.failures import Cause
-from exactlyonce.hosting.returning import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
 
 SPOILED: Final = "a batch came again"
 SOME: Final = (Cause.OWN, Cause.UNKNOWN)

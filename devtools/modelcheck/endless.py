@@ -24,16 +24,12 @@ from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.scopes import LIVE
 from devtools.modelcheck.store import NOW, Entity, Store, Stores, Version, ledger_of
 from devtools.modelcheck.writes import Answer, Writes
-from exactlyonce.effects import (
-    BEHIND,
-    Loaded,
-    LoadEntity,
-    SaveEntity,
-    WriteProcessed,
-)
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Output
-from exactlyonce.strategies.outbox import with_ledger
+from exactlyonce.effects.effect import BEHIND
+from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.library import WriteProcessed
+from exactlyonce.protocols.outbox.protocol import with_ledger
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.frozen_json import Json
 
 FREE: Final = -1
 """What the queues say of a place in the stream where no message is."""

@@ -38,8 +38,8 @@ from devtools.modelcheck.scenarios import PLACES, Scenario
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker, Workers
 from devtools.modelcheck.writes import Answer
-from exactlyonce.effects import DeleteParked
-from exactlyonce.strategies.retention import Cleaned
+from exactlyonce.effects.library import DeleteParked
+from exactlyonce.protocols.outbox.clean import Cleaned
 
 CRASH = PLACES["crashes"]
 GIVES_BACK = "gives back what it holds"

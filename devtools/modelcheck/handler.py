@@ -7,12 +7,12 @@ from datetime import datetime
 from functools import cache
 
 from devtools.modelcheck.scenarios import AT, TICK, Ages
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Handled, Work, key_of
-from exactlyonce.handling.judging import Judging
-from exactlyonce.identity import message_key
-from exactlyonce.records import Output, digest
+from exactlyonce.attempt import Before, Handled, Work, key_of
+from exactlyonce.handling.age import Judging
+from exactlyonce.records.outputs import Output, digest
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
 
 
 @cache

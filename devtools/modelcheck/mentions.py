@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from devtools.modelcheck.beside.batches import BesideWrite, described_beside, messages_beside, transactions_beside
 from devtools.modelcheck.store import ledger_of
-from exactlyonce.beside import DeleteBeside, ReplaceBeside, SaveTogether
-from exactlyonce.effects import DeleteParked, DeleteProcessed, DeleteStaged, Park, SaveEntity, Stage, WriteProcessed
+from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.library import DeleteParked, DeleteProcessed, DeleteStaged, Park, Stage, WriteProcessed
 
 Write = SaveEntity | WriteProcessed | Stage | DeleteStaged | DeleteProcessed | Park | DeleteParked | BesideWrite
 

@@ -22,8 +22,9 @@ from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.scopes import Scope, found_at_once, shared_names
 from devtools.modelcheck.store import Store, Stores, Version
 from devtools.modelcheck.workers import NOTHING, Start, Worker, Workers
-from exactlyonce.effects import Begun, FindProcessed
-from exactlyonce.handling.attempts import Memory
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.effect import Begun
+from exactlyonce.effects.library import FindProcessed
 
 
 class Named(NamedTuple):

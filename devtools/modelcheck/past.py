@@ -9,10 +9,11 @@ from functools import cache
 from devtools.modelcheck.mentions import Write, transactions_in
 from devtools.modelcheck.scopes import LIVE, Scope
 from devtools.modelcheck.store import Version, ledger_of, position_of
-from exactlyonce.effects import DeleteStaged, SaveEntity, Stage, WriteProcessed
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Entry
-from exactlyonce.strategies.outbox import with_ledger
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.library import DeleteStaged, Stage, WriteProcessed
+from exactlyonce.protocols.outbox.protocol import with_ledger
+from exactlyonce.records.ledger import Entry
+from exactlyonce.values.frozen_json import Json
 
 
 def relevant(

@@ -13,38 +13,16 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
-from exactlyonce.effects import (
-    PUBLISHED,
-    Begin,
-    Begun,
-    Conflict,
-    DeleteStaged,
-    FindProcessed,
-    Loaded,
-    LoadEntity,
-    LoadStaged,
-    NoAnswer,
-    Publish,
-    Saved,
-    SaveEntity,
-    Stage,
-    Step,
-    WriteProcessed,
-    Written,
-)
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Before, Finished, Handled, Memory, Work, key_of
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import (
-    LEDGER,
-    Entry,
-    Ledger,
-    StagedOutputs,
-    digest,
-    entity_document,
-    processed_record,
-    read_entity,
-)
+from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work, key_of
+from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import DeleteStaged, FindProcessed, LoadStaged, Stage, WriteProcessed, Written
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.ledger import LEDGER, Entry, Ledger, entity_document, read_entity
+from exactlyonce.records.library import StagedOutputs, processed_record
+from exactlyonce.records.outputs import digest
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 WHATEVER: Final = "*"
 """In place of an ETag: save, whatever is there. The world of the checker knows it; no adapter does."""

@@ -12,36 +12,29 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from exactlyonce.effects import (
-    PUBLISHED,
-    Begin,
-    Begun,
-    Conflict,
+from exactlyonce.attempt import Again, Before, Handled, Memory, Strategy, Work, key_of
+from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import (
     DeleteProcessed,
     DeleteStaged,
-    Effect,
     FindProcessed,
     Found,
     FoundStaged,
     HasRecords,
-    Loaded,
-    LoadEntity,
     LoadStaged,
     Park,
-    Publish,
-    Saved,
-    SaveEntity,
     Stage,
-    Step,
-    Together,
     WriteProcessed,
     Written,
 )
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Before, Handled, Memory, Strategy, Work, key_of
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output, StagedOutputs, read_entity
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 ENTITY: Final = EntityRef("account", ("a",), "a")
 FREE: Final = (Begin, Publish, Together)

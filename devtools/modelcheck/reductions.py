@@ -10,9 +10,9 @@ from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.store import Store, Stores, entity_number
 from devtools.modelcheck.workers import Worker
 from devtools.modelcheck.writes import ANY
-from exactlyonce.beside import SaveTogether
-from exactlyonce.effects import SaveEntity
-from exactlyonce.records import StagedOutputs
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.records.library import StagedOutputs
 
 _ORDER = attrgetter("order")
 

@@ -15,22 +15,14 @@ from typing import Any
 from devtools.modelcheck.handler import output_of, told_by
 from devtools.modelcheck.store import ledger_of, position_of, token_at, told_history
 from devtools.modelcheck.workers import Start
-from exactlyonce.effects import (
-    Begun,
-    Conflict,
-    DeleteStaged,
-    Found,
-    FoundStaged,
-    Loaded,
-    Saved,
-    SaveEntity,
-    Stage,
-    WriteProcessed,
-    Written,
-)
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.records import Entry, Ledger, Output, OutputRef, ProcessedRecord, StagedOutputs, entity_document
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.effect import Begun
+from exactlyonce.effects.entity import Conflict, Loaded, Saved, SaveEntity
+from exactlyonce.effects.library import DeleteStaged, Found, FoundStaged, Stage, WriteProcessed, Written
+from exactlyonce.records.ledger import Entry, Ledger, entity_document
+from exactlyonce.records.library import ProcessedRecord, StagedOutputs
+from exactlyonce.records.outputs import Output, OutputRef
+from exactlyonce.values.frozen_json import Json
 
 Atom = tuple[str, Any]
 Rename = Callable[[Atom], Any]

@@ -38,12 +38,14 @@ from devtools.modelcheck.scenarios import AT, TICK
 from devtools.modelcheck.store import Store, token_at
 from devtools.modelcheck.workers import NOTHING, Start, Worker, Workers
 from devtools.modelcheck.writes import Answer
-from exactlyonce.effects import PUBLISHED, UNKNOWN, Effect, LoadParked, Park, Publish, Step, Written
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import Finished, key_of
+from exactlyonce.effects.effect import UNKNOWN, Effect, Step
+from exactlyonce.effects.library import LoadParked, Park, Written
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import MessageError
-from exactlyonce.handling.attempts import Finished, key_of
 from exactlyonce.hosting.failures import Cause
-from exactlyonce.hosting.returning import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
+from exactlyonce.values.envelope import Envelope
 
 RETURNED: Final = "a message was returned to its queue"
 ASIDE: Final = "a message was put aside"

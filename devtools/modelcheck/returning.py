@@ -18,17 +18,17 @@ from typing import Any, Final
 from devtools.modelcheck.handler import dated
 from devtools.modelcheck.scenarios import AT, TICK, Scenario
 from exactlyonce import Outbox
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.effects import Begun, Effect, Step
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import Again, Finished, Memory, Work
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.effects.effect import Begun, Effect, Step
 from exactlyonce.errors import TryAgainLater
-from exactlyonce.handling.attempts import Again, Finished, Memory, Work
-from exactlyonce.hosting import giving_up as deciding
-from exactlyonce.hosting import returning as returning_host
+from exactlyonce.hosting import returns as returning_host
+from exactlyonce.hosting import settlement as deciding
 from exactlyonce.hosting.failures import Cause
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import Lifetimes
-from exactlyonce.strategies.operating import discard
+from exactlyonce.protocols.outbox.token import discard
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
 
 KINDS: Final = returning_host.UNEXPLAINED_ROUNDS + 2
 """Kinds of copies: as it came, and as it was returned, with so many rounds of which nobody knew the cause."""

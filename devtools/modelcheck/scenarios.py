@@ -8,9 +8,10 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 from exactlyonce import Outbox
-from exactlyonce.effects import Step
-from exactlyonce.lifetimes import Lifetimes, Retention
-from exactlyonce.strategies import retention, settling
+from exactlyonce.effects.effect import Step
+from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 
 UNLIMITED: Final = -1
 

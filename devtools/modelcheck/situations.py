@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Generic, TypeVar
 
-from exactlyonce.effects import Effect, Step
+from exactlyonce.effects.effect import Effect, Step
 
 Start = TypeVar("Start", bound=Hashable)
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from typing import Any, Final
 
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Ledger, ParkedMessage, StagedOutputs, read_entity
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.library import ParkedMessage, StagedOutputs
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 _TOKEN: Final = "0:-1#"  # noqa: S105
 RECORD: Final = "record"

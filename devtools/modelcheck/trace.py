@@ -17,8 +17,9 @@ from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import PLACES
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Worker
-from exactlyonce.beside import DeleteBeside, ReplaceBeside
-from exactlyonce.effects import BEHIND, UNKNOWN, DeleteParked, DeleteProcessed, DeleteStaged, Effect
+from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.library import DeleteParked, DeleteProcessed, DeleteStaged
 
 NOBODY: Final = -1
 BEST_EFFORT: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceBeside, DeleteBeside)

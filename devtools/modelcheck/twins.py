@@ -17,33 +17,31 @@ from typing import Any, Final
 from devtools.modelcheck.beside.scenarios import Menders
 from devtools.modelcheck.returning import Host
 from devtools.modelcheck.scenarios import Chores
-from exactlyonce import Outbox, effects
-from exactlyonce.effects import Step
-from exactlyonce.hosting import giving_up
-from exactlyonce.hosting import returning as returning_host
-from exactlyonce.records import Protocol
-from exactlyonce.strategies import (
-    batching,
-    colocated,
-    drafting,
-    fencing,
-    gaps,
-    outbox,
-    ownership,
-    places,
-    replaying,
-    resequencer,
-    resequencing,
-    retention,
-    returning,
-    settling,
-    settling_beside,
-    sighting,
-    total_order,
-    truncation,
-    version_stream,
-    versions,
-)
+from exactlyonce import Outbox
+from exactlyonce.effects import effect as effects
+from exactlyonce.effects.effect import Step
+from exactlyonce.hosting import returns as returning_host
+from exactlyonce.hosting import settlement as giving_up
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.resequencer import gaps, places
+from exactlyonce.protocols.resequencer import order as total_order
+from exactlyonce.protocols.resequencer import protocol as resequencer
+from exactlyonce.protocols.resequencer import release as resequencing
+from exactlyonce.protocols.steps import batch as batching
+from exactlyonce.protocols.steps import clean_companions as truncation
+from exactlyonce.protocols.steps import fence as fencing
+from exactlyonce.protocols.steps import give_back as returning
+from exactlyonce.protocols.steps import ownership
+from exactlyonce.protocols.steps import settle as settling_beside
+from exactlyonce.protocols.steps import sight as sighting
+from exactlyonce.protocols.stream import protocol as version_stream
+from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.protocols.stream import versions
+from exactlyonce.records.ledger import Protocol
 
 OUTBOX: Final = (drafting, outbox)
 CHORES: Final = (fencing, settling, retention)

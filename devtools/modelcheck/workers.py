@@ -13,11 +13,12 @@ from devtools.modelcheck.mentions import Write, transactions_in
 from devtools.modelcheck.scenarios import AT, TICK, Scenario
 from devtools.modelcheck.situations import Situation, Situations
 from devtools.modelcheck.store import entity_ref, ledger_of
-from exactlyonce.effects import Begin, Begun, Effect, Loaded, Step, Together
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory, Work
-from exactlyonce.strategies.retention import Cleaned
-from exactlyonce.strategies.settling import Requeued, Settled
+from exactlyonce.attempt import Again, Finished, Memory, Work
+from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.entity import Loaded
+from exactlyonce.protocols.outbox.clean import Cleaned
+from exactlyonce.protocols.outbox.settle import Requeued, Settled
+from exactlyonce.values.frozen_json import Json
 
 NOTHING = Memory()
 

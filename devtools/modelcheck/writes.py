@@ -20,20 +20,18 @@ from devtools.modelcheck.store import (
     token_at,
     told_history,
 )
-from exactlyonce.beside import DeleteBeside, ReplaceBeside, SaveTogether
-from exactlyonce.effects import (
-    Conflict,
+from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
     Park,
-    Saved,
-    SaveEntity,
     Stage,
     WriteProcessed,
     Written,
 )
-from exactlyonce.records import Entry
+from exactlyonce.records.ledger import Entry
 
 ANY: Final = "*"
 """An ETag that fits always: only broken twins save like that."""

@@ -9,9 +9,9 @@ from typing import Any
 from devtools.simulation.protocols import Protocols
 from devtools.simulation.workload import RELAYED, SHOWN, Count, routes
 from exactlyonce import Colocated, Entity, Envelope, Outbox, Resequencer, VersionStream
-from exactlyonce.handling.attempts import Work
-from exactlyonce.handling.running import Runner
-from exactlyonce.identity import EntityRef
+from exactlyonce.attempt import Work
+from exactlyonce.handling.runner import Runner
+from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ from devtools.simulation.plans import Plan
 from devtools.simulation.wire import Surrounding
 from devtools.simulation.workload import tallies
 from exactlyonce import Envelope, ExactlyOnceError
-from exactlyonce.effects import Step
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Protocol
-from exactlyonce.stores.memory_partitions import Partition, Version
-from exactlyonce.strategies.gaps import read_request
-from exactlyonce.strategies.replaying import Missing, Replayed
-from exactlyonce.strategies.truncation import clean_beside
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.effect import Step
+from exactlyonce.protocols.resequencer.gaps import read_request
+from exactlyonce.protocols.steps.clean_companions import clean_beside
+from exactlyonce.protocols.stream.replay import Missing, Replayed
+from exactlyonce.records.ledger import Protocol
+from exactlyonce.stores.memory.partitions import Partition, Version
+from exactlyonce.values.identity import EntityRef
 
 Thing = TypeVar("Thing")
 _STAGED: Final = "staged:"

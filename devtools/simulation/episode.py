@@ -28,10 +28,10 @@ from devtools.simulation.weather import HOUR, Climate, Weather
 from devtools.simulation.wire import Surrounding
 from devtools.simulation.workload import ASKED, RELAYED, REQUEUED, SHOWN, boards, envelope_of, tallies, tallies_of
 from exactlyonce import Envelope
-from exactlyonce.effects import Park
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.effects.library import Park
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.values.identity import EntityRef
 
 PATIENCE: Final = 30 * 24 * HOUR
 """How long after the last fault everything may take to come to rest, in virtual seconds."""

@@ -14,7 +14,7 @@ from devtools.simulation.model import LAST
 from devtools.simulation.processes import Body, Process, Settings
 from devtools.simulation.wire import Surrounding
 from exactlyonce import Envelope, ExactlyOnceError, HandlerFailed, MessageError, StoredDataError, TryAgainLater
-from exactlyonce.identity import EntityRef
+from exactlyonce.values.identity import EntityRef
 
 PREFETCH: Final = LAST
 """Deliveries that one process works on at a time."""

@@ -20,11 +20,11 @@ from devtools.simulation.plans import Plan
 from devtools.simulation.wire import Surrounding
 from devtools.simulation.workload import REQUEUED
 from exactlyonce import Envelope
-from exactlyonce.effects import Park
-from exactlyonce.handling.attempts import key_of
-from exactlyonce.hosting.giving_up import nobodys
-from exactlyonce.hosting.operating import Operator
-from exactlyonce.identity import EntityRef
+from exactlyonce.attempt import key_of
+from exactlyonce.effects.library import Park
+from exactlyonce.hosting.operator import Operator
+from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.values.identity import EntityRef
 
 Result = TypeVar("Result")
 _SLOW: Final = 0.1

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from exactlyonce.beside import ReplaceBeside, SaveTogether
-from exactlyonce.companions import ColocatedRecord
-from exactlyonce.effects import SaveEntity
-from exactlyonce.identity import EntityRef
+from exactlyonce.effects.companions import ReplaceBeside, SaveTogether
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.records.companions import ColocatedRecord
+from exactlyonce.values.identity import EntityRef
 
 _NOTHING: Final = '"owing_since":null'
 _LEDGER: Final = ""  # In place of a message, where the ledger keeps what is owed.

@@ -12,7 +12,7 @@ from devtools.simulation.application import Application
 from devtools.simulation.processes import Settings
 from devtools.simulation.reading import Reading
 from devtools.simulation.weather import HOUR
-from exactlyonce.lifetimes import Lifetimes, Retention
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 
 _LIFETIMES: Final = tuple(
     Lifetimes(Retention(timedelta(days=retention)), timedelta(days=delivery_limit))

@@ -17,23 +17,23 @@ from devtools.simulation.settling import NotedSettler
 from devtools.simulation.wire import Surrounding, Wire
 from devtools.simulation.workload import DESTINATIONS, routes
 from exactlyonce import Entity, Envelope, TryAgainLater
+from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.drivers.store_time import StoreTime
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import Step
-from exactlyonce.handling.attempts import Memory, Strategy
+from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.giving_up import Outcome
 from exactlyonce.hosting.mending import Mending
-from exactlyonce.hosting.operating import Operator
+from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.returning import Returning
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import Lifetimes
-from exactlyonce.stores.memory_listing import MemoryListing
+from exactlyonce.hosting.returns import Returning
+from exactlyonce.hosting.settlement import Outcome
+from exactlyonce.stores.memory.listing import MemoryListing
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
 
 Result = TypeVar("Result")
 _TRIES_OF_A_JOB: Final = 3

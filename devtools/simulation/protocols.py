@@ -8,20 +8,20 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.drivers.combining import Combiner
-from exactlyonce.effects import Step
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory, Strategy
-from exactlyonce.hosting.giving_up import GivingUp
-from exactlyonce.hosting.receiving import Receiver
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import Lifetimes
-from exactlyonce.records import Protocol
-from exactlyonce.strategies import colocated
-from exactlyonce.strategies.gaps import tend
-from exactlyonce.strategies.replaying import replay, versions_of
-from exactlyonce.strategies.retention import Cleaned, clean_processed, clean_staged
-from exactlyonce.strategies.settling import sweep
+from exactlyonce.attempt import Memory, Strategy
+from exactlyonce.drivers.lanes import Combiner
+from exactlyonce.effects.effect import Step
+from exactlyonce.hosting.receiver import Receiver
+from exactlyonce.hosting.settlement import GivingUp
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox.clean import Cleaned, clean_processed, clean_staged
+from exactlyonce.protocols.outbox.settle import sweep
+from exactlyonce.protocols.resequencer.gaps import tend
+from exactlyonce.protocols.stream.replay import replay, versions_of
+from exactlyonce.records.ledger import Protocol
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
 
 
 def kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
@@ -31,7 +31,7 @@ def kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Protocols:
-    """The generators under test, by what they are for; each as it is in `exactlyonce.strategies`.
+    """The generators under test, by what they are for; each as it is in `exactlyonce.protocols`.
 
     Attributes:
         protocol: of the tallies.

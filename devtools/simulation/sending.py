@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from devtools.simulation.wire import Surrounding
 from devtools.simulation.workload import MAX_BYTES
-from exactlyonce.effects import PUBLISHED, UNKNOWN
-from exactlyonce.records import Output
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.records.outputs import Output
 from exactlyonce.transports.port import SendReply
 
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 from devtools.simulation.loop import VirtualClock
 from devtools.simulation.wire import Surrounding
 from exactlyonce import Entity, Envelope
-from exactlyonce.handling.attempts import key_of
-from exactlyonce.hosting.azure_functions import Delivered, envelope_of, id_of
-from exactlyonce.hosting.giving_up import Outcome
+from exactlyonce.attempt import key_of
 from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.returning import UNEXPLAINED_ROUNDS
-from exactlyonce.identity import EntityRef
+from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.settlement import Outcome
+from exactlyonce.hosting.triggers import Delivered, envelope_of, id_of
+from exactlyonce.values.identity import EntityRef
 
 _SLACK: Final = timedelta(hours=1)  # Messages grow older while they are settled.
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from devtools.simulation.history import History
-from exactlyonce.beside import SaveTogether
-from exactlyonce.companions import NumberedMessage
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.records.companions import NumberedMessage
 
 _STOPPED: Final = '"failing":"'
 

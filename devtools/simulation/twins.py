@@ -13,9 +13,10 @@ from typing import Final
 from devtools.modelcheck.twins import Change, broken_beside, broken_chores, broken_menders, broken_outbox
 from devtools.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
 from exactlyonce import Rebuild
-from exactlyonce.drivers import combining
-from exactlyonce.hosting import giving_up, receiving
-from exactlyonce.lifetimes import Lifetimes
+from exactlyonce.drivers import lanes as combining
+from exactlyonce.hosting import receiver as receiving
+from exactlyonce.hosting import settlement as giving_up
+from exactlyonce.values.lifetimes import Lifetimes
 
 _SAVE: Final = "        saved = yield from SaveEntity(entity, document, view.etag)"
 _OUTBOXES: Final = {

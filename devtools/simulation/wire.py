@@ -16,7 +16,8 @@ from devtools.simulation.loop import VirtualClock, VirtualLoop
 from devtools.simulation.owing import Owing
 from devtools.simulation.telling import note_numbers
 from devtools.simulation.weather import Weather
-from exactlyonce.beside import (
+from exactlyonce.drivers.overdue import TOO_OLD
+from exactlyonce.effects.companions import (
     DeleteBeside,
     FindEntries,
     FindNumbered,
@@ -27,11 +28,9 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.drivers.overdue import TOO_OLD
-from exactlyonce.effects import (
-    BEHIND,
-    UNKNOWN,
-    Conflict,
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
@@ -39,23 +38,19 @@ from exactlyonce.effects import (
     Found,
     FoundStaged,
     HasRecords,
-    Loaded,
-    LoadEntity,
     LoadParked,
     LoadProcessed,
     LoadStaged,
     Park,
-    Saved,
-    SaveEntity,
     Stage,
     WriteProcessed,
     Written,
 )
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.stores.port import Busy
-from exactlyonce.stores.trouble import Fate
+from exactlyonce.values.identity import EntityRef
 
 ANY: Final = '"*"'
 """The ETag that fits every document; only broken twins send it."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from devtools.simulation.model import LAST, LAST_OF_A_BOARD, Order, Tally, execute
 from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, Outbox, Resequencer, message
-from exactlyonce.frozen_json import Json
 from exactlyonce.handling.routes import Routes
+from exactlyonce.values.frozen_json import Json
 
 TOLD: Final = "audience"
 RELAYED: Final = "orders"

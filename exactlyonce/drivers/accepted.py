@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from exactlyonce.records import Output
+from exactlyonce.records.outputs import Output
 
 _Key = tuple[str, int]  # Id and content: neither alone is enough.
 

@@ -8,20 +8,22 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from exactlyonce.attempt import Again, Memory
+from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.deadlines import Deadline
-from exactlyonce.drivers.observing.port import Delivery
+from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.operations import blob_operations, store_operations
 from exactlyonce.drivers.overdue import divided
-from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.retrying import Pause, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import PUBLISHED, UNKNOWN, Begin, Begun, Effect, Publish, Step, Together, Written
-from exactlyonce.handling.attempts import Again, Memory
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import Lifetimes
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Pause, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.library import Written
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.transports.blobs import AsyncBlobs
 from exactlyonce.transports.port import SendReply
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
 
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from exactlyonce.blobs.port import Blobs
 from exactlyonce.drivers.operations import blob_operations, store_operations
-from exactlyonce.drivers.retrying import Pause
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import Begin, Effect, Publish, Step, Together
+from exactlyonce.drivers.retry import Pause
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import Begin, Effect, Step, Together
+from exactlyonce.effects.publish import Publish
 from exactlyonce.stores.port import Store
-from exactlyonce.transports.blobs import Blobs
 from exactlyonce.transports.port import SendReply
 
 Result = TypeVar("Result")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from exactlyonce.beside import (
+from exactlyonce.blobs.port import AsyncBlobs, Blobs
+from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
+from exactlyonce.effects.companions import (
     DeleteBeside,
     FindEntries,
     FindNumbered,
@@ -15,26 +17,23 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.blobs import DeleteBlobs, WriteOnce
-from exactlyonce.effects import (
+from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.entity import LoadEntity, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
-    Effect,
     FindProcessed,
     HasRecords,
-    LoadEntity,
     LoadParked,
     LoadProcessed,
     LoadStaged,
     Park,
-    SaveEntity,
     Stage,
     WriteProcessed,
 )
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.stores.port import AsyncStore, Store
-from exactlyonce.transports.blobs import AsyncBlobs, Blobs
 
 
 def store_operations(store: Store | AsyncStore) -> dict[type[Effect[Any]], Callable[[Any], Any]]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from exactlyonce.effects import Park, Publish
-from exactlyonce.envelope import Envelope
-from exactlyonce.handling.attempts import key_of
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import Lifetimes
-from exactlyonce.records import Output, ParkedMessage
+from exactlyonce.attempt import key_of
+from exactlyonce.effects.library import Park
+from exactlyonce.effects.publish import Publish
+from exactlyonce.records.library import ParkedMessage
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
 
 TOO_OLD: Final = "exactlyonce.too-old"
 """In place of an entity's type, in the name of the place for its outputs that are too old."""

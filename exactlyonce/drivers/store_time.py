@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from exactlyonce.drivers.surroundings import Clock
+from exactlyonce.drivers.runtime import Clock
 
 AGREED: Final = timedelta(seconds=30)
 """By how much a clock may differ from the store's and still be taken: replies tell whole seconds, and travel for a while."""

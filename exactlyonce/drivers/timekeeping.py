@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from exactlyonce.drivers.deadlines import Deadline
-from exactlyonce.drivers.surroundings import Clock
+from exactlyonce.drivers.runtime import Clock
 
 
 class _Timed(NamedTuple):

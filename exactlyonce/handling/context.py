@@ -8,15 +8,15 @@ from random import Random
 from typing import Final
 from urllib.parse import quote
 
-from exactlyonce.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
-from exactlyonce.envelope import Envelope, Extensions
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
-from exactlyonce.frozen_json import Json
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Routes
-from exactlyonce.identity import Origin
-from exactlyonce.numbering import Order, Sequences, numbered
-from exactlyonce.records import MAX_OUTPUT_BYTES, Output, OutputRef
+from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
+from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
+from exactlyonce.records.sequences import Order, Sequences, numbered
+from exactlyonce.values.envelope import Envelope, Extensions
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import Origin
 
 _LONGEST_ORDERING_KEY: Final = 255
 _BLOB_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")

@@ -10,15 +10,15 @@ from functools import partial
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
-from exactlyonce.companions import Event
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, UnknownMessageType
-from exactlyonce.handling.attempts import Strategy
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.events import Applier, Appliers
 from exactlyonce.handling.messages import decode, message_type
 from exactlyonce.handling.states import StateShape
-from exactlyonce.identity import ID_RULE, EntityRef, PartitionValue, is_document_id, message_key
+from exactlyonce.records.companions import Event
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import ID_RULE, EntityRef, PartitionValue, is_document_id, message_key
 
 _LARGEST_EXACT: Final = 2**53 - 1
 State = TypeVar("State")

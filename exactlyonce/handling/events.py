@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from exactlyonce.companions import Event
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage
 from exactlyonce.handling.messages import encode, message_type
-from exactlyonce.validation import adapter, problems
+from exactlyonce.records.companions import Event
+from exactlyonce.values.validation import adapter, problems
 
 State = TypeVar("State")
 Message = TypeVar("Message")

@@ -10,9 +10,9 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from exactlyonce.errors import ConfigurationError, InvalidMessage
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import message_key
-from exactlyonce.validation import adapter, comes_back, misfits, problems, written
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
+from exactlyonce.values.validation import adapter, comes_back, misfits, problems, written
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")

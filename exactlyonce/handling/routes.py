@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from exactlyonce.envelope import Extensions
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.messages import message_type
-from exactlyonce.numbering import PARTITION_KEY
+from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.values.envelope import Extensions
 
 
 @dataclass(frozen=True, slots=True)

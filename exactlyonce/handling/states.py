@@ -11,11 +11,11 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from exactlyonce.errors import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
-from exactlyonce.frozen_json import Json
 from exactlyonce.handling.messages import require_model
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import LEDGER
-from exactlyonce.validation import adapter, comes_back, problems, written
+from exactlyonce.records.ledger import LEDGER
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.validation import adapter, comes_back, problems, written
 
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
 """Properties of the library's and of the service's own. With `ttl` the entity would expire, and its ledger with it."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from exactlyonce.envelope import MAX_MESSAGE_BYTES, Envelope
 from exactlyonce.errors import MalformedMessage
-from exactlyonce.frozen_json import Json
 from exactlyonce.handling.messages import message_type
+from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, Envelope
+from exactlyonce.values.frozen_json import Json
 
 
 class Adapter(Protocol):

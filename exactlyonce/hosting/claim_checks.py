@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
 
-from exactlyonce.blobs import CLAIM_CHECKS, KEPT, MAX_BLOB_BYTES, Blob, WriteOnce
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import key_of
+from exactlyonce.blobs.port import AsyncBlobs
+from exactlyonce.effects.blobs import KEPT, WriteOnce
 from exactlyonce.errors import MalformedMessage, OutputTooLarge, TryAgainLater
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import key_of
-from exactlyonce.transports.blobs import AsyncBlobs
+from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Blob
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 
 _NOTHING: Final = Json("null")
 _LONGEST_NAME: Final = 1024

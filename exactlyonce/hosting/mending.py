@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import Finished, Memory, Work, key_of
 from exactlyonce.errors import ConfigurationError, InvalidMessage
-from exactlyonce.handling.attempts import Finished, Memory, Work, key_of
 from exactlyonce.handling.entities import Entity
-from exactlyonce.hosting.chores import Chores
-from exactlyonce.identity import EntityRef
-from exactlyonce.strategies.gaps import read_request, tend
-from exactlyonce.strategies.replaying import Missing, Replayed, replay, versions_of
-from exactlyonce.strategies.resequencer import Resequencer
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.hosting.maintenance import Chores
+from exactlyonce.protocols.resequencer.gaps import read_request, tend
+from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.protocols.stream.replay import Missing, Replayed, replay, versions_of
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from exactlyonce.application import Application, OwnedType, application_of
-from exactlyonce.drivers.surroundings import Clock
+from exactlyonce.drivers.runtime import Clock
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
-from exactlyonce.hosting.settings import Settings
-from exactlyonce.lifetimes import RETENTION, Lifetimes, Retention
+from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.records.application import Application, OwnedType, application_of
 from exactlyonce.stores.application import AsyncApplicationStore, StoredApplication
+from exactlyonce.values.lifetimes import RETENTION, Lifetimes, Retention
 
 REFRESH: Final = timedelta(hours=1)
 """Age from which what was read of the document is read again."""
@@ -182,7 +182,7 @@ class Ownership:
         if first and declared.retention not in (None, found.retention.current, self._before(stored)):
             yield (
                 f"Messages are known for {found.retention.current} here, and EXACTLYONCE__retention says {declared.retention}: "
-                "remove the setting, or change what is stored with `python -m exactlyonce.hosting.ops retention`."
+                "remove the setting, or change what is stored with `python -m exactlyonce.cli retention`."
             )
         try:
             self._as_of(stored)

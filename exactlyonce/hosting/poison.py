@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import azure.functions as func
 
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import key_of
 from exactlyonce.errors import (
     ConfigurationError,
     HandlerError,
@@ -27,16 +27,16 @@ from exactlyonce.errors import (
     StoredDataError,
     TryAgainLater,
 )
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import key_of
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.adapters import Adapter
-from exactlyonce.hosting.azure_functions import Delivered, broker_says, delivery_of, envelope_of, id_of
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import described, named
-from exactlyonce.hosting.giving_up import GivenUp, GivingUp, Outcome, Settling, nobodys
-from exactlyonce.identity import message_key
-from exactlyonce.strategies.gaps import REPLAY
+from exactlyonce.hosting.settlement import GivenUp, GivingUp, Outcome, Settling, nobodys
+from exactlyonce.hosting.triggers import Delivered, broker_says, delivery_of, envelope_of, id_of
+from exactlyonce.protocols.resequencer.gaps import REPLAY
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
 
 UNREADABLE: Final = "exactlyonce.unreadable"
 """Source and type of the envelope around a body that is none."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from exactlyonce.application import Application, application_document, read_application
-from exactlyonce.frozen_json import Json
+from exactlyonce.records.application import Application, application_document, read_application
+from exactlyonce.values.frozen_json import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactlyonce.beside import (
+from exactlyonce.effects.companions import (
     DeleteBeside,
     FindEntries,
     FindNumbered,
@@ -14,8 +14,9 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.effects import (
-    Conflict,
+from exactlyonce.effects.effect import NoAnswer
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
@@ -25,15 +26,10 @@ from exactlyonce.effects import (
     FoundRecords,
     FoundStaged,
     HasRecords,
-    Loaded,
-    LoadEntity,
     LoadParked,
     LoadProcessed,
     LoadStaged,
-    NoAnswer,
     Park,
-    Saved,
-    SaveEntity,
     Stage,
     WriteProcessed,
     Written,

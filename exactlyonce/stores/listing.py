@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from exactlyonce.identity import EntityRef
+from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from exactlyonce.beside import SaveTogether
-from exactlyonce.companions import KIND
+from exactlyonce.effects.companions import SaveTogether
 from exactlyonce.errors import DamagedDocument, UniqueKeyTaken
-from exactlyonce.identity import EntityRef
+from exactlyonce.records.companions import KIND
+from exactlyonce.values.identity import EntityRef
 
 MOST_TOGETHER: Final = 100
 """Most documents in one transactional batch of Cosmos DB."""

@@ -6,6 +6,6 @@ under every protocol.
 """
 
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
-from exactlyonce.testing.running import Ran, Sent, WrittenOnce, run
+from exactlyonce.testing.runner import Ran, Sent, WrittenOnce, run
 
 __all__ = ["NonDeterministic", "Ran", "Sent", "WrittenOnce", "assert_deterministic", "run"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from random import Random
 
-from exactlyonce.stores.trouble import Fate
+from exactlyonce.stores.memory.trouble import Fate
 
 
 class SeededTrouble:

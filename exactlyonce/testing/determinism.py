@@ -14,13 +14,13 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from exactlyonce.frozen_json import Json
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.messages import message_type
-from exactlyonce.identity import EntityRef
 from exactlyonce.testing.leaks import Leak, Watch
-from exactlyonce.testing.running import NOW, Ran, Sent, run
-from exactlyonce.validation import written
+from exactlyonce.testing.runner import NOW, Ran, Sent, run
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.validation import written
 
 State = TypeVar("State")
 Message = TypeVar("Message")

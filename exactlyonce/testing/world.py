@@ -7,30 +7,30 @@ from collections.abc import Callable, Coroutine, Iterable
 from random import Random
 from typing import Any, TypeVar
 
+from exactlyonce.attempt import Again, Memory, Strategy, key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
-from exactlyonce.drivers.observing.port import Observer, Observing
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Clock, Surroundings
-from exactlyonce.effects import Step
-from exactlyonce.envelope import Envelope
-from exactlyonce.handling.attempts import Again, Memory, Strategy, key_of
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.observer import Observer, Observing
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Clock, Surroundings
+from exactlyonce.effects.effect import Step
+from exactlyonce.handling.age import Judging
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.judging import Judging
 from exactlyonce.handling.routes import Destination, Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.identity import EntityRef
-from exactlyonce.invariants import Facts
-from exactlyonce.lifetimes import Lifetimes
-from exactlyonce.records import Output
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.resequencer.gaps import REPLAY
+from exactlyonce.records.outputs import Output
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.stores.trouble import Trouble
-from exactlyonce.strategies.gaps import REPLAY
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Trouble
 from exactlyonce.testing.chance import InstantClock
-from exactlyonce.testing.telling import Telling
+from exactlyonce.testing.guarantee import Facts
+from exactlyonce.testing.history import Telling
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
 
 Result = TypeVar("Result")
 

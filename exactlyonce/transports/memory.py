@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from exactlyonce.effects import PUBLISHED, UNKNOWN
-from exactlyonce.records import Output
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.records.outputs import Output
 from exactlyonce.transports.port import SendReply
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from exactlyonce.effects import NoAnswer, Published
-from exactlyonce.records import Output
+from exactlyonce.effects.effect import NoAnswer
+from exactlyonce.effects.publish import Published
+from exactlyonce.records.outputs import Output
 
 SendReply = Published | Literal[NoAnswer.UNKNOWN]
 

@@ -19,8 +19,9 @@ from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFo
 from azure.identity.aio import DefaultAzureCredential
 from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
-from exactlyonce.effects import PUBLISHED, UNKNOWN
-from exactlyonce.records import Output
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.records.outputs import Output
 from exactlyonce.transports.port import SendReply
 
 MAX_BYTES: Final = 48 * 1024

@@ -14,16 +14,16 @@ from itertools import groupby, islice
 from random import SystemRandom
 from typing import Any, Final
 
+from exactlyonce.attempt import Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.errors import MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos_layout import staged_id
-from exactlyonce.strategies.retention import clean_staged
+from exactlyonce.protocols.outbox.clean import clean_staged
+from exactlyonce.stores.cosmos.layout import staged_id
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from spark_jobs.cleaning.judging import Reason
 from spark_jobs.cleaning.stores import Place
 from spark_jobs.cosmos_io import Outcome

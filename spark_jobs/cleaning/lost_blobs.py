@@ -18,18 +18,19 @@ from typing import Any, Final
 
 from azure.identity.aio import DefaultAzureCredential
 
-from exactlyonce.blobs import DeleteBlobs, ListedBlob
+from exactlyonce.attempt import Memory
+from exactlyonce.blobs.azure import AzureBlobs
+from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.blobs import DeleteBlobs
 from exactlyonce.errors import ConfigurationError, MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.records import Protocol
-from exactlyonce.strategies.retention import blob_candidates, clean_blobs
-from exactlyonce.transports.azure_blobs import AzureBlobs
-from exactlyonce.transports.blobs import AsyncBlobs
+from exactlyonce.protocols.outbox.clean import blob_candidates, clean_blobs
+from exactlyonce.records.blobs import ListedBlob
+from exactlyonce.records.ledger import Protocol
+from exactlyonce.values.frozen_json import Json
 from spark_jobs.cleaning.counting import REMOVED
 from spark_jobs.cleaning.fencing import AT_ONCE
 from spark_jobs.cleaning.judging import GOES, Reason

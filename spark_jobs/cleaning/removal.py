@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
-from exactlyonce.drivers.retrying import Backoff
+from exactlyonce.drivers.retry import Backoff
 from spark_jobs.cleaning.archives import archive
 from spark_jobs.cleaning.fencing import Fencing
 from spark_jobs.cleaning.judging import GOES

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from azure.cosmos.aio import ContainerProxy
 
-from exactlyonce.effects import DeleteStaged, Saved, SaveEntity
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.effects.entity import Saved, SaveEntity
+from exactlyonce.effects.library import DeleteStaged
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.values.identity import EntityRef
 from spark_jobs.configuration import Account, Job, Protocol
 from spark_jobs.connector import placed
 from spark_jobs.cosmos_io import Meter

@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from exactlyonce.identity import EntityRef, message_key
-from exactlyonce.lifetimes import AHEAD, CLOCK_TOLERANCE, RETENTION
+from exactlyonce.values.identity import EntityRef, message_key
+from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, RETENTION
 from spark_jobs import limits
 from spark_jobs.schemas import LIBRARY
 

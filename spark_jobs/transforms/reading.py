@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import ArrayType, StringType, StructType
 
-from exactlyonce.companions import KIND
-from exactlyonce.identity import EntityRef
-from exactlyonce.shapes import SCHEMA
+from exactlyonce.records.companions import KIND
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.shapes import SCHEMA
 from spark_jobs.schemas import DOCUMENT, LEDGER_READ, LIBRARY, ROW
 
 _COMMIT: Final = ("entity", "message", "tx", "at")

@@ -18,9 +18,9 @@ from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePoli
 from azure.storage.queue.aio import QueueClient
 
 from exactlyonce import Colocated, Destination, Outbox, VersionStream
-from exactlyonce.companions import KIND
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.attempt import Strategy
 from exactlyonce.hosting import ExactlyOnce, PlainJson, Settings, StorageConnection
+from exactlyonce.records.companions import KIND
 from function_host import HostJson, HostOptions, Point, function_host
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator, running_emulator

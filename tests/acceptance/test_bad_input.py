@@ -24,7 +24,7 @@ from exactlyonce import (
     UndatedMessage,
     UnknownMessageType,
 )
-from exactlyonce.frozen_json import Json
+from exactlyonce.values.frozen_json import Json
 from function_host import Point
 from tests.acceptance.conftest import STRATEGIES, Bank, Plumbing, every_strategy
 from tests.samples import breaking, deposit

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.attempt import Strategy
 from function_host import Point
 from tests.acceptance.conftest import STRATEGIES, Bank
 from tests.acceptance.test_bad_input import assert_told, wire

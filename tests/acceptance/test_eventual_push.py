@@ -21,8 +21,8 @@ from azure.storage.queue.aio import QueueClient
 
 from devtools.demo.stack import ROOT, create_containers
 from exactlyonce import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.hosting.returning import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
+from exactlyonce.values.frozen_json import Json
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
@@ -167,7 +167,7 @@ class Range:
     async def operate(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command of the operator's: its exit code and what it said."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "exactlyonce.hosting.ops", *arguments),
+            *(sys.executable, "-m", "exactlyonce.cli", *arguments),
             cwd=ROOT,
             env={**os.environ, **self.settings},
             stdout=subprocess.PIPE,

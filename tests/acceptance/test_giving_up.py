@@ -13,10 +13,10 @@ from azure.cosmos.aio import CosmosClient
 from azure.cosmos.partition_key import PartitionKey
 
 from exactlyonce import Context, Destination, Envelope, message
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.attempt import Strategy
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.stores.listing import ListedMessage
+from exactlyonce.values.frozen_json import Json
 from function_host import HostJson, HostOptions, Point, function_host
 from function_host.azurite import Azurite
 from local_cosmos.inprocess import RunningEmulator

@@ -19,11 +19,13 @@ from azure.storage.blob.aio import BlobClient, ContainerClient
 from azure.storage.queue.aio import QueueServiceClient
 
 from exactlyonce import ConfigurationError, Context, Destination, Entity, Outbox, message
-from exactlyonce.blobs import WriteOnce
-from exactlyonce.effects import Effect, Publish, SaveEntity
-from exactlyonce.handling.attempts import Memory
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.publish import Publish
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
-from exactlyonce.strategies.retention import CleanedBlobs, blob_candidates, clean_blobs
+from exactlyonce.protocols.outbox.clean import CleanedBlobs, blob_candidates, clean_blobs
 from function_host import HostJson, HostOptions, Point, function_host
 from function_host.azurite import ACCOUNT_KEY, Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator

@@ -27,8 +27,8 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
-from exactlyonce.frozen_json import Json
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
+from exactlyonce.values.frozen_json import Json
 from function_host import HostJson, HostOptions, Point, function_host
 from function_host.azurite import Azurite
 from handlers.leader_board import Score, boards, leader_board

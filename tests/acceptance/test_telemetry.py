@@ -7,9 +7,9 @@ from types import ModuleType
 import aiohttp
 import pytest
 
-from exactlyonce.drivers.observing import metrics as names
-from exactlyonce.drivers.observing import telemetry
-from exactlyonce.drivers.surroundings import SystemClock
+from exactlyonce.drivers.runtime import SystemClock
+from exactlyonce.telemetry import metrics as names
+from exactlyonce.telemetry import opentelemetry as telemetry
 from tests.acceptance.test_sample_app import Passed, api, function_app
 from tests.unit.observed import Observed
 

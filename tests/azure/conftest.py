@@ -14,15 +14,15 @@ from azure.identity.aio import DefaultAzureCredential
 
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting import Settings, StorageConnection
-from exactlyonce.hosting.connections import ServiceBusConnection
-from exactlyonce.hosting.environment import load_all
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer
-from exactlyonce.stores.cosmos_verify import verify
+from exactlyonce.hosting.config.connections import ServiceBusConnection
+from exactlyonce.hosting.config.environment import load_all
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.stores.cosmos.verify import verify
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.testing.contract_samples import ENTITY_TYPES, LEVELS, OWNED
+from exactlyonce.testing.contracts.samples import ENTITY_TYPES, LEVELS, OWNED
+from exactlyonce.values.identity import EntityRef
 
 CONTAINERS = [
     EntityContainer(type, type, paths, companions=type in (OWNED, LEVELS)) for type, paths in ENTITY_TYPES.items()

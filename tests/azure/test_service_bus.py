@@ -15,15 +15,15 @@ from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusReceivedMessage, 
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
 
 from exactlyonce import ConfigurationError
-from exactlyonce.effects import PUBLISHED
-from exactlyonce.frozen_json import Json
-from exactlyonce.hosting.connections import ServiceBusConnection
-from exactlyonce.numbering import PARTITION_KEY
-from exactlyonce.records import Output
-from exactlyonce.testing.transport_contract import TransportContract
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.hosting.config.connections import ServiceBusConnection
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.transports.port import AsyncTransport
-from exactlyonce.transports.service_bus import ServiceBusTransport
-from exactlyonce.transports.service_bus_binding import read
+from exactlyonce.transports.service_bus.binding import read
+from exactlyonce.transports.service_bus.sender import ServiceBusTransport
+from exactlyonce.values.frozen_json import Json
 from tests.azure.conftest import Environment
 from tests.servicebus import content_of, without_replies
 

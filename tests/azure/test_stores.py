@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import processed_id
-from exactlyonce.stores.cosmos_listing import CosmosListing
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import processed_id
+from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.testing.listing_contract import ListingContract
-from exactlyonce.testing.store_contract import StoreContract
+from exactlyonce.testing.contracts.listing import ListingContract
+from exactlyonce.testing.contracts.store import StoreContract
+from exactlyonce.values.identity import EntityRef
 from tests.azure.conftest import CONTAINERS, Environment
 
 # The SDK hands bodies to aiohttp as bytes; above 1 MiB aiohttp would rather have a stream.

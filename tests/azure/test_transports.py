@@ -12,13 +12,13 @@ from azure.identity.aio import DefaultAzureCredential
 from azure.storage.blob.aio import BlobServiceClient
 from azure.storage.queue.aio import QueueServiceClient
 
-from exactlyonce.frozen_json import Json
-from exactlyonce.testing.blob_contract import BlobContract
-from exactlyonce.testing.transport_contract import TransportContract
-from exactlyonce.transports.azure_blobs import AzureBlobs
-from exactlyonce.transports.blobs import AsyncBlobs
+from exactlyonce.blobs.azure import AzureBlobs
+from exactlyonce.blobs.port import AsyncBlobs
+from exactlyonce.testing.contracts.blobs import BlobContract
+from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.transports.storage_queue import StorageQueueTransport
+from exactlyonce.values.frozen_json import Json
 from tests.azure.conftest import Environment
 from tests.unreliable import without_replies
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.competitors.requests import Claim, Overwrite, Promote
-from exactlyonce.effects import Conflict, Written
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import library_document
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.library import Written
+from exactlyonce.records.library import library_document
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.values.frozen_json import Json
 
 
 def competing_operations(store: MemoryStore) -> dict[type, Any]:

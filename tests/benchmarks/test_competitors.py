@@ -15,9 +15,10 @@ from benchmarks.competitors.seven_steps import SevenSteps
 from benchmarks.contenders import ROUTES, Contender
 from benchmarks.subjects import shooting_range
 from exactlyonce import Envelope, Outbox, StoredDataError
-from exactlyonce.effects import Effect, Loaded, LoadEntity
-from exactlyonce.handling.attempts import Memory, Strategy, Work
-from exactlyonce.handling.running import Runner
+from exactlyonce.attempt import Memory, Strategy, Work
+from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.entity import Loaded, LoadEntity
+from exactlyonce.handling.runner import Runner
 from tests.benchmarks.in_memory import competing_operations
 from tests.stateful.broken_stores import Careless
 from tests.stateful.machines import Machine, a_message, entity_of, machines, messages

@@ -13,9 +13,12 @@ from benchmarks.comparing_charts import cost_chart
 from benchmarks.contenders import contenders
 from benchmarks.cost import QUICK, costs, missed_targets
 from benchmarks.pages import BEGIN, END, write_cost
-from exactlyonce.effects import Effect, HasRecords, LoadEntity, Publish, SaveEntity, Together
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
+from exactlyonce.effects.effect import Effect, Together
+from exactlyonce.effects.entity import LoadEntity, SaveEntity
+from exactlyonce.effects.library import HasRecords
+from exactlyonce.effects.publish import Publish
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 pytestmark = pytest.mark.acceptance
 

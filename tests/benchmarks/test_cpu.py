@@ -12,7 +12,7 @@ from benchmarks.cpu_engine import Engine, Load, World
 from benchmarks.cpu_library import Stopwatch, over_memory, peak, spend_in_memory
 from benchmarks.cpu_profile import ROOT, Profile, module_of
 from benchmarks.pages import BEGIN, END, write_cpu
-from exactlyonce.handling.attempts import Again, Memory
+from exactlyonce.attempt import Again, Memory
 
 
 def measured(median: float) -> dict[str, Any]:
@@ -73,10 +73,10 @@ async def test_a_message_needs_memory_while_it_is_processed() -> None:
 
 
 def test_time_counts_for_the_module_that_asked_for_it() -> None:
-    assert module_of(str(ROOT / "exactlyonce/strategies/outbox.py")) == "strategies.outbox"
-    assert module_of(str(ROOT / "exactlyonce/records.py")) == "records"
+    assert module_of(str(ROOT / "exactlyonce/protocols/outbox/protocol.py")) == "strategies.outbox"
+    assert module_of(str(ROOT / "exactlyonce/records/ledger.py")) == "records"
     assert module_of(str(ROOT / "handlers/shooting_range.py")) == "handlers"
-    for other in ("exactlyonce/frozen_json.py", "benchmarks/cpu.py", ".venv/lib/json/encoder.py"):
+    for other in ("exactlyonce/values/frozen_json.py", "benchmarks/cpu.py", ".venv/lib/json/encoder.py"):
         assert module_of(str(ROOT / other)) is None
     assert module_of("/usr/lib/python3/json/encoder.py") is None
 

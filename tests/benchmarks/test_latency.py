@@ -15,7 +15,7 @@ from benchmarks.contenders import Contender, contenders, reports
 from benchmarks.processing import LATER
 from devtools.simulation.loop import START, VirtualClock, VirtualLoop
 from exactlyonce import Envelope
-from exactlyonce.effects import Effect
+from exactlyonce.effects.effect import Effect
 from exactlyonce.testing.world import World
 from handlers.leader_board import leader_board
 from tests.benchmarks.in_memory import competing_operations

@@ -11,11 +11,11 @@ from azure.cosmos import PartitionKey
 from azure.cosmos.aio import DatabaseProxy
 
 from exactlyonce.hosting import Settings
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
-from exactlyonce.testing.contract_samples import ENTITY_TYPES, PLAIN, UNIQUE_KEYS
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.testing.contracts.samples import ENTITY_TYPES, PLAIN, UNIQUE_KEYS
+from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.faults import FaultRule
 from tests.contract.starting import SETTINGS

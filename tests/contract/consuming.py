@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusReceivedMessage, ServiceBusReceiveMode
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
 
-from exactlyonce.transports.service_bus import ServiceBusTransport
+from exactlyonce.transports.service_bus.sender import ServiceBusTransport
 
 if TYPE_CHECKING:
     from local_service_bus.inprocess import RunningEndpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from exactlyonce.beside import (
+from exactlyonce.effects.companions import (
     DeleteBeside,
     FindEntries,
     FindNumbered,
@@ -15,27 +15,25 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.companions import entry_id
-from exactlyonce.effects import (
+from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
     FindProcessed,
     HasRecords,
-    Loaded,
-    LoadEntity,
     LoadParked,
     LoadProcessed,
     LoadStaged,
     Park,
-    SaveEntity,
     Stage,
     WriteProcessed,
 )
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.testing.contract_samples import OWNED, a_parked, a_record, a_staged, an_entry, entity_document
+from exactlyonce.records.companions import entry_id
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.testing.contracts.samples import OWNED, a_parked, a_record, a_staged, an_entry, entity_document
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 Request = Callable[[CosmosStore, EntityRef], Awaitable[Any]]
 

@@ -11,11 +11,12 @@ import pytest
 from azure.storage.blob.aio import ContainerClient
 
 from exactlyonce import ConfigurationError, TryAgainLater
-from exactlyonce.blobs import KEPT, Author, Blob, DeleteBlobs, WriteOnce
-from exactlyonce.identity import EntityRef
-from exactlyonce.testing.blob_contract import BlobContract, a_blob, listed
-from exactlyonce.transports.azure_blobs import AzureBlobs
-from exactlyonce.transports.blobs import AsyncBlobs
+from exactlyonce.blobs.azure import AzureBlobs
+from exactlyonce.blobs.port import AsyncBlobs
+from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.records.blobs import Author, Blob
+from exactlyonce.testing.contracts.blobs import BlobContract, a_blob, listed
+from exactlyonce.values.identity import EntityRef
 from function_host.azurite import ACCOUNT_KEY, Azurite, azurite
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from azure.cosmos.aio import ContainerProxy
 
-from exactlyonce.beside import (
+from exactlyonce.effects.companions import (
     DeleteBeside,
     FindEntries,
     FindNumbered,
@@ -20,15 +20,14 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.companions import id_of
-from exactlyonce.effects import BEHIND, UNKNOWN, Conflict, Loaded, LoadEntity, Saved
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved
 from exactlyonce.errors import ConfigurationError, EntityTooLarge
-from exactlyonce.identity import EntityRef, PartitionValue
-from exactlyonce.session_tokens import at_or_after
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer
-from exactlyonce.testing.contract_samples import (
+from exactlyonce.records.companions import id_of
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.testing.contracts.samples import (
     LEVELS,
     OWNED,
     PLAIN,
@@ -41,6 +40,8 @@ from exactlyonce.testing.contract_samples import (
     together,
     unique,
 )
+from exactlyonce.values.identity import EntityRef, PartitionValue
+from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
 from tests.contract.conftest import Elsewhere, Fault, partition_key

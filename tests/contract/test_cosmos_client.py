@@ -12,13 +12,13 @@ from azure.core.exceptions import ServiceRequestError
 from azure.cosmos import PartitionKey
 from azure.cosmos.aio import CosmosClient
 
-from exactlyonce.effects import LoadEntity
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores import cosmos_client
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_replies import SESSION_TOKEN
-from exactlyonce.testing.contract_samples import PLAIN
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.stores.cosmos import client as cosmos_client
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.testing.contracts.samples import PLAIN
+from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.requests import ConsistencyLevel

@@ -9,17 +9,14 @@ from typing import Any
 import pytest
 from azure.cosmos import CosmosDict, CosmosList
 
-from exactlyonce.effects import (
-    BEHIND,
-    UNKNOWN,
-    Conflict,
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity
+from exactlyonce.effects.library import (
     DeleteProcessed,
     DeleteStaged,
     FindProcessed,
     Found,
     HasRecords,
-    Loaded,
-    LoadEntity,
     LoadParked,
     LoadProcessed,
     LoadStaged,
@@ -29,16 +26,16 @@ from exactlyonce.effects import (
     Written,
 )
 from exactlyonce.errors import ConfigurationError, DamagedDocument, InvalidMessage, MalformedMessage, OutputTooLarge
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output
-from exactlyonce.session_tokens import at_or_after
-from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer, parked_id, processed_id, staged_id
-from exactlyonce.stores.cosmos_partition import CosmosPartition, Document
-from exactlyonce.stores.cosmos_replies import SESSION_TOKEN
-from exactlyonce.testing.contract_samples import PLAIN, a_parked, a_record, a_staged, find, park, staged_now, write
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer, parked_id, processed_id, staged_id
+from exactlyonce.stores.cosmos.partition import CosmosPartition, Document
+from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.testing.contracts.samples import PLAIN, a_parked, a_record, a_staged, find, park, staged_now, write
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
 from tests.contract.conftest import ENTITY_CONTAINERS, Elsewhere

@@ -8,27 +8,17 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from exactlyonce.beside import SaveTogether
-from exactlyonce.effects import (
-    UNKNOWN,
-    Conflict,
-    FoundStaged,
-    Loaded,
-    LoadEntity,
-    LoadStaged,
-    Saved,
-    SaveEntity,
-    Stage,
-    WriteProcessed,
-    Written,
-)
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage, WriteProcessed, Written
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.stores.port import Busy
-from exactlyonce.testing.contract_samples import OWNED, PLAIN, a_record, a_staged
+from exactlyonce.testing.contracts.samples import OWNED, PLAIN, a_record, a_staged
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import RunningEmulator
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
 from tests.contract.cosmos_requests import (

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from exactlyonce.beside import SaveTogether
-from exactlyonce.effects import Saved, SaveEntity
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.errors import ConfigurationError, TryAgainLater
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Ledger
-from exactlyonce.records import entity_document as with_ledger
-from exactlyonce.stores import cosmos_listing
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer
-from exactlyonce.stores.cosmos_listing import CosmosListing
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.ledger import entity_document as with_ledger
+from exactlyonce.stores.cosmos import listing as cosmos_listing
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.listing import CosmosListing
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.testing.contract_samples import (
+from exactlyonce.testing.contracts.listing import LATER, LONG_AGO, ListingContract, all_of, an_owing, owes, put
+from exactlyonce.testing.contracts.samples import (
     LEVELS,
     OWNED,
     PLAIN,
@@ -28,7 +28,7 @@ from exactlyonce.testing.contract_samples import (
     owned_entity,
     plain_entity,
 )
-from exactlyonce.testing.listing_contract import LATER, LONG_AGO, ListingContract, all_of, an_owing, owes, put
+from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
 

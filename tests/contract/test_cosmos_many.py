@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce.beside import FindEntries, FoundBeside
-from exactlyonce.effects import (
-    UNKNOWN,
-    Conflict,
+from exactlyonce.effects.companions import FindEntries, FoundBeside
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.library import (
     FindProcessed,
     Found,
     FoundRecords,
@@ -18,11 +18,11 @@ from exactlyonce.effects import (
     WriteProcessed,
     Written,
 )
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import ProcessedRecord
-from exactlyonce.session_tokens import at_or_after
-from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
-from exactlyonce.testing.contract_samples import a_record, a_staged, an_entry, owned_entity, together, write
+from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.testing.contracts.samples import a_record, a_staged, an_entry, owned_entity, together, write
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator
 from tests.contract.conftest import Fault
 

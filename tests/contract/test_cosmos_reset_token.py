@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from exactlyonce.attempt import Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import BEHIND, FindProcessed, SaveEntity
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Ledger, read_entity
-from exactlyonce.records import entity_document as with_ledger
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.strategies.operating import TokenReset, reset_token
-from exactlyonce.testing.contract_samples import entity_document, find, load, write
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import BEHIND
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.library import FindProcessed
+from exactlyonce.protocols.outbox.token import TokenReset, reset_token
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.ledger import entity_document as with_ledger
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.testing.contracts.samples import entity_document, find, load, write
+from exactlyonce.values.identity import EntityRef
 
 
 async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entity: EntityRef) -> None:

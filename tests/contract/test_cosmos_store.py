@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import processed_id
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import processed_id
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.testing.store_contract import StoreContract
+from exactlyonce.testing.contracts.store import StoreContract
+from exactlyonce.values.identity import EntityRef
 from tests.contract.conftest import ENTITY_CONTAINERS
 
 # The SDK hands bodies to aiohttp as bytes; above 1 MiB aiohttp would rather have a stream.

@@ -11,13 +11,12 @@ from uuid import uuid4
 
 import pytest
 
-from exactlyonce.beside import SaveTogether
-from exactlyonce.effects import Conflict, SaveEntity
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.errors import UniqueKeyTaken
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.testing.contract_samples import (
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.testing.contracts.samples import (
     OWNED,
     UNIQUE,
     an_entry,
@@ -27,6 +26,7 @@ from exactlyonce.testing.contract_samples import (
     save,
     together,
 )
+from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
 from tests.contract.conftest import Fault

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce.blobs import Blob, WriteOnce
-from exactlyonce.effects import UNKNOWN
-from exactlyonce.testing.blob_contract import BlobContract
-from exactlyonce.transports.blobs import AsyncBlobs
-from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.blobs.port import AsyncBlobs
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.records.blobs import Blob
+from exactlyonce.testing.contracts.blobs import BlobContract
 
 
 class TestMemoryBlobs(BlobContract):

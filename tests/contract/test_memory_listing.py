@@ -8,10 +8,10 @@ import pytest
 
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.listing import AsyncListing
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.stores.memory_listing import MemoryListing
+from exactlyonce.stores.memory.listing import MemoryListing
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.testing.listing_contract import ListingContract
+from exactlyonce.testing.contracts.listing import ListingContract
 
 
 class TestMemoryListing(ListingContract):

@@ -6,12 +6,12 @@ from datetime import datetime, timezone
 
 import pytest
 
-from exactlyonce.identity import EntityRef
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.testing.contract_samples import UNIQUE_KEYS
-from exactlyonce.testing.store_contract import StoreContract
+from exactlyonce.testing.contracts.samples import UNIQUE_KEYS
+from exactlyonce.testing.contracts.store import StoreContract
+from exactlyonce.values.identity import EntityRef
 
 
 class TestMemoryStore(StoreContract):

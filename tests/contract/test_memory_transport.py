@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from exactlyonce.frozen_json import Json
-from exactlyonce.testing.transport_contract import TransportContract
+from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.transports.port import AsyncTransport
+from exactlyonce.values.frozen_json import Json
 
 
 class TestMemoryTransport(TransportContract):

@@ -13,9 +13,9 @@ import pytest
 from azure.cosmos.aio import DatabaseProxy
 
 from exactlyonce import ConfigurationError, Entity, NewerSchema, Outbox, TryAgainLater
-from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
-from exactlyonce.stores.cosmos_client import cosmos_client
+from exactlyonce.stores.cosmos.client import cosmos_client
 from exactlyonce.testing.chance import ManualClock
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule

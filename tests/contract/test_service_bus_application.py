@@ -11,14 +11,14 @@ from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import ServiceBusError
 
 from exactlyonce import Destination, Envelope
-from exactlyonce.effects import PUBLISHED
-from exactlyonce.frozen_json import Json
-from exactlyonce.hosting.giving_up import nobodys
-from exactlyonce.invariants import violations
-from exactlyonce.records import Output
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.records.outputs import Output
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
-from exactlyonce.transports.service_bus import ServiceBusTransport
-from exactlyonce.transports.service_bus_binding import read
+from exactlyonce.transports.service_bus.binding import read
+from exactlyonce.transports.service_bus.sender import ServiceBusTransport
+from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
 from local_service_bus.faults import FaultRule
 from local_service_bus.testing import endpoint

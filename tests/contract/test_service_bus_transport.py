@@ -15,16 +15,17 @@ import pytest
 import pytest_asyncio
 
 from exactlyonce import ConfigurationError, Destination, Envelope
-from exactlyonce.effects import PUBLISHED, UNKNOWN
-from exactlyonce.frozen_json import Json
-from exactlyonce.invariants import violations
-from exactlyonce.numbering import PARTITION_KEY
-from exactlyonce.records import Output
-from exactlyonce.testing.transport_contract import TransportContract
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.testing.contracts.transports import TransportContract
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
 from exactlyonce.transports.port import AsyncTransport
-from exactlyonce.transports.service_bus import ServiceBusTransport
-from exactlyonce.transports.service_bus_binding import read
+from exactlyonce.transports.service_bus.binding import read
+from exactlyonce.transports.service_bus.sender import ServiceBusTransport
+from exactlyonce.values.frozen_json import Json
 from local_service_bus.broker.refusals import DETACH_FORCED, TOO_LARGE, UNAUTHORIZED
 from local_service_bus.faults import FaultRule
 from local_service_bus.testing import endpoint

@@ -10,7 +10,7 @@ import pytest
 from azure.cosmos.aio import DatabaseProxy
 
 from exactlyonce import ConfigurationError, TryAgainLater
-from exactlyonce.stores.cosmos_client import cosmos_client
+from exactlyonce.stores.cosmos.client import cosmos_client
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings

@@ -11,12 +11,13 @@ from uuid import uuid4
 import pytest
 from azure.storage.queue.aio import QueueClient
 
-from exactlyonce.effects import PUBLISHED, UNKNOWN
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Output
-from exactlyonce.testing.transport_contract import TransportContract
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.records.outputs import Output
+from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.transports.storage_queue import StorageQueueTransport
+from exactlyonce.values.frozen_json import Json
 from function_host.azurite import ACCOUNT_KEY, Azurite, azurite
 from tests.unreliable import without_replies
 

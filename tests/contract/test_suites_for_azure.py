@@ -14,8 +14,8 @@ from azure.cosmos import CosmosClient
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
-from exactlyonce.stores.cosmos_client import cosmos_client
-from exactlyonce.testing.contract_samples import ENTITY_TYPES
+from exactlyonce.stores.cosmos.client import cosmos_client
+from exactlyonce.testing.contracts.samples import ENTITY_TYPES
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator
 from local_service_bus.testing import endpoint

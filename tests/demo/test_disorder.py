@@ -16,9 +16,9 @@ from devtools.demo.disorder import Disorder, Gap, Place, gaps, place_of, plan_lo
 from devtools.demo.queues import Received
 from devtools.demo.shots import Shot
 from exactlyonce import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.numbering import Order, Reception
-from exactlyonce.records import Ledger, entity_document
+from exactlyonce.records.ledger import Ledger, entity_document
+from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.values.frozen_json import Json
 
 
 def outcome(game: str, number: int) -> bytes:

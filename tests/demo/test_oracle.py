@@ -11,8 +11,8 @@ import pytest
 from devtools.demo.oracle import Evidence, judge
 from devtools.demo.shots import SOURCE, Shot
 from exactlyonce import Envelope
-from exactlyonce.frozen_json import Json
 from exactlyonce.testing import run
+from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import Score
 from handlers.messages import FireAt, Hit
 from handlers.shooting_range import Range, fire_at, ranges

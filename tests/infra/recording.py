@@ -11,11 +11,11 @@ from typing import Any, Final
 import pytest
 from azure.cosmos.aio import ContainerProxy, CosmosClient
 
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_listing import CosmosListing
-from exactlyonce.testing.contract_samples import OWNED, PLAIN
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.listing import CosmosListing
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.testing.contracts.samples import OWNED, PLAIN
+from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import running_emulator
 from tests.contract.conftest import ENTITY_CONTAINERS, create_containers
 from tests.contract.cosmos_requests import REQUESTS

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Final
 
 from exactlyonce.hosting import Settings, StorageConnection
-from exactlyonce.lifetimes import RETENTION
+from exactlyonce.values.lifetimes import RETENTION
 from handlers.strategies import STRATEGIES
 from tests.infra.bicep import INFRA, File, deployment, one
 from tests.infra.conftest import ADDRESSES, settings_of

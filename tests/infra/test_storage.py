@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from exactlyonce.blobs import CLAIM_CHECKS
 from exactlyonce.hosting import Settings
-from exactlyonce.lifetimes import RETENTION
+from exactlyonce.records.blobs import CLAIM_CHECKS
+from exactlyonce.values.lifetimes import RETENTION
 from tests.infra.bicep import deployment, one
 from tests.infra.conftest import settings_of
 

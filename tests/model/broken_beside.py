@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from devtools.modelcheck.beside.scenarios import BesideBudget, BesideScenario, Message, scenario_of
 from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.twins import Change, broken_beside
-from exactlyonce.strategies.colocated import Colocated
+from exactlyonce.protocols.colocated import Colocated
 from tests.model.broken_strategies import before
 
 

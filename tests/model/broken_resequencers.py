@@ -8,7 +8,7 @@ from devtools.modelcheck.beside.catalogue import ONE_AT_A_TIME
 from devtools.modelcheck.beside.scenarios import Message, scenario_of
 from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.twins import Change
-from exactlyonce.strategies.resequencer import Resequencer
+from exactlyonce.protocols.resequencer.protocol import Resequencer
 from tests.model.broken_beside import STALE, BrokenBeside, scenario
 from tests.model.broken_strategies import before
 

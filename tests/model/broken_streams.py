@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from devtools.modelcheck.beside.scenarios import scenario_of
 from devtools.modelcheck.twins import Change
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.protocols.stream.protocol import VersionStream
 from tests.model.broken_beside import KEEPS, ONE, STALE, TWO, BrokenBeside, scenario
 from tests.model.broken_strategies import before
 

@@ -16,13 +16,13 @@ from devtools.modelcheck.specification.playing import Occasion, Start, finish, m
 from devtools.modelcheck.specification.settings import protocol_of
 from devtools.modelcheck.specification.stored import Stored
 from exactlyonce import Outbox
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import Work, key_of
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.handling.attempts import Work, key_of
-from exactlyonce.numbering import Reception
-from exactlyonce.records import Ledger
-from exactlyonce.strategies.settling import Settled, renew, requeue, settle
-from exactlyonce.strategies.settling_beside import settle_beside
+from exactlyonce.protocols.outbox.settle import Settled, renew, requeue, settle
+from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.sequences import Reception
+from exactlyonce.values.envelope import Envelope
 
 Finisher = Callable[[Occasion, Stored], Stored]
 

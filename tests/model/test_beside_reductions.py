@@ -22,9 +22,9 @@ from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.store import NOW, Store, position_of, token_at, told_history
 from devtools.modelcheck.writes import Answer
-from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage
-from exactlyonce.effects import Loaded, LoadEntity
-from exactlyonce.records import Ledger
+from exactlyonce.effects.entity import Loaded, LoadEntity
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage
+from exactlyonce.records.ledger import Ledger
 
 LOST, OLD = BesideBudget(crashes=1, unknown=1), BesideBudget(stale=UNLIMITED)
 SCENARIOS = (

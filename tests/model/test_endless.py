@@ -23,7 +23,7 @@ from devtools.modelcheck.scopes import found_at_once
 from devtools.modelcheck.search import explore
 from devtools.modelcheck.writes import Answer
 from exactlyonce import Outbox
-from exactlyonce.effects import FoundStaged
+from exactlyonce.effects.library import FoundStaged
 from tests.model.broken_strategies import TWINS, Twin
 
 MESSAGES, PLACES, GONE = 3, 2, -2

@@ -12,7 +12,7 @@ from devtools.modelcheck.quiet import QuietWorld, handled_in_turn
 from devtools.modelcheck.scenarios import Budget, Scenario
 from devtools.modelcheck.search import explore
 from exactlyonce import Outbox
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.attempt import Strategy
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -19,7 +19,7 @@ from devtools.modelcheck.reproduction.careless import CarelessStore
 from devtools.modelcheck.reproduction.stories import Story, retraced
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import explore
-from exactlyonce.effects import BEHIND
+from exactlyonce.effects.effect import BEHIND
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_chores import BROKEN_CHORES, BrokenChore
 from tests.model.broken_strategies import TWINS, Twin

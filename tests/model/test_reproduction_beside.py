@@ -15,8 +15,9 @@ from devtools.modelcheck.reproduction.careless import CarelessStore
 from devtools.modelcheck.reproduction.walks import LONGEST
 from devtools.modelcheck.search import explore, explorer_of
 from devtools.modelcheck.trace import NOBODY, replayed
-from exactlyonce.beside import LoadBeside
-from exactlyonce.effects import BEHIND, LoadEntity
+from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.effect import BEHIND
+from exactlyonce.effects.entity import LoadEntity
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_beside import BrokenBeside
 from tests.model.test_broken_beside import ZOO, told

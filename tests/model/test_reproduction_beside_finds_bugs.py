@@ -11,7 +11,7 @@ import pytest
 from devtools.modelcheck.beside.business import ENTITY
 from devtools.modelcheck.reproduction.conductor import Divergence
 from devtools.modelcheck.reproduction.correspondence import Correspondence, entity_log
-from exactlyonce.beside import (
+from exactlyonce.effects.companions import (
     DeleteBeside,
     FindEntries,
     FoundBeside,
@@ -19,10 +19,11 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.effects import BEHIND, UNKNOWN, Conflict, Saved
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Output
-from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import Conflict, Saved
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.walking import played, walked
 from tests.model.walking_beside import WALKS

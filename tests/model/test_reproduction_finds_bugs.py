@@ -12,20 +12,10 @@ from devtools.modelcheck.catalogue import SMALL
 from devtools.modelcheck.reproduction.conductor import Divergence
 from devtools.modelcheck.reproduction.correspondence import Correspondence, TornViewError, library_log
 from devtools.modelcheck.search import explore
-from exactlyonce.effects import (
-    BEHIND,
-    UNKNOWN,
-    Conflict,
-    FindProcessed,
-    Found,
-    FoundStaged,
-    LoadStaged,
-    SaveEntity,
-    Stage,
-    WriteProcessed,
-    Written,
-)
-from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import Conflict, SaveEntity
+from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, LoadStaged, Stage, WriteProcessed, Written
+from exactlyonce.stores.cosmos.store import CosmosStore
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.walking import SCENARIOS, named, played, walked
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from devtools.modelcheck.situations import ImpureStrategyError, Situations
-from exactlyonce.effects import Effect, Step
+from exactlyonce.effects.effect import Effect, Step
 
 
 @dataclass(frozen=True, slots=True)

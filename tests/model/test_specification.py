@@ -36,12 +36,15 @@ from devtools.modelcheck.specification.settings import (
 from devtools.modelcheck.specification.stored import Stored
 from devtools.modelcheck.specification.vocabulary import FINISHERS, LEFTOVERS, REPLIES
 from devtools.modelcheck.specification.words import Line, words_at
-from exactlyonce import VersionStream, beside, blobs, effects
-from exactlyonce.companions import Event
-from exactlyonce.effects import Effect, Step, Together
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
+from exactlyonce import VersionStream
+from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
+from exactlyonce.effects import companions as beside
+from exactlyonce.effects import effect as effects
+from exactlyonce.effects.effect import Effect, Step, Together
+from exactlyonce.records import blobs
+from exactlyonce.records.companions import Event
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 from tests.model.finishing import redeliver, who_finishes
 from tests.packaging.sources import files
 

@@ -8,11 +8,11 @@ from devtools.modelcheck.specification.playing import finish, play, process
 from devtools.modelcheck.specification.replies import options
 from devtools.modelcheck.specification.settings import COLOCATED, SKIPPING, STRATEGIES, STREAM, WAITING
 from devtools.modelcheck.specification.stored import ENTITY, TOKEN, Stored
-from exactlyonce.beside import DeleteBeside, LoadBeside, SaveTogether
-from exactlyonce.companions import ColocatedRecord, entry_id, record_id
-from exactlyonce.effects import Conflict, Saved
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import key_of
+from exactlyonce.attempt import key_of
+from exactlyonce.effects.companions import DeleteBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.entity import Conflict, Saved
+from exactlyonce.records.companions import ColocatedRecord, entry_id, record_id
+from exactlyonce.values.frozen_json import Json
 
 IDS = tuple(entry_id(ENTITY, key_of(one)) for one in (FIRST, SECOND))
 

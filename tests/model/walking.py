@@ -13,7 +13,7 @@ from devtools.modelcheck.reproduction.walks import walk
 from devtools.modelcheck.scenarios import Budget, Scenario
 from devtools.modelcheck.trace import Event
 from exactlyonce import Outbox
-from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.stores.cosmos.store import CosmosStore
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_strategies import TWINS, Twin
 

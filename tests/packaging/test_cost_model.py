@@ -14,8 +14,8 @@ from benchmarks.processing import ROUTES
 from benchmarks.seeding import History
 from benchmarks.subjects import Subject, subjects
 from exactlyonce.hosting import Settings
-from exactlyonce.lifetimes import RETENTION
 from exactlyonce.transports.storage_queue import MAX_BYTES
+from exactlyonce.values.lifetimes import RETENTION
 from tests.packaging.sources import ROOT
 
 PAGE: Final = (ROOT / "docs" / "cost-model.md").read_text()

@@ -17,15 +17,15 @@ from tests.packaging.sources import LIBRARY, ROOT, files, imports, module_of
 
 SDKS = {
     "azure.cosmos": ("exactlyonce.stores.cosmos*", "spark_jobs", "spark_jobs.*"),
-    "azure.storage.blob": ("exactlyonce.transports.azure_blobs*",),
+    "azure.storage.blob": ("exactlyonce.blobs.azure*",),
     "azure.storage.queue": ("exactlyonce.transports.storage_queue*",),
     "azure.servicebus": ("exactlyonce.transports.service_bus*",),
-    "opentelemetry": ("exactlyonce.drivers.observing", "exactlyonce.drivers.observing.*"),
+    "opentelemetry": ("exactlyonce.telemetry.*",),
     "azure.functions": ("exactlyonce.hosting", "exactlyonce.hosting.*", "function_app"),
 }
 AZURE = (
     "exactlyonce.stores.cosmos*",
-    "exactlyonce.transports.azure_blobs*",
+    "exactlyonce.blobs.azure*",
     "exactlyonce.transports.storage_queue*",
     "exactlyonce.transports.service_bus*",
     "exactlyonce.hosting",
@@ -63,16 +63,16 @@ def test_each_sdk_is_imported_in_its_place_only() -> None:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("exactlyonce.hosting.composition", "from azure.cosmos.aio import CosmosClient"),
-        ("exactlyonce.hosting.composition", "from azure import cosmos"),
-        ("exactlyonce.stores.cosmos", "import azure.storage.queue"),
-        ("exactlyonce.stores.memory", "import azure.core"),
+        ("exactlyonce.hosting.application", "from azure.cosmos.aio import CosmosClient"),
+        ("exactlyonce.hosting.application", "from azure import cosmos"),
+        ("exactlyonce.stores.cosmos.store", "import azure.storage.queue"),
+        ("exactlyonce.stores.memory.store", "import azure.core"),
         ("exactlyonce.hosting.claim_checks", "from azure.storage.blob.aio import BlobClient"),
         ("exactlyonce.transports.storage_queue", "from azure.storage import blob"),
-        ("exactlyonce.transports.azure_blobs", "import azure.storage.queue"),
+        ("exactlyonce.blobs.azure", "import azure.storage.queue"),
         ("exactlyonce.transports.storage_queue", "import azure.functions as func"),
         ("handlers.messages", "import azure.identity"),
-        ("exactlyonce.hosting.composition", "from opentelemetry import trace"),
+        ("exactlyonce.hosting.application", "from opentelemetry import trace"),
     ],
 )
 def test_an_sdk_out_of_place_is_noticed(module: str, line: str) -> None:
@@ -92,17 +92,17 @@ def test_the_contracts_hold() -> None:
 @pytest.mark.parametrize(
     ("path", "line", "contract"),
     [
-        ("exactlyonce/strategies/outbox.py", "import exactlyonce.stores.port", "Imports point downwards"),
-        ("exactlyonce/records.py", "import exactlyonce.effects", "Imports point downwards"),
+        ("exactlyonce/protocols/outbox/protocol.py", "import exactlyonce.stores.port", "Imports point downwards"),
+        ("exactlyonce/records/ledger.py", "import exactlyonce.effects", "Imports point downwards"),
         ("exactlyonce/newcomer.py", "", "Imports point downwards"),
-        ("exactlyonce/stores/memory.py", "import exactlyonce.testing", "Imports point downwards"),
-        ("exactlyonce/strategies/outbox.py", "import time", "Strategies, and all they stand on"),
-        ("exactlyonce/invariants.py", "import azure.core", "Strategies, and all they stand on"),
+        ("exactlyonce/stores/memory/store.py", "import exactlyonce.testing", "Imports point downwards"),
+        ("exactlyonce/protocols/outbox/protocol.py", "import time", "Strategies, and all they stand on"),
+        ("exactlyonce/testing/guarantee.py", "import azure.core", "Strategies, and all they stand on"),
         ("handlers/messages.py", "from exactlyonce.records import Output", "Business code imports"),
-        ("exactlyonce/drivers/retrying.py", "import devtools", "What is shipped"),
-        ("exactlyonce/drivers/retrying.py", "import spark_jobs", "What is shipped"),
+        ("exactlyonce/drivers/retry.py", "import devtools", "What is shipped"),
+        ("exactlyonce/drivers/retry.py", "import spark_jobs", "What is shipped"),
         ("spark_jobs/__init__.py", "import exactlyonce.hosting", "Spark jobs"),
-        ("exactlyonce/drivers/retrying.py", "import pytest", "Only the suites for adapters"),
+        ("exactlyonce/drivers/retry.py", "import pytest", "Only the suites for adapters"),
     ],
 )
 def test_a_broken_contract_is_noticed(tmp_path: Path, path: str, line: str, contract: str) -> None:

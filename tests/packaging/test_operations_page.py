@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 
 from exactlyonce import Colocated, Outbox, VersionStream
-from exactlyonce.drivers.observing import metrics
-from exactlyonce.hosting.ops.arguments import parser
-from exactlyonce.shapes import SCHEMA
+from exactlyonce.cli.arguments import parser
+from exactlyonce.telemetry import metrics
+from exactlyonce.values.shapes import SCHEMA
 from tests.packaging.sources import LIBRARY, ROOT
 
 PAGE: Final = (ROOT / "docs" / "howto" / "operations.md").read_text()

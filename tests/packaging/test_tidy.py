@@ -85,7 +85,7 @@ def test_nothing_is_left_over_and_no_machine_is_named(path: Path) -> None:
 def test_there_is_something_to_look_at() -> None:
     names = {name_of(path) for path in (*sources(), *texts())}
     assert {
-        "exactlyonce/envelope.py",
+        "exactlyonce/values/envelope.py",
         "handlers/messages.py",
         "pyproject.toml",
         "tests/packaging/test_tidy.py",

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from azure.cosmos import CosmosClient
 
-from exactlyonce.application import DEFAULT_NAME, KIND, OwnedType, application_document, application_of
-from exactlyonce.lifetimes import RETENTION, Retention
-from exactlyonce.stores.cosmos_layout import LIBRARY_PATH
+from exactlyonce.records.application import DEFAULT_NAME, KIND, OwnedType, application_document, application_of
+from exactlyonce.stores.cosmos.layout import LIBRARY_PATH
+from exactlyonce.values.lifetimes import RETENTION, Retention
 from local_cosmos.administration import Administration
 from spark_jobs.configuration import Job
 from spark_jobs.ownership import Beginning

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, VersionStream, message
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.records import Output
+from exactlyonce.attempt import Strategy
+from exactlyonce.records.outputs import Output
 from exactlyonce.testing.world import World
+from exactlyonce.values.frozen_json import Json
 from tests.samples import SENT
 
 

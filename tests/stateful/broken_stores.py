@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.beside import ReplaceBeside, SaveTogether
-from exactlyonce.companions import ColocatedRecord, id_of
-from exactlyonce.effects import FindProcessed, Found, SaveEntity
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.effects.companions import ReplaceBeside, SaveTogether
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.library import FindProcessed, Found
+from exactlyonce.records.companions import ColocatedRecord, id_of
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.values.identity import EntityRef
 
 
 class Careless(MemoryStore):

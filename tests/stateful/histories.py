@@ -8,14 +8,14 @@ from functools import partial
 from random import Random
 
 from exactlyonce import Colocated, Entity
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import Strategy
+from exactlyonce.drivers.retry import Backoff
 from exactlyonce.errors import TryAgainLater
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.stores.trouble import Fate, NoTrouble
-from exactlyonce.strategies.colocated import sweep
+from exactlyonce.protocols.colocated import sweep
+from exactlyonce.stores.memory.trouble import Fate, NoTrouble
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.world import World
+from exactlyonce.values.envelope import Envelope
 from tests.samples import Account, accounts, close, deposit, ledger_queue
 
 FATES = {

@@ -10,10 +10,11 @@ from typing import Any
 
 from exactlyonce import Destination
 from exactlyonce.drivers.operations import store_operations
-from exactlyonce.effects import PUBLISHED, UNKNOWN, Begin, Begun, Effect, Publish, Step, Together
-from exactlyonce.records import Output
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.stores.trouble import Fate
+from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.world import World
 

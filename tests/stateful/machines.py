@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, message
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.attempt import Strategy
+from exactlyonce.values.frozen_json import Json
 from tests.samples import SENT
 
 KINDS = 3

@@ -9,18 +9,20 @@ from random import Random
 from typing import Any
 
 from exactlyonce import Colocated, Entity, Envelope, HandlerFailed, Outbox
-from exactlyonce.effects import Step
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Before, Memory, Work, key_of
+from exactlyonce.attempt import Again, Before, Memory, Work, key_of
+from exactlyonce.effects.effect import Step
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.identity import EntityRef
-from exactlyonce.invariants import violations
-from exactlyonce.numbering import Sequences
-from exactlyonce.records import Ledger, Output, read_entity
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.strategies import colocated, settling
-from exactlyonce.testing.telling import Telling
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import Sequences
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.testing.guarantee import violations
+from exactlyonce.testing.history import Telling
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.stateful.interleaving import Interleaving
 from tests.stateful.machines import DESTINATIONS, LIMITS
 

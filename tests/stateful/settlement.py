@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, ClassVar
 
-from exactlyonce.effects import Begin, Step
-from exactlyonce.envelope import Envelope
-from exactlyonce.handling.attempts import Again, Memory, Strategy, Work, key_of
+from exactlyonce.attempt import Again, Memory, Strategy, Work, key_of
+from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.invariants import violations
-from exactlyonce.records import Output
-from exactlyonce.strategies.settling import requeue
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.outbox.settle import requeue
+from exactlyonce.records.outputs import Output
+from exactlyonce.testing.guarantee import violations
+from exactlyonce.values.envelope import Envelope
 from tests.samples import accounts, deposit, ledger_queue
 from tests.stateful.interleaving import Interleaving
 

@@ -9,15 +9,15 @@ from random import Random
 from typing import Any
 
 from exactlyonce import Entity, Envelope, Resequencer, TryAgainLater
-from exactlyonce.drivers.retrying import Backoff
+from exactlyonce.drivers.retry import Backoff
 from exactlyonce.hosting.mending import Mending
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import read_entity
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.stores.trouble import NoTrouble
-from exactlyonce.strategies.settling import sweep
+from exactlyonce.protocols.outbox.settle import sweep
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.world import Process, World
+from exactlyonce.values.identity import EntityRef
 from tests.stateful.boards import DESTINATIONS, OUTBOX, STREAM, Board, Played, a_play, boards, played
 from tests.stateful.histories import FATES
 

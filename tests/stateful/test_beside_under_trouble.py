@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from exactlyonce import Colocated, StoredDataError, VersionStream
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.invariants import violations
-from exactlyonce.records import Output
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.attempt import Strategy
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import InstantClock
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
 from tests.samples import ledger_queue
 from tests.stateful.broken_stores import Careless, Hasty, Hoarding, Torn

@@ -10,17 +10,19 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.beside import LoadBeside
-from exactlyonce.blobs import KEPT, DeleteBlobs, WriteOnce
-from exactlyonce.effects import UNKNOWN, Begin, Effect, LoadEntity, LoadProcessed, Step
-from exactlyonce.handling.attempts import Again, Memory, Strategy, Work, key_of
-from exactlyonce.records import Protocol
-from exactlyonce.strategies import retention
-from exactlyonce.strategies.colocated import Colocated
-from exactlyonce.strategies.resequencer import Resequencer
-from exactlyonce.strategies.retention import clean_blobs
-from exactlyonce.strategies.version_stream import VersionStream
-from exactlyonce.transports.memory_blobs import MemoryBlobs
+from exactlyonce.attempt import Again, Memory, Strategy, Work, key_of
+from exactlyonce.blobs.memory import MemoryBlobs
+from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.library import LoadProcessed
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox.clean import clean_blobs
+from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.records.ledger import Protocol
 from tests.stateful.interleaving import PEACE, Interleaving
 from tests.unit.playing import ENTITY
 from tests.unit.playing_beside import ABSENT

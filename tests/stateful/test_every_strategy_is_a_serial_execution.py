@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import Colocated, Envelope, Outbox, StoredDataError, VersionStream
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.attempt import Strategy
 from tests.stateful.broken_stores import Careless
 from tests.stateful.machines import KINDS, SITUATIONS, Machine, Rule, a_message, entity_of, machines, messages
 from tests.stateful.serial import MachineHistory

@@ -7,15 +7,15 @@ from random import Random
 import pytest
 
 from exactlyonce import Envelope, Resequencer
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.identity import EntityRef
-from exactlyonce.invariants import violations
-from exactlyonce.numbering import Order
-from exactlyonce.records import read_entity
-from exactlyonce.strategies.resequencing import BATCH_DOCUMENTS
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.sequences import Order
+from exactlyonce.testing.guarantee import violations
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.stateful.boards import DESTINATIONS, boards
 from tests.stateful.interleaving import Interleaving
 

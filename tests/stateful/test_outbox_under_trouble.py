@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.invariants import violations
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import InstantClock
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
 from tests.samples import ledger_queue
 from tests.stateful.broken_stores import Careless, Forgetful

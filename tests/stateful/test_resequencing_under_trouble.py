@@ -10,11 +10,11 @@ from itertools import takewhile
 import pytest
 
 from exactlyonce import Entity, ExactlyOnceError, Rebuild, Resequencer, TryAgainLater
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.invariants import violations
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.stores.trouble import NoTrouble
-from exactlyonce.strategies.replaying import Missing, versions_of
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.protocols.stream.replay import Missing, versions_of
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import NoTrouble
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
 from tests.stateful.boards import DESTINATIONS, OUTBOX, STREAM, Player, a_play
 from tests.stateful.broken_stores import Careless, Torn

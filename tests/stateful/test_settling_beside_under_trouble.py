@@ -10,15 +10,17 @@ from typing import Any, ClassVar
 import pytest
 
 from exactlyonce import Colocated, Resequencer, VersionStream
-from exactlyonce.beside import FindOwing, LoadBeside, ReplaceBeside
-from exactlyonce.effects import Begin, DeleteParked, Effect, LoadParked, Park, Step
-from exactlyonce.envelope import Envelope
-from exactlyonce.handling.attempts import Again, Memory, Strategy, key_of
-from exactlyonce.numbering import Order
-from exactlyonce.records import Protocol, read_entity
-from exactlyonce.strategies import colocated, settling
-from exactlyonce.strategies.gaps import tend
-from exactlyonce.strategies.settling_beside import settle_beside
+from exactlyonce.attempt import Again, Memory, Strategy, key_of
+from exactlyonce.effects.companions import FindOwing, LoadBeside, ReplaceBeside
+from exactlyonce.effects.effect import Begin, Effect, Step
+from exactlyonce.effects.library import DeleteParked, LoadParked, Park
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.resequencer.gaps import tend
+from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.records.ledger import Protocol, read_entity
+from exactlyonce.records.sequences import Order
+from exactlyonce.values.envelope import Envelope
 from tests.samples import deposit
 from tests.stateful.settlement import ENTITY, Held, Settlement
 

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.effects import Begin, DeleteParked, DeleteStaged, Effect, LoadParked, LoadStaged, Park, Step
-from exactlyonce.handling.attempts import Again, Memory
-from exactlyonce.strategies import retention, settling
-from exactlyonce.strategies.retention import clean_staged
-from exactlyonce.strategies.settling import settle, sweep
+from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.effect import Begin, Effect, Step
+from exactlyonce.effects.library import DeleteParked, DeleteStaged, LoadParked, LoadStaged, Park
+from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.outbox.clean import clean_staged
+from exactlyonce.protocols.outbox.settle import settle, sweep
 from tests.stateful.settlement import ENTITY, RUNNER, Held, Settlement
 
 STRATEGIES = {"inline": Outbox(window=1), "staged": Outbox.transaction_id(), "wide": Outbox(window=3, inline_limit=0)}

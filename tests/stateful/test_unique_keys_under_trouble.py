@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from exactlyonce import Entity, Envelope, Outbox, TryAgainLater, UniqueKeyTaken
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.invariants import violations
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.stores.trouble import NoTrouble
+from exactlyonce.attempt import Strategy
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
 from tests.people import UNIQUE_KEYS, Person, leave, move, people, welcomes
 from tests.stateful.histories import FATES

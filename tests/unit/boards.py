@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from exactlyonce import Context, Destination, Entity, Envelope, HandlerFailed, message
-from exactlyonce.beside import SaveTogether
-from exactlyonce.companions import NumberedMessage, companion_document
-from exactlyonce.effects import Effect
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Before, Finished, Handle, Handled, Memory, Work
+from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.effect import Effect
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.numbering import Order, Ranges, Reception
-from exactlyonce.records import MAX_DOCUMENT_BYTES
-from exactlyonce.strategies.batching import BATCH_BYTES
-from exactlyonce.strategies.resequencer import Resequencer
-from exactlyonce.strategies.resequencing import BATCH_DOCUMENTS
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
+from exactlyonce.protocols.steps.batch import BATCH_BYTES
+from exactlyonce.records.companions import NumberedMessage, companion_document
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
+from exactlyonce.records.sequences import Order, Ranges, Reception
+from exactlyonce.values.frozen_json import Json
 from tests.unit.playing import Played, Replies
 from tests.unit.playing_beside import Beside
 

@@ -7,7 +7,7 @@ from typing import Any
 from azure.functions.servicebus import ServiceBusMessage
 
 from exactlyonce import Envelope
-from exactlyonce.transports.service_bus_binding import Content, written
+from exactlyonce.transports.service_bus.binding import Content, written
 
 
 def delivered(message: Envelope | Content, **more: Any) -> ServiceBusMessage:

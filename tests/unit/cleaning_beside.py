@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 from exactlyonce import Colocated, VersionStream
-from exactlyonce.companions import id_of
-from exactlyonce.effects import Loaded
-from exactlyonce.handling.attempts import Memory
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.entity import Loaded
 from exactlyonce.handling.entities import Entity
-from exactlyonce.records import Protocol
-from exactlyonce.strategies.truncation import clean_beside
+from exactlyonce.protocols.steps.clean_companions import clean_beside
+from exactlyonce.records.companions import id_of
+from exactlyonce.records.ledger import Protocol
 from tests import samples
 from tests.samples import deposit
 from tests.unit import sourcing

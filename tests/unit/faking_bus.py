@@ -11,10 +11,10 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import MessageNotFoundError, MessageSizeExceededError, ServiceBusError
 
-from exactlyonce.frozen_json import Json
-from exactlyonce.numbering import PARTITION_KEY
-from exactlyonce.records import Output
-from exactlyonce.transports.service_bus import ServiceBusTransport
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.transports.service_bus.sender import ServiceBusTransport
+from exactlyonce.values.frozen_json import Json
 
 SECRET = "what only the receiver may read"
 CONNECTION = "Endpoint=sb://name.servicebus.windows.net/;SharedAccessKeyName=all;SharedAccessKey=c2VjcmV0"

@@ -12,22 +12,22 @@ from azure.functions.queue import QueueMessage
 
 from exactlyonce import Destination, Entity, Envelope, HandlerFailed, TryAgainLater
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import FoundParked, LoadParked
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.giving_up import GivingUp
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.returning import Returning
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import Lifetimes
-from exactlyonce.records import ParkedMessage
+from exactlyonce.hosting.returns import Returning
+from exactlyonce.hosting.settlement import GivingUp
+from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.trouble import Fate
+from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.world import World
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Deposited
 from tests.unit.boards import Shown
 

@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from exactlyonce.drivers.observing.telemetry import Telemetry
-from exactlyonce.drivers.surroundings import Clock
+from exactlyonce.drivers.runtime import Clock
+from exactlyonce.telemetry.opentelemetry import Telemetry
 
 
 class Observed:

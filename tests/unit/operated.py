@@ -12,26 +12,26 @@ from typing import Any
 import pytest
 
 from exactlyonce import Destination, Entity, Envelope, Resequencer, VersionStream
-from exactlyonce.application import OwnedType
+from exactlyonce.attempt import key_of
+from exactlyonce.cli.commands import main
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import Park
-from exactlyonce.handling.attempts import key_of
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.library import Park
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.hosting.mending import Mending
-from exactlyonce.hosting.operating import Operator
-from exactlyonce.hosting.ops.commands import main
+from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.ownership import Declared, Ownership
-from exactlyonce.hosting.sweeping import Sweeper
-from exactlyonce.lifetimes import DELIVERY_LIMIT, Lifetimes
-from exactlyonce.records import ParkedMessage
+from exactlyonce.hosting.sweeper import Sweeper
+from exactlyonce.records.application import OwnedType
+from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.application import MemoryApplicationStore
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.listing import entity_named
-from exactlyonce.stores.memory_listing import MemoryListing
+from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.world import World
+from exactlyonce.values.lifetimes import DELIVERY_LIMIT, Lifetimes
 from tests.samples import Deposited, accounts
 from tests.unit.boards import BOARDS
 from tests.unit.playing import AT

@@ -9,40 +9,32 @@ from itertools import count
 from typing import Any, TypeVar
 
 from exactlyonce import Outbox
-from exactlyonce.effects import (
-    PUBLISHED,
-    Begin,
-    Begun,
+from exactlyonce.attempt import Again, Finished, Handle, Memory, Work
+from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
-    Effect,
     FindProcessed,
     Found,
     FoundParked,
     FoundStaged,
     HasRecords,
-    Loaded,
-    LoadEntity,
     LoadParked,
     LoadStaged,
     Park,
-    Publish,
-    Saved,
-    SaveEntity,
     Stage,
-    Step,
-    Together,
     WriteProcessed,
     Written,
 )
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Handle, Memory, Work
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.lifetimes import RETENTION
-from exactlyonce.records import Entry, Ledger, read_entity
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.ledger import Entry, Ledger, read_entity
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.lifetimes import RETENTION
 from tests.samples import accounts
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)

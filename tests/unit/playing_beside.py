@@ -7,18 +7,21 @@ from itertools import count
 from typing import Any
 
 from exactlyonce import Destination, Envelope
-from exactlyonce.blobs import KEPT, WriteOnce
-from exactlyonce.companions import KIND, Companion, read_companion
+from exactlyonce.attempt import Again, Finished, Handle, Memory, Strategy, Work
 from exactlyonce.drivers.operations import store_operations
-from exactlyonce.effects import PUBLISHED, Begin, Begun, Effect, Publish, Saved, SaveEntity, Step
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Handle, Memory, Strategy, Work
+from exactlyonce.effects.blobs import KEPT, WriteOnce
+from exactlyonce.effects.effect import Begin, Begun, Effect, Step
+from exactlyonce.effects.entity import Saved, SaveEntity
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.identity import EntityRef
-from exactlyonce.numbering import Sequences
-from exactlyonce.records import Ledger, Output, read_entity
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.companions import KIND, Companion, read_companion
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import Sequences
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.samples import Deposited, accounts
 from tests.unit.playing import AT, ENTITY, Player
 

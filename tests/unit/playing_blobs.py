@@ -7,18 +7,19 @@ from datetime import timedelta
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.blobs import Author, Blob, DeleteBlobs, WriteOnce
-from exactlyonce.effects import Begin, Effect, Step
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Finished, Handled, Memory, Strategy, key_of
-from exactlyonce.numbering import Order
-from exactlyonce.records import Protocol
-from exactlyonce.strategies.colocated import Colocated
-from exactlyonce.strategies.resequencer import Resequencer
-from exactlyonce.strategies.retention import clean_blobs
-from exactlyonce.strategies.version_stream import VersionStream
-from exactlyonce.transports.memory_blobs import MemoryBlobs
+from exactlyonce.attempt import Before, Finished, Handled, Memory, Strategy, key_of
+from exactlyonce.blobs.memory import MemoryBlobs
+from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
+from exactlyonce.effects.effect import Begin, Effect, Step
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.outbox.clean import clean_blobs
+from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.records.blobs import Author, Blob
+from exactlyonce.records.ledger import Protocol
+from exactlyonce.records.sequences import Order
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.playing import AT, ENTITY, Played
 from tests.unit.playing_beside import ABSENT, Beside, attempt

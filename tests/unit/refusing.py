@@ -10,7 +10,7 @@ from azure.cosmos.exceptions import (
     CosmosResourceNotFoundError,
 )
 
-from exactlyonce.stores.cosmos_replies import Operation, after_query, after_read, after_write
+from exactlyonce.stores.cosmos.replies import Operation, after_query, after_read, after_write
 
 SECRET = "what stands in a document"
 TOKEN = "0:-1#913"

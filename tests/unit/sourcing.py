@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from exactlyonce import Context, Entity, Envelope, VersionStream, message
-from exactlyonce.companions import StreamEntry
-from exactlyonce.effects import Step
-from exactlyonce.handling.attempts import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
-from exactlyonce.handling.running import Runner
-from exactlyonce.strategies.versions import Point
+from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
+from exactlyonce.effects.effect import Step
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.stream.versions import Point
+from exactlyonce.records.companions import StreamEntry
 from tests.samples import Account, Break, Close, Deposit, Deposited
 from tests.unit.playing import ENTITY
 from tests.unit.playing_beside import ORDERED, Beside

@@ -11,11 +11,11 @@ import azure.functions as func
 import pytest
 
 from exactlyonce import Envelope, MalformedMessage
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import key_of
+from exactlyonce.attempt import key_of
 from exactlyonce.hosting.adapters import PlainJson
-from exactlyonce.hosting.azure_functions import Delivered, envelope_of
-from exactlyonce.transports.service_bus_binding import Content
+from exactlyonce.hosting.triggers import Delivered, envelope_of
+from exactlyonce.transports.service_bus.binding import Content
+from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposit, deposit
 from tests.unit.bus import delivered
 

@@ -22,10 +22,11 @@ from azure.core.exceptions import (
 )
 
 from exactlyonce import ConfigurationError, TryAgainLater
-from exactlyonce.blobs import KEPT, Author, Blob, DeleteBlobs, WriteOnce
-from exactlyonce.effects import UNKNOWN
-from exactlyonce.identity import EntityRef
-from exactlyonce.transports.azure_blobs import AzureBlobs, _metadata
+from exactlyonce.blobs.azure import AzureBlobs, _metadata
+from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.records.blobs import Author, Blob
+from exactlyonce.values.identity import EntityRef
 
 SECRET = "what only the receiver may read"
 BLOBS = tuple(Blob(f"a/{number}", SECRET.encode(), "text/plain") for number in range(10))

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.beside import (
+from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Strategy, Work
+from exactlyonce.effects.blobs import KEPT, WriteOnce
+from exactlyonce.effects.companions import (
     FindEntries,
     FindOwing,
     FoundBeside,
@@ -22,34 +24,20 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.blobs import KEPT, Blob, WriteOnce
-from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
-from exactlyonce.effects import (
-    BEHIND,
-    PUBLISHED,
-    UNKNOWN,
-    Begin,
-    Begun,
-    Conflict,
-    Effect,
-    Loaded,
-    LoadEntity,
-    Publish,
-    Saved,
-    SaveEntity,
-    Step,
-    Together,
-)
-from exactlyonce.envelope import Envelope
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import StoredDataError
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Before, Finished, Handled, Memory, Strategy, Work
-from exactlyonce.handling.running import Runner
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import read_entity
-from exactlyonce.strategies.colocated import Colocated, sweep
-from exactlyonce.strategies.resequencer import Resequencer
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.colocated import Colocated, sweep
+from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.samples import accounts, breaking, close, deposit
 from tests.unit.boards import BOARD, Readers, scored
 from tests.unit.playing import AT, ENTITY

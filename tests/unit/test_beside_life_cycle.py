@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 
 from exactlyonce import EntityTooLarge, LedgerRemoved, TryAgainLater
-from exactlyonce.beside import HasCompanions, SaveTogether
-from exactlyonce.companions import companion_document
-from exactlyonce.effects import BEHIND, UNKNOWN, Begin, Conflict, NoAnswer, Publish, SaveEntity, Together
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Handled, Strategy
-from exactlyonce.identity import EntityRef
-from exactlyonce.numbering import Sequence
-from exactlyonce.records import LEDGER, MAX_DOCUMENT_BYTES, Output
-from exactlyonce.strategies.batching import BATCH_BYTES
-from exactlyonce.testing.contract_samples import a_colocated
+from exactlyonce.attempt import Before, Handled, Strategy
+from exactlyonce.effects.companions import HasCompanions, SaveTogether
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
+from exactlyonce.effects.entity import Conflict, SaveEntity
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.steps.batch import BATCH_BYTES
+from exactlyonce.records.companions import companion_document
+from exactlyonce.records.ledger import LEDGER, MAX_DOCUMENT_BYTES
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import Sequence
+from exactlyonce.testing.contracts.samples import a_colocated
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.samples import close, deposit
 from tests.unit.playing import ENTITY, Played
 from tests.unit.playing_beside import Beside, attempt, numbers

@@ -7,17 +7,20 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.beside import FindEntries, LoadBeside, ReplaceBeside, SaveTogether
-from exactlyonce.blobs import Blob, WriteOnce
-from exactlyonce.companions import entry_id, record_id
-from exactlyonce.effects import BEHIND, UNKNOWN, Begin, Conflict, LoadEntity, NoAnswer, Publish, Together
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Finished, Handled, Memory, Strategy
-from exactlyonce.handling.running import Runner
-from exactlyonce.numbering import Sequence
-from exactlyonce.strategies.colocated import Colocated
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.attempt import Before, Finished, Handled, Memory, Strategy
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.effects.companions import FindEntries, LoadBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
+from exactlyonce.effects.entity import Conflict, LoadEntity
+from exactlyonce.effects.publish import Publish
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.companions import entry_id, record_id
+from exactlyonce.records.sequences import Sequence
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts, breaking, deposit
 from tests.unit.playing import ENTITY
 from tests.unit.playing_beside import ORDERED, Beside, attempt, numbers

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.beside import SaveTogether
-from exactlyonce.blobs import WriteOnce
-from exactlyonce.effects import UNKNOWN, Effect, Publish, SaveEntity
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.effect import UNKNOWN, Effect
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.records import Protocol
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.ledger import Protocol
 from tests.samples import accounts, breaking, deposit
 from tests.unit.playing import ENTITY, Played
 from tests.unit.playing_beside import Beside, attempt

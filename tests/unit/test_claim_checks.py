@@ -18,19 +18,20 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
-from exactlyonce.blobs import MAX_BLOB_BYTES, Blob, WriteOnce
+from exactlyonce.attempt import Strategy
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import FoundParked, LoadParked
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.mending import Mending
+from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.testing.world import World
-from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
+from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, breaking, deposit
 from tests.unit.giving_up import dated, settler
 

@@ -8,26 +8,17 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, DamagedDocument, LedgerRemoved, Outbox
-from exactlyonce.beside import FoundBeside, HasCompanions, LoadBeside, SaveTogether
-from exactlyonce.blobs import KEPT, Author, DeleteBlobs, ListedBlob
-from exactlyonce.effects import (
-    BEHIND,
-    UNKNOWN,
-    Conflict,
-    Effect,
-    FoundRecords,
-    HasRecords,
-    Loaded,
-    LoadEntity,
-    LoadProcessed,
-    Saved,
-    SaveEntity,
-)
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Ledger, Protocol, entity_document
-from exactlyonce.strategies.retention import CleanedBlobs, blob_candidates, clean_blobs
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.blobs import KEPT, DeleteBlobs
+from exactlyonce.effects.companions import FoundBeside, HasCompanions, LoadBeside, SaveTogether
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import FoundRecords, HasRecords, LoadProcessed
+from exactlyonce.protocols.outbox.clean import CleanedBlobs, blob_candidates, clean_blobs
+from exactlyonce.records.blobs import Author, ListedBlob
+from exactlyonce.records.ledger import Ledger, Protocol, entity_document
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.unit.playing import AT, ENTITY
 from tests.unit.playing_beside import ABSENT
 from tests.unit.playing_blobs import ALL_PROTOCOLS, Gallery

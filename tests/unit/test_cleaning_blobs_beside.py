@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from exactlyonce.beside import LoadBeside
-from exactlyonce.blobs import Author, ListedBlob
-from exactlyonce.effects import LoadEntity
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.records import Protocol
-from exactlyonce.strategies.retention import clean_blobs
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.protocols.outbox.clean import clean_blobs
+from exactlyonce.records.blobs import Author, ListedBlob
+from exactlyonce.records.ledger import Protocol
 from tests.unit.playing import AT, ENTITY
 from tests.unit.playing_beside import ABSENT
 from tests.unit.playing_blobs import PROTOCOLS, Gallery

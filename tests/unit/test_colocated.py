@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from exactlyonce import DamagedDocument
-from exactlyonce.beside import FindOwing, LoadBeside, ReplaceBeside, SaveTogether
-from exactlyonce.companions import ColocatedRecord, record_id
-from exactlyonce.effects import BEHIND, PUBLISHED, UNKNOWN, Begin, Conflict, NoAnswer, Publish, Together
-from exactlyonce.handling.attempts import Finished, Memory
-from exactlyonce.numbering import Order
-from exactlyonce.records import digest
-from exactlyonce.strategies.colocated import Colocated, sweep
+from exactlyonce.attempt import Finished, Memory
+from exactlyonce.effects.companions import FindOwing, LoadBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
+from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.colocated import Colocated, sweep
+from exactlyonce.records.companions import ColocatedRecord, record_id
+from exactlyonce.records.outputs import digest
+from exactlyonce.records.sequences import Order
 from tests.samples import breaking, deposit
 from tests.unit.playing import AT, ENTITY, Played
 from tests.unit.playing_beside import Beside, attempt, numbers

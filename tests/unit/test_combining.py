@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from exactlyonce import ExactlyOnceError, HandlerFailed, TryAgainLater
+from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
-from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.retrying import Backoff, Pause, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import Begin, Step
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory, Work, key_of
-from exactlyonce.identity import EntityRef
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Backoff, Pause, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.samples import deposit
 from tests.unit.playing import ENTITY
 

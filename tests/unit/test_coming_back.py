@@ -9,12 +9,12 @@ import pytest
 from pydantic import BaseModel, Field
 
 from exactlyonce import ConfigurationError, Entity, EntityKey, HandlerFailed, InvalidMessage, Outbox, message
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before
+from exactlyonce.attempt import Before
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
+from exactlyonce.handling.runner import Runner
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 from tests.unit.test_handling import AT
 
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.companions import (
+from exactlyonce.errors import DamagedDocument, NewerSchema
+from exactlyonce.records.companions import (
     ColocatedRecord,
     Companion,
     Event,
@@ -25,10 +26,9 @@ from exactlyonce.companions import (
     read_companion,
     record_id,
 )
-from exactlyonce.errors import DamagedDocument, NewerSchema
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.numbering import LARGEST_NUMBER, Order
+from exactlyonce.records.sequences import LARGEST_NUMBER, Order
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.unit.test_records import AT, COUNTS, GAME, JSONS, MOMENTS, OUTPUT, OUTPUTS, REFERENCES
 
 SECRET = "sEcReT-4711"

@@ -26,8 +26,8 @@ from exactlyonce import (
     VersionStream,
     message,
 )
-from exactlyonce.frozen_json import Json
 from exactlyonce.hosting import ExactlyOnce, ServiceBusConnection, Settings, StorageConnection
+from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposit, accounts, deposit
 from tests.unit.bus import delivered
 

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from exactlyonce import ConfigurationError, Context, Destination, Envelope, OutputTooLarge, UnknownDestination, message
-from exactlyonce.frozen_json import Json
 from exactlyonce.handling.routes import Routes
-from exactlyonce.identity import EntityRef, Origin
-from exactlyonce.records import MAX_OUTPUT_BYTES, Output
+from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, Origin
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ORIGIN = Origin(EntityRef("range", ("game-7",), "game-7"), "web/m-1")

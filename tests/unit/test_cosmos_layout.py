@@ -10,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce.errors import InvalidMessage
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import (
-    Output,
+from exactlyonce.records.library import (
     ParkedMessage,
     ProcessedRecord,
     StagedOutputs,
@@ -21,7 +18,8 @@ from exactlyonce.records import (
     read_processed,
     read_staged,
 )
-from exactlyonce.stores.cosmos_layout import (
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.cosmos.layout import (
     MAX_BATCH_BYTES,
     MAX_BATCH_OPERATIONS,
     batches,
@@ -34,6 +32,8 @@ from exactlyonce.stores.cosmos_layout import (
     to_library,
     without_system,
 )
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 AT = datetime(2026, 11, 21, 10, 0, 2, tzinfo=timezone.utc)
 ENTITY = EntityRef("game", ("EU", 7), "game-7")

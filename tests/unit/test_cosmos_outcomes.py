@@ -18,9 +18,10 @@ from azure.core.exceptions import (
 )
 from azure.cosmos.exceptions import CosmosClientTimeoutError
 
-from exactlyonce.effects import UNKNOWN, Conflict
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.entity import Conflict
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge, HandlerError, OutputTooLarge
-from exactlyonce.stores.cosmos_replies import (
+from exactlyonce.stores.cosmos.replies import (
     FAILURES,
     Absent,
     Meaning,

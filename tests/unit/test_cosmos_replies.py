@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce.effects import BEHIND, UNKNOWN, Conflict
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import Conflict
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge, MalformedMessage, OutputTooLarge
-from exactlyonce.stores.cosmos_replies import TABLE, Absent, Operation, Row, Taken
+from exactlyonce.stores.cosmos.replies import TABLE, Absent, Operation, Row, Taken
 from exactlyonce.stores.port import Busy
 from tests.unit.refusing import SECRET, TOKEN, answer, refusal
 

@@ -12,20 +12,18 @@ from typing import Any
 import pytest
 
 from exactlyonce.errors import DamagedDocument, NewerSchema
-from exactlyonce.frozen_json import Json
-from exactlyonce.numbering import Reception
-from exactlyonce.records import (
-    LEDGER,
+from exactlyonce.records.ledger import LEDGER, entity_document, read_entity
+from exactlyonce.records.library import (
     ParkedMessage,
     StagedOutputs,
-    entity_document,
     library_document,
     processed_record,
-    read_entity,
     read_parked,
     read_processed,
     read_staged,
 )
+from exactlyonce.records.sequences import Reception
+from exactlyonce.values.frozen_json import Json
 from tests.unit.test_records import AT, GAME, LEDGER_43, OUTPUT, OWING
 
 SECRET = "sEcReT-4711"

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from exactlyonce import TryAgainLater
-from exactlyonce.drivers.retrying import Backoff, Pause, Retrying
-from exactlyonce.effects import BEHIND, Effect, FindProcessed, Found, LoadEntity, Step, Together
-from exactlyonce.handling.attempts import Again, Memory
+from exactlyonce.attempt import Again, Memory
+from exactlyonce.drivers.retry import Backoff, Pause, Retrying
+from exactlyonce.effects.effect import BEHIND, Effect, Step, Together
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.library import FindProcessed, Found
 from exactlyonce.stores.port import Busy
 from exactlyonce.testing.chance import ManualClock
 from tests.unit.playing import ENTITY

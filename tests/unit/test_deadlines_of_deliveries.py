@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from exactlyonce import TryAgainLater
+from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
-from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import LoadEntity, Step
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory, Work
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import Step
+from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
+from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.playing import ENTITY
 

@@ -10,25 +10,29 @@ from typing import Any, cast
 import pytest
 
 from exactlyonce import ConfigurationError, Outbox
-from exactlyonce.blobs import KEPT, Blob, DeleteBlobs, WriteOnce
+from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Pause, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import PUBLISHED, UNKNOWN, Begin, Effect, FindProcessed, LoadEntity, Publish, Step, Together
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory
-from exactlyonce.records import Output
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Pause, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step, Together
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.library import FindProcessed
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.outputs import Output
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.stores.trouble import Fate
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.transports.memory import MemoryTransport
-from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
 from exactlyonce.transports.port import SendReply
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.playing import AT, ENTITY, attempt
 

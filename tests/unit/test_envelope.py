@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, MalformedMessage
-from exactlyonce.envelope import MAX_ATTRIBUTE_LENGTH, MAX_MESSAGE_BYTES
-from exactlyonce.frozen_json import Json
+from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, MAX_MESSAGE_BYTES
+from exactlyonce.values.frozen_json import Json
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=timezone.utc)
 FULL = Envelope(

@@ -15,13 +15,14 @@ from exactlyonce import (
     Outbox,
     VersionStream,
 )
-from exactlyonce.beside import FindEntries, SaveTogether
-from exactlyonce.companions import Event
-from exactlyonce.effects import Begin, Publish, Together
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.strategies.replaying import Missing, Replayed, replay
-from exactlyonce.strategies.versions import Point, point_before
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.companions import FindEntries, SaveTogether
+from exactlyonce.effects.effect import Begin, Together
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.stream.replay import Missing, Replayed, replay
+from exactlyonce.protocols.stream.versions import Point, point_before
+from exactlyonce.records.companions import Event
+from exactlyonce.values.frozen_json import Json
 from tests.samples import breaking, close, deposit
 from tests.unit.playing import AT, Played
 from tests.unit.playing_beside import Beside, numbers

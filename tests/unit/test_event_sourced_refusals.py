@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, NoStateReturned, Outbox, VersionStream
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.handling.running import Runner
-from exactlyonce.strategies.replaying import replay
-from exactlyonce.strategies.settling_beside import settle_beside
-from exactlyonce.strategies.versions import Point, point_before
+from exactlyonce.attempt import Memory
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.protocols.stream.replay import replay
+from exactlyonce.protocols.stream.versions import Point, point_before
+from exactlyonce.values.frozen_json import Json
 from tests.samples import Account, Deposit, Deposited, breaking, deposit
 from tests.samples import accounts as plain_accounts
 from tests.unit.playing import ENTITY, Played

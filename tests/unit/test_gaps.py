@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Envelope, InvalidMessage, Outbox, VersionStream
-from exactlyonce.beside import SaveTogether
-from exactlyonce.companions import NumberedMessage
-from exactlyonce.effects import BEHIND, UNKNOWN, Begin, Conflict, LoadEntity, Publish
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory
-from exactlyonce.numbering import Order, Reception
-from exactlyonce.strategies.gaps import REPLAY, missing_before, read_request, tend
-from exactlyonce.strategies.replaying import Missing
-from exactlyonce.strategies.resequencer import Rebuild, Resequencer
-from exactlyonce.strategies.resequencing import BATCH_DOCUMENTS
+from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
+from exactlyonce.effects.entity import Conflict, LoadEntity
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.resequencer.gaps import REPLAY, missing_before, read_request, tend
+from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
+from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
+from exactlyonce.protocols.stream.replay import Missing
+from exactlyonce.records.companions import NumberedMessage
+from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts
 from tests.unit.boards import BOARD, Readers, scored
 from tests.unit.playing import AT, Played

@@ -10,23 +10,24 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Envelope, TryAgainLater, VersionStream
+from exactlyonce.attempt import Memory, Strategy, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import Begin, LoadEntity
-from exactlyonce.handling.attempts import Memory, Strategy, Work
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import Begin
+from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.records import Protocol
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.outbox.settle import Settled, settle
+from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.records.ledger import Protocol
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.strategies.outbox import Outbox
-from exactlyonce.strategies.settling import Settled, settle
-from exactlyonce.strategies.settling_beside import settle_beside
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
-from exactlyonce.testing.telling import Telling
+from exactlyonce.testing.history import Telling
 from exactlyonce.transports.memory import MemoryTransport
 from tests.samples import accounts, deposit, ledger_queue
 from tests.unit.playing import ENTITY

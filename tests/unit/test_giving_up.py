@@ -20,12 +20,12 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.hosting.giving_up import nobodys
-from exactlyonce.hosting.returning import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
-from exactlyonce.lifetimes import Lifetimes
-from exactlyonce.records import Output
-from exactlyonce.stores.trouble import Fate
+from exactlyonce.attempt import Strategy
+from exactlyonce.hosting.returns import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered

@@ -26,10 +26,10 @@ from exactlyonce import (
     UnknownDestination,
     message,
 )
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Handled
+from exactlyonce.attempt import Before, Handled
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
+from exactlyonce.handling.runner import Runner
+from exactlyonce.values.frozen_json import Json
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 

@@ -12,16 +12,17 @@ from functools import partial
 import pytest
 
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, TooOldToJudge, TryAgainLater, VersionStream
-from exactlyonce.effects import LoadEntity, Step
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy, key_of
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import Lifetimes, Retention
-from exactlyonce.records import read_entity
-from exactlyonce.strategies.retention import clean_processed
-from exactlyonce.strategies.settling import settle, sweep
+from exactlyonce.attempt import Strategy, key_of
+from exactlyonce.effects.effect import Step
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.protocols.outbox.clean import clean_processed
+from exactlyonce.protocols.outbox.settle import settle, sweep
+from exactlyonce.records.ledger import read_entity
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.samples import SENT, Account, Deposited, accounts, deposit
 
 DAY = timedelta(days=1)

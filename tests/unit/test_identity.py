@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.identity import EntityRef, Origin, PartitionValue, is_document_id, message_key
+from exactlyonce.values.identity import EntityRef, Origin, PartitionValue, is_document_id, message_key
 
 PAIRS = st.tuples(st.text(max_size=6), st.text(max_size=6)) | st.tuples(
     st.text("%/2F5a", max_size=4), st.text("%/2F5a", max_size=4)

@@ -8,12 +8,14 @@ from datetime import datetime, timezone
 
 import pytest
 
-from exactlyonce.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.invariants import Commit, Facts, violations
-from exactlyonce.numbering import Order
-from exactlyonce.records import Entry, Output, OutputRef, digest, processed_record
+from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import Entry
+from exactlyonce.records.library import processed_record
+from exactlyonce.records.outputs import Output, OutputRef, digest
+from exactlyonce.records.sequences import Order
+from exactlyonce.testing.guarantee import Commit, Facts, violations
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 ONE, TWO = Output("o-1", "board", Json.of({"n": 1})), Output("o-2", "board", Json.of({"n": 2}), 5)
 FIRST = Commit("e", "web/m-1", "tx-1", 1, ("o-1", "o-2"), digest((ONE, TWO)))

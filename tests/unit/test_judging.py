@@ -16,16 +16,17 @@ from exactlyonce import (
     UndatedMessage,
     VersionStream,
 )
+from exactlyonce.attempt import Strategy, key_of
 from exactlyonce.drivers.overdue import place_of
 from exactlyonce.drivers.store_time import StoreTime
-from exactlyonce.effects import UNKNOWN, LoadParked
-from exactlyonce.handling.attempts import Strategy, key_of
-from exactlyonce.lifetimes import Lifetimes
-from exactlyonce.strategies import colocated
-from exactlyonce.strategies.outbox import Outbox
-from exactlyonce.strategies.settling import sweep
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.library import LoadParked
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.outbox.settle import sweep
 from exactlyonce.testing.chance import InstantClock, ManualClock
 from exactlyonce.testing.world import World
+from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import SENT, accounts, deposit
 from tests.unit.playing import ENTITY
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from exactlyonce import EntityTooLarge
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import Before, Handled
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Handled
-from exactlyonce.strategies.batching import BATCH_BYTES
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.protocols.steps.batch import BATCH_BYTES
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.playing_beside import Beside, attempt
 

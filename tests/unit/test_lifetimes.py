@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as draw
 
 from exactlyonce import ConfigurationError, MessageFromTheFuture, TooOldToJudge, UndatedMessage
-from exactlyonce.lifetimes import AHEAD, CLOCK_TOLERANCE, SETTLING_IN, Lifetimes, Retention
+from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, SETTLING_IN, Lifetimes, Retention
 
 NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
 DAY = timedelta(days=1)

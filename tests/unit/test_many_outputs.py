@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 
 from exactlyonce import Colocated, Outbox, TryAgainLater, VersionStream
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.records import Output
-from exactlyonce.strategies.settling import sweep
+from exactlyonce.attempt import Strategy
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.protocols.outbox.settle import sweep
+from exactlyonce.records.outputs import Output
 from exactlyonce.testing.world import World
 from tests.samples import accounts, deposit, ledger_queue
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.beside import (
+from exactlyonce.effects.companions import (
     DeleteBeside,
     FindEntries,
     FindNumbered,
@@ -17,11 +17,12 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.companions import id_of
-from exactlyonce.effects import BEHIND, UNKNOWN, Conflict, Loaded, LoadEntity, Saved
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.stores.trouble import Fate
-from exactlyonce.testing.contract_samples import a_colocated, an_entry
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved
+from exactlyonce.records.companions import id_of
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.testing.contracts.samples import a_colocated, an_entry
 from tests.unit.playing import ENTITY
 from tests.unit.test_memory_store import BODY, Scripted, troubled, written
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.beside import SaveTogether
-from exactlyonce.effects import (
-    BEHIND,
-    UNKNOWN,
-    Conflict,
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
@@ -24,23 +23,19 @@ from exactlyonce.effects import (
     FoundParked,
     FoundStaged,
     HasRecords,
-    Loaded,
-    LoadEntity,
     LoadParked,
     LoadStaged,
     Park,
-    Saved,
-    SaveEntity,
     Stage,
     WriteProcessed,
     Written,
 )
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import ParkedMessage, ProcessedRecord, StagedOutputs
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.stores.port import Busy
-from exactlyonce.stores.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
+from exactlyonce.values.frozen_json import Json
 from tests.unit.playing import AT, ENTITY
 
 BODY = Json.of({"id": "a", "owner": "a"})

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.beside import SaveTogether
-from exactlyonce.effects import UNKNOWN, Conflict, Saved, SaveEntity
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.errors import UniqueKeyTaken
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.stores.port import Busy
-from exactlyonce.stores.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.unit.playing import AT
 from tests.unit.test_memory_store import Scripted
 

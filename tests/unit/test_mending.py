@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce import Destination, Envelope, InvalidMessage, VersionStream
-from exactlyonce.beside import DeleteBeside, FindEntries, FoundBeside
-from exactlyonce.companions import id_of
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.frozen_json import Json
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.companions import DeleteBeside, FindEntries, FoundBeside
 from exactlyonce.hosting.mending import Mending
-from exactlyonce.records import Output
+from exactlyonce.protocols.resequencer.gaps import REPLAY
+from exactlyonce.protocols.stream.replay import Missing
+from exactlyonce.records.companions import id_of
+from exactlyonce.records.outputs import Output
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.strategies.gaps import REPLAY
-from exactlyonce.strategies.replaying import Missing
 from exactlyonce.testing.world import World
+from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, deposit
 
 RECEIPTS = Destination("receipts", receives=(Deposited,), order_by=lambda _: "b-1")

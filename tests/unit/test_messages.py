@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel, Field, model_validator
 
 from exactlyonce import ConfigurationError, InvalidMessage, message
-from exactlyonce.frozen_json import Json
 from exactlyonce.handling.messages import MessageType, decode, encode, message_type
+from exactlyonce.values.frozen_json import Json
 
 SECRET = "sEcReT-4711"
 

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import InvalidMessage
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.numbering import (
+from exactlyonce.records.sequences import (
     LARGEST_NUMBER,
     Order,
     Ranges,
@@ -23,6 +21,8 @@ from exactlyonce.numbering import (
     order_of,
     with_number,
 )
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 
 ABOUT = "Message web/m-1 for read model board/b"
 PLACES = st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abc")), max_size=30)

@@ -8,38 +8,32 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Outbox
+from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import (
-    BEHIND,
-    PUBLISHED,
-    UNKNOWN,
-    Begin,
-    Conflict,
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteStaged,
     FindProcessed,
     Found,
     FoundParked,
     FoundStaged,
-    Loaded,
-    LoadEntity,
     LoadParked,
     LoadStaged,
-    NoAnswer,
     Park,
-    Saved,
-    SaveEntity,
     Stage,
 )
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Ledger, ParkedMessage, entity_document, read_entity
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.strategies.operating import TokenReset, discard, put_aside, reset_token
-from exactlyonce.strategies.outbox import with_ledger
-from exactlyonce.strategies.settling import Settled
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.protocols.outbox.protocol import with_ledger
+from exactlyonce.protocols.outbox.settle import Settled
+from exactlyonce.protocols.outbox.token import TokenReset, discard, put_aside, reset_token
+from exactlyonce.records.ledger import Ledger, entity_document, read_entity
+from exactlyonce.records.library import ParkedMessage
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.samples import accounts, deposit
 from tests.unit.playing import AT, ENTITY, Played, Script, attempt
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce import Outbox, TryAgainLater
-from exactlyonce.hosting.ops.commands import main
-from exactlyonce.hosting.ops.tables import plain, table
+from exactlyonce.cli.commands import main
+from exactlyonce.cli.tables import plain, table
 from tests.samples import accounts, deposit
 from tests.unit.boards import scored
 from tests.unit.operated import OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Told, app

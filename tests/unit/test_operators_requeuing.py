@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Entity, Envelope, VersionStream
-from exactlyonce.handling.attempts import key_of
+from exactlyonce.attempt import key_of
 from exactlyonce.hosting.poison import UNREADABLE
 from tests.samples import accounts, deposit
 from tests.unit.boards import BOARDS, scored

@@ -18,14 +18,15 @@ from exactlyonce import (
     UnknownDestination,
     message,
 )
-from exactlyonce.effects import Conflict, Publish, SaveEntity
-from exactlyonce.frozen_json import Json
+from exactlyonce.effects.entity import Conflict, SaveEntity
+from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.identity import EntityRef, Origin
-from exactlyonce.numbering import Order, Sequence, Sequences, order_of
-from exactlyonce.records import LEDGER
-from exactlyonce.testing.running import run
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.ledger import LEDGER
+from exactlyonce.records.sequences import Order, Sequence, Sequences, order_of
+from exactlyonce.testing.runner import run
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, Origin
 from tests.samples import Account, accounts, breaking, close, deposit
 from tests.unit.playing import ENTITY, Script, attempt
 from tests.unit.playing_beside import ORDERED

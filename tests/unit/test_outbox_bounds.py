@@ -10,34 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError, Outbox
-from exactlyonce.effects import (
-    BEHIND,
-    PUBLISHED,
-    UNKNOWN,
-    Begin,
-    Begun,
-    Conflict,
+from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Together
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import (
     DeleteStaged,
-    Effect,
     FindProcessed,
     Found,
     FoundStaged,
     HasRecords,
-    Loaded,
-    LoadEntity,
     LoadStaged,
-    Publish,
-    Saved,
-    SaveEntity,
     Stage,
-    Together,
     WriteProcessed,
     Written,
 )
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import LedgerRemoved
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory
-from exactlyonce.records import StagedOutputs
+from exactlyonce.records.library import StagedOutputs
+from exactlyonce.values.frozen_json import Json
 from tests.samples import breaking, deposit
 from tests.unit.playing import AT, ENTITY, Script, attempt
 

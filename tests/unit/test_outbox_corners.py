@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 from exactlyonce import Outbox
-from exactlyonce.effects import SaveEntity
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Finished, Handled, Memory
-from exactlyonce.records import LEDGER
+from exactlyonce.attempt import Before, Finished, Handled, Memory
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.records.ledger import LEDGER
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.playing import ENTITY, Script, attempt
 

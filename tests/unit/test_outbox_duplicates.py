@@ -5,25 +5,12 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.effects import (
-    BEHIND,
-    UNKNOWN,
-    Begin,
-    FindProcessed,
-    Found,
-    FoundStaged,
-    LoadEntity,
-    LoadStaged,
-    NoAnswer,
-    Owed,
-    Publish,
-    SaveEntity,
-    Stage,
-    Together,
-    WriteProcessed,
-)
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.records import StagedOutputs
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
+from exactlyonce.effects.entity import LoadEntity, SaveEntity
+from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, LoadStaged, Stage, WriteProcessed
+from exactlyonce.effects.publish import Owed, Publish
+from exactlyonce.records.library import StagedOutputs
 from tests.samples import deposit
 from tests.unit.playing import AT, ENTITY, Script, attempt
 

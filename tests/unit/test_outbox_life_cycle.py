@@ -8,23 +8,14 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.effects import (
-    BEHIND,
-    UNKNOWN,
-    Begin,
-    Conflict,
-    FindProcessed,
-    HasRecords,
-    LoadEntity,
-    NoAnswer,
-    Publish,
-    SaveEntity,
-    Together,
-)
+from exactlyonce.attempt import Before, Handled, Memory
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
+from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
+from exactlyonce.effects.library import FindProcessed, HasRecords
+from exactlyonce.effects.publish import Publish
 from exactlyonce.errors import DamagedDocument, EntityTooLarge, LedgerRemoved, NewerSchema, OutputTooLarge
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Handled, Memory
-from exactlyonce.records import LEDGER, MAX_DOCUMENT_BYTES
+from exactlyonce.records.ledger import LEDGER, MAX_DOCUMENT_BYTES
+from exactlyonce.values.frozen_json import Json
 from tests.samples import close, deposit
 from tests.unit.playing import ENTITY, Script, attempt
 

@@ -5,19 +5,11 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.effects import (
-    BEHIND,
-    UNKNOWN,
-    Begin,
-    Conflict,
-    LoadEntity,
-    NoAnswer,
-    Publish,
-    SaveEntity,
-    Together,
-    WriteProcessed,
-)
-from exactlyonce.handling.attempts import Finished, Memory
+from exactlyonce.attempt import Finished, Memory
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
+from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
+from exactlyonce.effects.library import WriteProcessed
+from exactlyonce.effects.publish import Publish
 from tests.samples import breaking, deposit
 from tests.unit.playing import ENTITY, Played, Script, attempt
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.effects import Begin, Publish
-from exactlyonce.handling.attempts import Memory, Strategy
-from exactlyonce.invariants import violations
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.attempt import Memory, Strategy
+from exactlyonce.effects.effect import Begin
+from exactlyonce.effects.publish import Publish
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
 from tests.samples import accounts, deposit, ledger_queue
 from tests.unit.playing import Played, Script, attempt

@@ -6,11 +6,11 @@ from dataclasses import replace
 from random import Random
 
 from exactlyonce import EntityTooLarge, Outbox
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Handle, Handled
-from exactlyonce.numbering import Sequence, Sequences
-from exactlyonce.records import MAX_DOCUMENT_BYTES, entity_document
+from exactlyonce.attempt import Handle, Handled
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, entity_document
+from exactlyonce.records.sequences import Sequence, Sequences
 from exactlyonce.testing.world import World
+from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts, deposit, ledger_queue
 from tests.unit.playing import Script, attempt
 

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from exactlyonce import Outbox
-from exactlyonce.effects import (
-    UNKNOWN,
-    Begin,
-    Conflict,
-    DeleteStaged,
-    FindProcessed,
-    LoadEntity,
-    LoadStaged,
-    Publish,
-    SaveEntity,
-    Stage,
-    Together,
-    WriteProcessed,
-)
+from exactlyonce.effects.effect import UNKNOWN, Begin, Together
+from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
+from exactlyonce.effects.library import DeleteStaged, FindProcessed, LoadStaged, Stage, WriteProcessed
+from exactlyonce.effects.publish import Publish
 from tests.samples import breaking, close, deposit
 from tests.unit.playing import AT, ENTITY, Script, attempt
 

@@ -7,23 +7,11 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.effects import (
-    BEHIND,
-    PUBLISHED,
-    UNKNOWN,
-    Begin,
-    Conflict,
-    Effect,
-    FindProcessed,
-    LoadEntity,
-    LoadStaged,
-    Publish,
-    SaveEntity,
-    Stage,
-    Together,
-    WriteProcessed,
-)
-from exactlyonce.handling.attempts import Memory
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect, Together
+from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
+from exactlyonce.effects.library import FindProcessed, LoadStaged, Stage, WriteProcessed
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from tests.samples import deposit
 from tests.unit.playing import Script, attempt
 

@@ -8,16 +8,17 @@ from typing import Any, get_args
 import pytest
 
 from exactlyonce import ConfigurationError, Outbox
-from exactlyonce.effects import LoadEntity, Step, Together
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory, Strategy
-from exactlyonce.records import LEDGER, Ledger, Protocol, entity_document
-from exactlyonce.strategies.colocated import Colocated
-from exactlyonce.strategies.ownership import require_own
-from exactlyonce.strategies.resequencer import Resequencer
-from exactlyonce.strategies.retention import clean_staged
-from exactlyonce.strategies.settling import settle, sweep
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.attempt import Memory, Strategy
+from exactlyonce.effects.effect import Step, Together
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.outbox.clean import clean_staged
+from exactlyonce.protocols.outbox.settle import settle, sweep
+from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.steps.ownership import require_own
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.records.ledger import LEDGER, Ledger, Protocol, entity_document
+from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.playing import ENTITY, Script
 from tests.unit.playing_beside import ABSENT, Beside, attempt

@@ -12,12 +12,12 @@ from types import ModuleType
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.application import OwnedType, application_of
-from exactlyonce.hosting.ops.commands import main
+from exactlyonce.cli.commands import main
 from exactlyonce.hosting.ownership import Declared, Ownership
-from exactlyonce.lifetimes import Retention
+from exactlyonce.records.application import OwnedType, application_of
 from exactlyonce.stores.application import MemoryApplicationStore
 from exactlyonce.testing.chance import ManualClock
+from exactlyonce.values.lifetimes import Retention
 from tests.samples import accounts
 from tests.unit.operated import InMemory
 

@@ -23,17 +23,18 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
-from exactlyonce.blobs import Blob, WriteOnce
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy, key_of
+from exactlyonce.attempt import Strategy, key_of
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import MOST, Failures
-from exactlyonce.hosting.giving_up import nobodys
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.poison import UNREADABLE, require_readable
-from exactlyonce.identity import message_key
-from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
+from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.records.blobs import Blob
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
 from tests.samples import Deposit, accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.giving_up import SECRET, Place, Silent, dated

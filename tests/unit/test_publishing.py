@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.effects import PUBLISHED, UNKNOWN, Publish
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Output
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.outputs import Output
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.frozen_json import Json
 
 OUTPUTS = tuple(Output(f"o-{number}", name, Json.of({"id": number})) for number, name in enumerate(("a", "b", "a")))
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from exactlyonce.drivers import accepted
 from exactlyonce.drivers.accepted import SECONDS
-from exactlyonce.drivers.publishing import LONGEST, PORTION, Address, Publisher
-from exactlyonce.effects import PUBLISHED, UNKNOWN, Publish
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Output
+from exactlyonce.drivers.publisher import LONGEST, PORTION, Address, Publisher
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.outputs import Output
 from exactlyonce.transports.port import SendReply
+from exactlyonce.values.frozen_json import Json
 
 
 class Watch:

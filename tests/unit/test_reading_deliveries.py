@@ -11,10 +11,10 @@ from azure.functions import meta
 from azure.functions.servicebus import ServiceBusMessageInConverter
 
 from exactlyonce import MalformedMessage
-from exactlyonce.handling.attempts import key_of
+from exactlyonce.attempt import key_of
 from exactlyonce.hosting.adapters import PlainJson
-from exactlyonce.hosting.azure_functions import envelope_of, id_of
-from exactlyonce.transports.service_bus_binding import Content, written
+from exactlyonce.hosting.triggers import envelope_of, id_of
+from exactlyonce.transports.service_bus.binding import Content, written
 from tests.samples import Deposit, deposit
 from tests.unit.bus import delivered
 from tests.unit.playing import AT

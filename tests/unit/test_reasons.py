@@ -10,12 +10,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from exactlyonce import Context, Entity, HandlerFailed, InvalidMessage, Outbox, message
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before
+from exactlyonce.attempt import Before
 from exactlyonce.handling.messages import decode
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
+from exactlyonce.handling.runner import Runner
 from exactlyonce.hosting.failures import Failures, described
+from exactlyonce.values.frozen_json import Json
 from tests.samples import Account, accounts, deposit
 from tests.unit.playing import AT
 

@@ -22,29 +22,30 @@ from exactlyonce import (
     TryAgainLater,
     message,
 )
+from exactlyonce.attempt import key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Combiner
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import Conflict, FoundParked, LoadParked, Saved, SaveEntity
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import key_of
-from exactlyonce.hosting.azure_functions import envelope_of, id_of
+from exactlyonce.drivers.lanes import Combiner
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.giving_up import nobodys
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.receiving import Receiver
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import Lifetimes
-from exactlyonce.records import ParkedMessage
+from exactlyonce.hosting.receiver import Receiver
+from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.hosting.triggers import envelope_of, id_of
+from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
-from exactlyonce.transports.service_bus_binding import Content, written
+from exactlyonce.transports.service_bus.binding import Content, written
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Account, accounts, breaking, deposit
 from tests.unit.bus import delivered
 from tests.unit.giving_up import dated, settler

@@ -11,27 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce.errors import DamagedDocument
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.numbering import Order, Reception, Sequence
-from exactlyonce.records import (
-    LEDGER,
-    Entry,
-    Ledger,
-    Output,
-    OutputRef,
+from exactlyonce.records.ledger import LEDGER, Entry, Ledger, entity_document, read_entity
+from exactlyonce.records.library import (
     ParkedMessage,
     ProcessedRecord,
     StagedOutputs,
-    digest,
-    entity_document,
     library_document,
     processed_record,
-    read_entity,
     read_parked,
     read_processed,
     read_staged,
 )
+from exactlyonce.records.outputs import Output, OutputRef, digest
+from exactlyonce.records.sequences import Order, Reception, Sequence
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 AT = datetime(2026, 11, 21, 10, 0, 2, tzinfo=timezone.utc)
 GAME = EntityRef("range", ("game-7",), "game-7")

@@ -9,20 +9,20 @@ import azure.functions as func
 
 from exactlyonce import Destination, Envelope, HandlerFailed, UniqueKeyTaken
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import FoundParked, LoadParked
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.giving_up import nobodys
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.identity import EntityRef
+from exactlyonce.hosting.settlement import nobodys
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.stores.trouble import Fate
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
+from exactlyonce.values.identity import EntityRef
 from tests.people import UNIQUE_KEYS, leave, move, people, welcomes
 from tests.unit.giving_up import dated, settler
 

@@ -9,14 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError, DamagedDocument, Envelope, NonDeterministicHandler, VersionStream
-from exactlyonce.beside import FindEntries, FindNumbered, FoundBeside, FoundNumbered
-from exactlyonce.effects import BEHIND, UNKNOWN, LoadEntity, NoAnswer, Publish
-from exactlyonce.handling.attempts import Again, Before, Handle, Handled, Memory
-from exactlyonce.handling.running import Runner
-from exactlyonce.numbering import Order
-from exactlyonce.records import Ledger, Output, entity_document
-from exactlyonce.strategies.colocated import Colocated
-from exactlyonce.strategies.replaying import Missing, Replayed, replay, versions_of
+from exactlyonce.attempt import Again, Before, Handle, Handled, Memory
+from exactlyonce.effects.companions import FindEntries, FindNumbered, FoundBeside, FoundNumbered
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.publish import Publish
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.stream.replay import Missing, Replayed, replay, versions_of
+from exactlyonce.records.ledger import Ledger, entity_document
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import Order
 from tests.samples import accounts, close, deposit
 from tests.unit import sourcing
 from tests.unit.playing import ENTITY, Played

@@ -9,27 +9,19 @@ from typing import Any
 import pytest
 
 from exactlyonce import DamagedDocument, Envelope
+from exactlyonce.attempt import Memory
 from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import (
-    BEHIND,
-    PUBLISHED,
-    UNKNOWN,
-    DeleteParked,
-    FoundParked,
-    LoadParked,
-    NoAnswer,
-    Park,
-    Publish,
-    Written,
-)
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.records import Output, ParkedMessage
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.strategies.settling import Renewed, Requeued, renew, requeue
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
+from exactlyonce.effects.library import DeleteParked, FoundParked, LoadParked, Park, Written
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.outbox.settle import Renewed, Requeued, renew, requeue
+from exactlyonce.records.library import ParkedMessage
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.transports.port import SendReply
+from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.playing import AT, ENTITY, Played, Script
 

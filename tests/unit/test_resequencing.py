@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope
-from exactlyonce.beside import DeleteBeside, LoadBeside, SaveTogether
-from exactlyonce.companions import NumberedMessage, id_of
-from exactlyonce.effects import Begin, LoadEntity
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Finished, Memory
-from exactlyonce.numbering import Order, Reception
-from exactlyonce.records import LEDGER, entity_document
+from exactlyonce.attempt import Finished, Memory
+from exactlyonce.effects.companions import DeleteBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.effect import Begin
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.records.companions import NumberedMessage, id_of
+from exactlyonce.records.ledger import LEDGER, entity_document
+from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.values.frozen_json import Json
 from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
 from tests.unit.playing import AT
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from exactlyonce import EntityTooLarge, Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Handle, Work
-from exactlyonce.handling.running import Runner
-from exactlyonce.numbering import Sequence
-from exactlyonce.records import Ledger, entity_document
+from exactlyonce.attempt import Handle, Work
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.ledger import Ledger, entity_document
+from exactlyonce.records.sequences import Sequence
+from exactlyonce.values.frozen_json import Json
 from tests.unit.boards import BOARDS, SCREENS, Readers, scored
 
 LONG = BOARDS.ref("\N{GRINNING FACE}" * 250)

@@ -9,18 +9,22 @@ from typing import Any
 import pytest
 
 from exactlyonce import Destination, EntityTooLarge, Envelope, TryAgainLater
-from exactlyonce.beside import LoadBeside, SaveTogether
-from exactlyonce.blobs import KEPT, Blob, WriteOnce
-from exactlyonce.companions import NumberedMessage
-from exactlyonce.effects import UNKNOWN, Begin, LoadEntity, Publish, SaveEntity
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Before, Finished, Handled, Memory
+from exactlyonce.attempt import Again, Before, Finished, Handled, Memory
+from exactlyonce.effects.blobs import KEPT, WriteOnce
+from exactlyonce.effects.companions import LoadBeside, SaveTogether
+from exactlyonce.effects.effect import UNKNOWN, Begin
+from exactlyonce.effects.entity import LoadEntity, SaveEntity
+from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.routes import Routes
-from exactlyonce.numbering import Reception, Sequence
-from exactlyonce.records import MAX_DOCUMENT_BYTES, Ledger, digest, entity_document
-from exactlyonce.strategies import resequencing
-from exactlyonce.strategies.batching import BATCH_BYTES
-from exactlyonce.strategies.resequencing import BATCH_DOCUMENTS
+from exactlyonce.protocols.resequencer import release as resequencing
+from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
+from exactlyonce.protocols.steps.batch import BATCH_BYTES
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.companions import NumberedMessage
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
+from exactlyonce.records.outputs import digest
+from exactlyonce.records.sequences import Reception, Sequence
+from exactlyonce.values.frozen_json import Json
 from tests.unit.boards import BOARD, RESEQUENCER, SCREENS, Readers, scored, size_of
 from tests.unit.playing import AT, Played
 from tests.unit.playing_beside import numbers

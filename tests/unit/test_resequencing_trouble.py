@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from exactlyonce import DamagedDocument, Envelope, HandlerFailed, InvalidMessage, LedgerRemoved, TryAgainLater
-from exactlyonce.beside import DeleteBeside, FoundBeside, HasCompanions, LoadBeside, SaveTogether
-from exactlyonce.companions import NumberedMessage, id_of
-from exactlyonce.effects import BEHIND, UNKNOWN, Begin, Conflict, LoadEntity, NoAnswer, SaveEntity
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Handled, Memory
-from exactlyonce.numbering import Order, Reception
-from exactlyonce.records import entity_document
-from exactlyonce.strategies.places import FARTHEST_AHEAD
+from exactlyonce.attempt import Before, Handled, Memory
+from exactlyonce.effects.companions import DeleteBeside, FoundBeside, HasCompanions, LoadBeside, SaveTogether
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
+from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
+from exactlyonce.protocols.resequencer.places import FARTHEST_AHEAD
+from exactlyonce.records.companions import NumberedMessage, id_of
+from exactlyonce.records.ledger import entity_document
+from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.values.frozen_json import Json
 from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
 from tests.unit.cleaning_beside import listed
 from tests.unit.playing import AT

@@ -7,30 +7,17 @@ from typing import Any
 import pytest
 
 from exactlyonce import LedgerRemoved, Outbox
+from exactlyonce.attempt import Finished, Memory
 from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import (
-    BEHIND,
-    PUBLISHED,
-    UNKNOWN,
-    Conflict,
-    DeleteProcessed,
-    DeleteStaged,
-    Effect,
-    FindProcessed,
-    Found,
-    HasRecords,
-    LoadEntity,
-    NoAnswer,
-    SaveEntity,
-    Step,
-    WriteProcessed,
-)
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Finished, Memory
-from exactlyonce.records import Ledger, entity_document
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.strategies.retention import Cleaned, clean_processed, clean_staged
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, NoAnswer, Step
+from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
+from exactlyonce.effects.library import DeleteProcessed, DeleteStaged, FindProcessed, Found, HasRecords, WriteProcessed
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.protocols.outbox.clean import Cleaned, clean_processed, clean_staged
+from exactlyonce.records.ledger import Ledger, entity_document
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts, deposit
 from tests.unit.playing import AT, ENTITY, Played, Script, attempt
 

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import LedgerRemoved, TryAgainLater
-from exactlyonce.drivers.retrying import Backoff, Pause, Retrying
-from exactlyonce.effects import BEHIND, UNKNOWN, Effect, FindProcessed, Found, LoadEntity, Step, Together
-from exactlyonce.handling.attempts import Again, Finished, Memory
+from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.drivers.retry import Backoff, Pause, Retrying
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Step, Together
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.library import FindProcessed, Found
+from exactlyonce.protocols.outbox.settle import Settled
 from exactlyonce.stores.port import Busy
-from exactlyonce.strategies.settling import Settled
 from tests.unit.playing import ENTITY
 
 LOAD = LoadEntity(ENTITY)

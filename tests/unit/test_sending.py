@@ -7,15 +7,15 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from exactlyonce import Destination, Envelope, TryAgainLater
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.sending import Sender
-from exactlyonce.numbering import PARTITION_KEY
+from exactlyonce.hosting.sender import Sender
+from exactlyonce.records.sequences import PARTITION_KEY
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.transports.memory import MemoryTransport
-from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
 from tests.samples import Deposit
 
 

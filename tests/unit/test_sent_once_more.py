@@ -15,11 +15,11 @@ from exactlyonce import (
     Resequencer,
     TryAgainLater,
 )
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.hosting.adapters import PlainJson
-from exactlyonce.hosting.azure_functions import envelope_of
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.records import Output
-from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
+from exactlyonce.hosting.triggers import envelope_of
+from exactlyonce.records.outputs import Output
 from tests.samples import Deposit, accounts, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered

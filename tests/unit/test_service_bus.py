@@ -19,8 +19,9 @@ from azure.servicebus.exceptions import (
     ServiceBusServerBusyError,
 )
 
-from exactlyonce.effects import PUBLISHED, UNKNOWN
-from exactlyonce.transports.service_bus import ServiceBusTransport
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.transports.service_bus.sender import ServiceBusTransport
 from tests.unit.faking_bus import NOW, SECRET, FakeClient, output, sending
 
 Sending = Callable[..., ServiceBusTransport]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, MalformedMessage
-from exactlyonce.envelope import MAX_MESSAGE_BYTES
-from exactlyonce.frozen_json import Json
-from exactlyonce.transports.service_bus_binding import Content, read, written
+from exactlyonce.transports.service_bus.binding import Content, read, written
+from exactlyonce.values.envelope import MAX_MESSAGE_BYTES
+from exactlyonce.values.frozen_json import Json
 
 ENVELOPE = Envelope(
     "web", "m-1", "account.deposit", Json.of({"note": "ÄÖÜ 🎯"}), extensions=(("paid", True), ("place", 7))

@@ -18,7 +18,7 @@ from azure.servicebus.exceptions import (
 )
 
 from exactlyonce import ConfigurationError, TryAgainLater
-from exactlyonce.transports.service_bus import HEADER_BYTES, ServiceBusTransport, is_connection_string
+from exactlyonce.transports.service_bus.sender import HEADER_BYTES, ServiceBusTransport, is_connection_string
 from tests.unit.faking_bus import CONNECTION, SECRET, FakeClient, sending
 
 Sending = Callable[..., ServiceBusTransport]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.session_tokens import at_or_after
+from exactlyonce.values.session_tokens import at_or_after
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from exactlyonce import Context, Destination, message
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.surroundings import Surroundings
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.sending import Sender
-from exactlyonce.identity import EntityRef, Origin
-from exactlyonce.numbering import PARTITION_KEY, SEQUENCE
-from exactlyonce.records import Output
+from exactlyonce.hosting.sender import Sender
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import PARTITION_KEY, SEQUENCE
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.identity import EntityRef, Origin
 
 
 @message("sessions.hit")

@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Envelope, HandlerFailed, LedgerRemoved, NonDeterministicHandler
-from exactlyonce.beside import FindEntries, HasCompanions, LoadBeside, ReplaceBeside
-from exactlyonce.companions import ColocatedRecord
-from exactlyonce.effects import BEHIND, UNKNOWN, Begin, Conflict, LoadEntity, NoAnswer, Park, Publish, SaveEntity
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Handle, Memory, Strategy
-from exactlyonce.records import ParkedMessage, Protocol
-from exactlyonce.strategies.colocated import Colocated
-from exactlyonce.strategies.settling import Settled
-from exactlyonce.strategies.settling_beside import settle_beside
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.attempt import Handle, Memory, Strategy
+from exactlyonce.effects.companions import FindEntries, HasCompanions, LoadBeside, ReplaceBeside
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
+from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
+from exactlyonce.effects.library import Park
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.outbox.settle import Settled
+from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.records.companions import ColocatedRecord
+from exactlyonce.records.ledger import Protocol
+from exactlyonce.records.library import ParkedMessage
+from exactlyonce.values.frozen_json import Json
 from tests.samples import breaking, deposit
 from tests.unit import sourcing
 from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored

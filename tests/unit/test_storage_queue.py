@@ -19,10 +19,11 @@ from azure.core.exceptions import (
     ServiceResponseError,
 )
 
-from exactlyonce.effects import PUBLISHED, UNKNOWN
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Output
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.records.outputs import Output
 from exactlyonce.transports.storage_queue import StorageQueueTransport
+from exactlyonce.values.frozen_json import Json
 
 SECRET = "what only the receiver may read"
 

@@ -6,11 +6,11 @@ import inspect
 import re
 from datetime import datetime, timezone
 
-from exactlyonce import beside
 from exactlyonce.drivers.operations import store_operations
-from exactlyonce.effects import Effect
+from exactlyonce.effects import companions as beside
+from exactlyonce.effects.effect import Effect
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore, Store
 
 STORE = MemoryStore(lambda: datetime(2026, 11, 21, tzinfo=timezone.utc))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from exactlyonce import EntityTooLarge, VersionStream
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Handled
+from exactlyonce.attempt import Handled
+from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.playing_beside import Beside, attempt
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from exactlyonce import Context, Destination, Entity, Envelope, NonDeterministicHandler, VersionStream, message
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory, Work
+from exactlyonce.attempt import Memory, Work
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.records import Output
-from exactlyonce.strategies.replaying import replay
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.stream.replay import replay
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.frozen_json import Json
 from tests.samples import Account
 from tests.unit.playing import ENTITY, Played
 from tests.unit.playing_beside import Beside

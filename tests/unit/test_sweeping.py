@@ -23,20 +23,20 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
+from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.hosting.mending import Mending
-from exactlyonce.hosting.sweeping import AT_ONCE, LONGEST, MOST_LISTED, Sweeper
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output
+from exactlyonce.hosting.sweeper import AT_ONCE, LONGEST, MOST_LISTED, Sweeper
+from exactlyonce.records.outputs import Output
 from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.listing import AsyncListing
-from exactlyonce.stores.memory_listing import MemoryListing
+from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.testing.world import World
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.identity import EntityRef
 from tests.samples import Deposited, accounts, deposit
 from tests.unit.boards import BOARDS, Board, Scored, Shown, scored
 

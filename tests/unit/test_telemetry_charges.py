@@ -9,20 +9,20 @@ import pytest
 from devtools.demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
-from exactlyonce.drivers.observing import metrics as names
-from exactlyonce.drivers.observing.port import Observing
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.frozen_json import Json
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.observer import Observing
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import EntityContainer
+from exactlyonce.handling.runner import Runner
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.telemetry import metrics as names
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import leader_board
 from handlers.shooting_range import ranges
 from local_cosmos.inprocess import RunningEmulator, running_emulator

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Destination, Envelope, Outbox, VersionStream
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.envelope import MAX_TRACESTATE_LENGTH, Extensions
+from exactlyonce.attempt import Strategy, Work
+from exactlyonce.drivers.retry import Backoff
 from exactlyonce.errors import TryAgainLater
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy, Work
-from exactlyonce.handling.running import Runner
-from exactlyonce.invariants import violations
-from exactlyonce.strategies.replaying import replay
-from exactlyonce.strategies.settling_beside import settle_beside
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.protocols.stream.replay import replay
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
+from exactlyonce.values.envelope import MAX_TRACESTATE_LENGTH, Extensions
+from exactlyonce.values.frozen_json import Json
 from tests.samples import SENT, Deposited, accounts, deposit, ledger_queue
 
 ONE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Context, Entity, Envelope, ExactlyOnceError, Outbox, Resequencer, VersionStream
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.stores.trouble import Fate
+from exactlyonce.attempt import Strategy
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.world import World
+from exactlyonce.values.frozen_json import Json
 from tests.samples import SENT, Account, Deposit, Deposited, ledger_queue
 from tests.unit.observed import Observed
 

@@ -13,19 +13,20 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Envelope, ExactlyOnceError, Outbox, Resequencer, TryAgainLater, VersionStream
-from exactlyonce.drivers.observing import metrics as names
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.effects import BEHIND, UNKNOWN, Conflict
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy, Work
-from exactlyonce.handling.running import Runner
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.attempt import Strategy, Work
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import Conflict
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.resequencer.gaps import tend
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.stores.port import Busy
-from exactlyonce.stores.trouble import Fate
-from exactlyonce.strategies import settling
-from exactlyonce.strategies.gaps import tend
+from exactlyonce.telemetry import metrics as names
 from exactlyonce.testing.chance import InstantClock, ManualClock, SeededTrouble
 from exactlyonce.testing.world import Process, World
+from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from tests.samples import SENT, accounts, breaking, deposit, ledger_queue
 from tests.unit.observed import Observed

@@ -12,10 +12,11 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 
 from exactlyonce import Colocated, Outbox, VersionStream
-from exactlyonce.drivers.observing import telemetry
-from exactlyonce.drivers.observing.port import Observer, Observing
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.attempt import Strategy
+from exactlyonce.drivers.observer import Observer, Observing
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.telemetry import opentelemetry as telemetry
+from exactlyonce.telemetry.discovery import observer_of_this_process
 from exactlyonce.testing.chance import InstantClock, ManualClock
 from exactlyonce.testing.world import World
 from tests.packaging.sources import ROOT
@@ -74,7 +75,7 @@ async def called(*, observed: bool) -> set[str]:
 
     def note(frame: Any, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and ("opentelemetry" in code.co_filename or "drivers/observing" in code.co_filename):
+        if event == "call" and ("opentelemetry" in code.co_filename or "exactlyonce/telemetry" in code.co_filename):
             names.add(code.co_name)
 
     sys.setprofile(note)
@@ -97,11 +98,10 @@ def test_a_process_without_the_api_looks_for_nothing() -> None:
         "from datetime import datetime\n"
         "sys.modules['opentelemetry'] = None  # Importing it fails, as where it is not installed.\n"
         "import exactlyonce, exactlyonce.hosting\n"
-        "from exactlyonce.drivers.observing.port import Observing\n"
+        "from exactlyonce.telemetry.discovery import observer_of_this_process\n"
         "del sys.modules['opentelemetry']\n"
-        "observing = Observing()\n"
-        "observing.look(datetime.now)\n"
-        "print(observing.observer, sorted(one for one in sys.modules if one.split('.')[0] == 'opentelemetry'))\n"
+        "loaded = sorted(one for one in sys.modules if one.split('.')[0] == 'opentelemetry')\n"
+        "print(observer_of_this_process(datetime.now), loaded)\n"
     )
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "None []"
@@ -115,12 +115,13 @@ def test_everything_works_where_the_api_is_not_installed() -> None:
         "        if name.split('.')[0] == 'opentelemetry':\n"
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
+        "from exactlyonce.telemetry.discovery import observer_of_this_process\n"
         "from exactlyonce.testing.world import World\n"
         "from tests.samples import accounts, deposit, ledger_queue\n"
         "async def main():\n"
         "    world = World([ledger_queue])\n"
         "    process = world.process()\n"
-        "    process._driver.observing.look(world.clock.now)\n"
+        "    process._driver.observing.look(lambda: observer_of_this_process(world.clock.now))\n"
         "    await process.deliver(accounts(), deposit('m-1'))\n"
         "    await process.close()\n"
         "    print(len(world.published))\n"
@@ -143,7 +144,7 @@ def test_an_sdk_for_either_signal_is_found_with_the_first_message(
     else:
         monkeypatch.setattr(metrics, "get_meter_provider", lambda: MeterProvider(shutdown_on_exit=False))
     observing = Observing()
-    observing.look(ManualClock().now)
+    observing.look(found)
     assert isinstance(observing.observer, telemetry.Telemetry)
 
 
@@ -151,12 +152,16 @@ def test_it_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
     monkeypatch.setattr(telemetry, "configured", lambda _: looked.append("looked"))
     observing = Observing()
-    observing.look(ManualClock().now)
-    observing.look(ManualClock().now)
+    observing.look(found)
+    observing.look(found)
     assert looked == ["looked"]
     given = Observing(Observed(ManualClock()).telemetry)
-    given.look(ManualClock().now)
+    given.look(found)
     assert looked == ["looked"]
+
+
+def found() -> Observer | None:
+    return observer_of_this_process(ManualClock().now)
 
 
 async def test_what_nobody_observes_is_told_to_nobody() -> None:

@@ -11,11 +11,11 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from exactlyonce import Envelope, ExactlyOnceError, Outbox
-from exactlyonce.drivers.observing.watching import Watching
-from exactlyonce.frozen_json import Json
-from exactlyonce.stores.trouble import Fate
+from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.telemetry.watch import Watching
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.world import World
+from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from handlers.shooting_range import ranges, shooting_range
 from tests.samples import SENT, accounts, breaking, deposit, ledger_queue

@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.beside import FoundBeside, LoadBeside, SaveTogether
-from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from exactlyonce.drivers.observing.tally import Tally
-from exactlyonce.effects import UNKNOWN, Begin, Begun, FindProcessed, Found, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects import Together as Both
+from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.effects.companions import FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.effect import UNKNOWN, Begin, Begun
+from exactlyonce.effects.effect import Together as Both
+from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import FindProcessed, Found
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Finished, Memory
-from exactlyonce.identity import EntityRef
-from exactlyonce.numbering import Order
-from exactlyonce.records import Entry, Ledger, entity_document
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import Entry, Ledger, entity_document
+from exactlyonce.records.sequences import Order
+from exactlyonce.telemetry.tally import Tally
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 ENTITY = EntityRef("account", ("a",), "a")
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import pytest
 
-from exactlyonce.drivers.observing import metrics
+from exactlyonce.telemetry import metrics
 from tests.packaging.sources import LIBRARY, ROOT
 
 WORKBOOK: Final[dict[str, Any]] = json.loads((ROOT / "infra/dashboard/workbook.json").read_text())
 HOW_TO: Final = (ROOT / "docs/howto/telemetry.md").read_text()
 METRICS: Final = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
-SOURCES: Final = "".join(path.read_text() for path in sorted((LIBRARY / "drivers/observing").glob("*.py")))
+SOURCES: Final = "".join(path.read_text() for path in sorted((LIBRARY / "telemetry").glob("*.py")))
 PARTS: Final = {1: "text", 3: "query", 9: "parameters"}
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, InvalidMessage, Resequencer
-from exactlyonce.companions import NumberedMessage
+from exactlyonce.records.companions import NumberedMessage
 from tests.unit.boards import RESEQUENCER, Readers, scored
 from tests.unit.playing import AT
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, VersionStream
-from exactlyonce.beside import DeleteBeside
-from exactlyonce.records import Protocol
+from exactlyonce.effects.companions import DeleteBeside
+from exactlyonce.records.ledger import Protocol
 from tests import samples
 from tests.samples import close, deposit
 from tests.unit import sourcing

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from exactlyonce.beside import DeleteBeside, LoadBeside, SaveTogether
-from exactlyonce.effects import LoadEntity
-from exactlyonce.handling.attempts import Again, Memory
-from exactlyonce.strategies.gaps import tend
-from exactlyonce.strategies.resequencer import Resequencer
+from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.companions import DeleteBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.protocols.resequencer.gaps import tend
+from exactlyonce.protocols.resequencer.protocol import Resequencer
 from tests.unit.boards import Readers, scored
 from tests.unit.cleaning_beside import NOTHING, cleaned, listed
 from tests.unit.sourcing import Noted, Paid  # noqa: F401  # Registered for the event-sourced account.

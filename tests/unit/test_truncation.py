@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, DamagedDocument, StoredDataError
-from exactlyonce.beside import DeleteBeside, LoadBeside, ReplaceBeside
-from exactlyonce.effects import BEHIND, UNKNOWN, LoadEntity, Publish
-from exactlyonce.handling.attempts import Finished, Memory
-from exactlyonce.strategies.replaying import replay
-from exactlyonce.strategies.truncation import is_candidate, last_entry, may_go
+from exactlyonce.attempt import Finished, Memory
+from exactlyonce.effects.companions import DeleteBeside, LoadBeside, ReplaceBeside
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.steps.clean_companions import is_candidate, last_entry, may_go
+from exactlyonce.protocols.stream.replay import replay
 from tests import samples
 from tests.samples import deposit
 from tests.unit import sourcing

@@ -10,17 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, NonDeterministicHandler
-from exactlyonce.beside import FindEntries, FoundBeside, LoadBeside, SaveTogether
-from exactlyonce.companions import StreamEntry, entry_id
-from exactlyonce.effects import BEHIND, UNKNOWN, Begin, LoadEntity, NoAnswer, Publish, Together
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import Before, Finished, Handled, Memory
+from exactlyonce.effects.companions import FindEntries, FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.publish import Publish
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Finished, Handled, Memory
-from exactlyonce.handling.running import Runner
-from exactlyonce.numbering import Sequence
-from exactlyonce.records import digest
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.records.companions import StreamEntry, entry_id
+from exactlyonce.records.outputs import digest
+from exactlyonce.records.sequences import Sequence
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts, breaking, close, deposit
 from tests.unit.playing import AT, ENTITY
 from tests.unit.playing_beside import ORDERED, Beside, attempt, numbers

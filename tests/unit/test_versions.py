@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import DamagedDocument
-from exactlyonce.companions import StreamEntry
-from exactlyonce.frozen_json import Json
-from exactlyonce.numbering import Sequence
-from exactlyonce.records import Ledger
-from exactlyonce.strategies.versions import Point, is_whole, part_from, point_before, versions_for, way_back
+from exactlyonce.protocols.stream.versions import Point, is_whole, part_from, point_before, versions_for, way_back
+from exactlyonce.records.companions import StreamEntry
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.sequences import Sequence
+from exactlyonce.values.frozen_json import Json
 from tests.unit.playing import AT, ENTITY
 from tests.unit.playing_beside import work_for
 

@@ -13,10 +13,10 @@ from azure.core.messaging import CloudEvent as AzureEvent
 from yarl import URL
 
 from exactlyonce import Context, Destination, Envelope, OutputTooLarge, UnknownDestination, message
-from exactlyonce.blobs import MAX_BLOB_BYTES, Author, Blob, folder_of
-from exactlyonce.frozen_json import Json
 from exactlyonce.handling.routes import Routes
-from exactlyonce.identity import EntityRef, Origin
+from exactlyonce.records.blobs import MAX_BLOB_BYTES, Author, Blob, folder_of
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, Origin
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 BASE = "https://account.blob.core.windows.net/blobs"

@@ -11,10 +11,10 @@ from azure.storage.queue import BinaryBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
 
 from exactlyonce import Entity, Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before
+from exactlyonce.attempt import Before
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
+from exactlyonce.handling.runner import Runner
+from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards
 from handlers.shooting_range import ranges
 

@@ -20,7 +20,7 @@ from devtools.modelcheck.handler import told_by
 from devtools.modelcheck.mentions import Write, described
 from devtools.modelcheck.store import NOW, Store, position_of, token_at
 from devtools.modelcheck.writes import Answer
-from exactlyonce.beside import (
+from exactlyonce.effects.companions import (
     DeleteBeside,
     FindEntries,
     FindNumbered,
@@ -32,19 +32,11 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.effects import (
-    BEHIND,
-    PUBLISHED,
-    UNKNOWN,
-    Conflict,
-    Effect,
-    Loaded,
-    LoadEntity,
-    Park,
-    Publish,
-    SaveEntity,
-)
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.library import Park
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 
 OLD: Final = "companions were seen in an older view"
 ASKED: Final = "a source was asked to send again what was lost"

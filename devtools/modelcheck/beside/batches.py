@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from exactlyonce.beside import DeleteBeside, ReplaceBeside, SaveTogether
-from exactlyonce.companions import Companion, NumberedMessage
-from exactlyonce.records import read_entity
+from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.records.companions import Companion, NumberedMessage
+from exactlyonce.records.ledger import read_entity
 
 BesideWrite = SaveTogether | ReplaceBeside | DeleteBeside
 

@@ -10,13 +10,13 @@ from typing import Final
 from devtools.modelcheck.beside.scenarios import Message
 from devtools.modelcheck.handler import grown
 from devtools.modelcheck.store import entity_ref
-from exactlyonce.companions import Event
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import Before, Handled, key_of
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Handled, key_of
-from exactlyonce.numbering import Order, numbered
-from exactlyonce.records import Output
+from exactlyonce.records.companions import Event
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import Order, numbered
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 
 ENTITY: Final = entity_ref(0)
 ABSENT: Final = Json.of({"id": ENTITY.id})

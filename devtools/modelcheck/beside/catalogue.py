@@ -15,9 +15,9 @@ from devtools.modelcheck.catalogue import BEHIND, LATE, OTHER, OWN, PARKED, RECO
 from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.twins import Change, broken_beside
 from exactlyonce.handling.entities import Entity
-from exactlyonce.strategies.colocated import Colocated
-from exactlyonce.strategies.resequencer import Rebuild, Resequencer
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
+from exactlyonce.protocols.stream.protocol import VersionStream
 
 ONE_AT_A_TIME: Final = (Change("        if written >= BATCH_DOCUMENTS or", "        if written >= 1 or"),)
 """Batches that have room for one message only, so that a release takes several."""

@@ -13,10 +13,10 @@ from typing import Any
 from devtools.modelcheck.beside.business import ENTITY
 from devtools.modelcheck.beside.partition import Partition
 from devtools.modelcheck.beside.scenarios import BesideScenario
-from exactlyonce.beside import LoadBeside
-from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from exactlyonce.effects import Step
-from exactlyonce.handling.attempts import Memory
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.effect import Step
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 
 FORGOTTEN = "what lay beside the entity was cleaned up"
 

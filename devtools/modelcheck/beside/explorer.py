@@ -22,12 +22,12 @@ from devtools.modelcheck.scenarios import PLACES
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker
 from devtools.modelcheck.writes import ANY, Answer
-from exactlyonce.beside import SaveTogether
+from exactlyonce.attempt import Again, Finished
+from exactlyonce.effects.companions import SaveTogether
 from exactlyonce.errors import InvalidMessage
-from exactlyonce.handling.attempts import Again, Finished
-from exactlyonce.numbering import holds
-from exactlyonce.records import Ledger
-from exactlyonce.strategies.replaying import Replayed
+from exactlyonce.protocols.stream.replay import Replayed
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.sequences import holds
 
 COPY = "a copy was dropped"
 PART = "a release took several batches"

@@ -11,13 +11,14 @@ from devtools.modelcheck.beside.ordering import out_of_order
 from devtools.modelcheck.beside.partition import Partition, partition_of, taken_apart
 from devtools.modelcheck.beside.scenarios import BesideScenario, Message
 from devtools.modelcheck.store import Store
-from exactlyonce.beside import SaveTogether
-from exactlyonce.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.effects import SaveEntity
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before
-from exactlyonce.numbering import Sequences, holds
-from exactlyonce.records import Entry, Ledger, Output, digest
+from exactlyonce.attempt import Before
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import Entry, Ledger
+from exactlyonce.records.outputs import Output, digest
+from exactlyonce.records.sequences import Sequences, holds
+from exactlyonce.values.frozen_json import Json
 
 Committed = frozenset[tuple[str, str]]
 """Key of each message that was committed, and what its output says."""

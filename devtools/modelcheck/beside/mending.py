@@ -13,15 +13,16 @@ from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.situations import Situation
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start
-from exactlyonce.beside import FindNumbered
-from exactlyonce.companions import StreamEntry
-from exactlyonce.effects import Loaded
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Ledger, Output
-from exactlyonce.strategies.gaps import REPLAY, read_request
-from exactlyonce.strategies.replaying import Missing, Replayed
-from exactlyonce.strategies.resequencer import Rebuild
+from exactlyonce.effects.companions import FindNumbered
+from exactlyonce.effects.entity import Loaded
+from exactlyonce.protocols.resequencer.gaps import REPLAY, read_request
+from exactlyonce.protocols.resequencer.protocol import Rebuild
+from exactlyonce.protocols.stream.replay import Missing, Replayed
+from exactlyonce.records.companions import StreamEntry
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 
 SEQUENCE: Final = ("out", "all")
 """Destination and ordering key of what the handler of the model sends."""

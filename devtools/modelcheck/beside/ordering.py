@@ -8,9 +8,9 @@ from datetime import datetime
 from devtools.modelcheck.beside.business import HAS_WAITED, by_key, keys_of
 from devtools.modelcheck.beside.partition import Partition
 from devtools.modelcheck.beside.scenarios import BesideScenario, Message
-from exactlyonce.beside import SaveTogether
-from exactlyonce.companions import Companion, NumberedMessage
-from exactlyonce.records import Ledger
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.records.companions import Companion, NumberedMessage
+from exactlyonce.records.ledger import Ledger
 
 Rank = tuple[int, str]
 """Time and source of a message."""

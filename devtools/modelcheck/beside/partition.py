@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from devtools.modelcheck.beside.business import ENTITY
 from devtools.modelcheck.store import Entity, Store, Stores, Version, ledger_of, told_history
-from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import EntityView, Ledger, read_entity
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import EntityView, Ledger, read_entity
+from exactlyonce.values.frozen_json import Json
 
 Beside = tuple[tuple[str, Companion, str], ...]
 """Id, companion and ETag of each."""

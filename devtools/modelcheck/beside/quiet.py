@@ -22,12 +22,21 @@ from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.beside.workers import EVERYTHING, NUDGE, BesideWorkers
 from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.workers import Start
-from exactlyonce.beside import DeleteBeside, FindEntries, FoundBeside, LoadBeside, ReplaceBeside, SaveTogether
-from exactlyonce.companions import ColocatedRecord, companion_document
-from exactlyonce.effects import Begin, Begun, Effect, Publish, SaveEntity, Step, Together
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Memory
-from exactlyonce.strategies.replaying import Replayed
+from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.companions import (
+    DeleteBeside,
+    FindEntries,
+    FoundBeside,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
+from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.stream.replay import Replayed
+from exactlyonce.records.companions import ColocatedRecord, companion_document
+from exactlyonce.values.frozen_json import Json
 
 ENDLESS: Final = 100
 NAMES: Final = ("effects", "rounds", "transactions", "read", "written", "bytes", "published", "left", "owing")

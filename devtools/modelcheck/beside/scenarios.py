@@ -7,10 +7,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
 from devtools.modelcheck.scenarios import Budget, Scenario
-from exactlyonce.effects import Step
-from exactlyonce.records import Protocol
-from exactlyonce.strategies import colocated, gaps, replaying, settling_beside, truncation
-from exactlyonce.strategies.resequencer import Rebuild
+from exactlyonce.effects.effect import Step
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.resequencer import gaps
+from exactlyonce.protocols.resequencer.protocol import Rebuild
+from exactlyonce.protocols.steps import clean_companions as truncation
+from exactlyonce.protocols.steps import settle as settling_beside
+from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.records.ledger import Protocol
 
 PROTOCOLS: Final[dict[str, Protocol]] = {
     "Colocated": "colocated",

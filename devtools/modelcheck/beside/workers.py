@@ -14,11 +14,12 @@ from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.situations import Situation
 from devtools.modelcheck.store import position_of
 from devtools.modelcheck.workers import Start, Worker, Workers
-from exactlyonce.beside import SaveTogether
-from exactlyonce.effects import UNKNOWN, Begin, Begun, Conflict, Loaded, Step
+from exactlyonce.attempt import Again, Finished, Work
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Step
+from exactlyonce.effects.entity import Conflict, Loaded
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, TryAgainLater
-from exactlyonce.handling.attempts import Again, Finished, Work
-from exactlyonce.strategies.replaying import Replayed
+from exactlyonce.protocols.stream.replay import Replayed
 
 IN_VAIN: Final = SaveTogether(ENTITY, ABSENT, "outdated")
 """A save whose condition holds no longer, and never will again."""

@@ -13,10 +13,11 @@ from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.mentions import Write, described
 from devtools.modelcheck.store import Store, token_at
 from devtools.modelcheck.writes import ANY, OTHER, Answer
-from exactlyonce.beside import DeleteBeside, ReplaceBeside, SaveTogether
-from exactlyonce.companions import Companion, NumberedMessage, id_of
-from exactlyonce.effects import Conflict, Park, Saved, SaveEntity, Written
-from exactlyonce.records import Ledger
+from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.library import Park, Written
+from exactlyonce.records.companions import Companion, NumberedMessage, id_of
+from exactlyonce.records.ledger import Ledger
 
 HELD: Final = "a held message was released by a later arrival"
 RESUMED: Final = "a sequence that had stopped went on"

@@ -9,8 +9,8 @@ from typing import Final
 from devtools.modelcheck.quiet import ENTITY, SILENT, QuietWorld, handled_in_turn, repeated, work_of
 from devtools.modelcheck.scenarios import Chores, Scenario
 from exactlyonce import Outbox
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory
+from exactlyonce.attempt import Memory
+from exactlyonce.values.frozen_json import Json
 
 _SERIES: Final = ((0, 1, 2, 0, 1, 3), (0, 0, 1, 1), (SILENT, SILENT + 1, SILENT))
 _ABSENT: Final = Json.of({"id": ENTITY.id})

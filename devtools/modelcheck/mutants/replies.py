@@ -6,7 +6,7 @@ import ast
 from types import ModuleType
 from typing import Final
 
-_BESIDE: Final = "__import__('exactlyonce.beside', fromlist=['beside'])"  # Some functions have a variable of that name.
+_BESIDE: Final = "effects"
 _NOTHING_BESIDE: Final = f"{_BESIDE}.FoundBeside(())"
 
 _REPLIES: Final[dict[str, str | None]] = {
@@ -37,7 +37,7 @@ _REPLIES: Final[dict[str, str | None]] = {
     "LoadParked": "effects.FoundParked(None, None, None)",
     "DeleteParked": "None",
     "_known": "None",
-    "resequencer._known": "{}",
+    "resequencer.protocol._known": "{}",
     "_committed": "frozenset()",
     "write_blobs": "None",
     "fence": "view.memory",
@@ -99,7 +99,7 @@ def reply_to(call: ast.expr, module: ModuleType) -> str | None:
     if name == "Together" and isinstance(call, ast.Call):  # The first of the two is asked all the same.
         first, second = call.args
         return f"((yield from {ast.unparse(first)}), {reply_to(second, module)})"
-    for known in (f"{module.__name__.rpartition('.')[2]}.{name}", name):
+    for known in (f"{module.__name__.removeprefix('exactlyonce.protocols.')}.{name}", name):
         if known in _REPLIES:
             return _REPLIES[known]
     raise LookupError(f"What does the reply to {name!r} look like when nothing goes wrong? `_REPLIES` has to say it.")

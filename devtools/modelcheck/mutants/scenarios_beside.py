@@ -25,7 +25,7 @@ from devtools.modelcheck.beside.catalogue import (
 from devtools.modelcheck.beside.scenarios import BesideBudget, BesideScenario, Message
 from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.twins import Change
-from exactlyonce.strategies.version_stream import VersionStream
+from exactlyonce.protocols.stream.protocol import VersionStream
 
 
 def _world(name: str, messages: tuple[Message, ...], strategy: Any, *, workers: int = 1, **more: Any) -> BesideScenario:

@@ -85,7 +85,7 @@ def _of_module(module: ModuleType, tree: ast.Module, ambiguous: Collection[str])
     names: Counter[str] = Counter()
     seen: set[tuple[str, str]] = set()
     for function in _functions(tree):
-        alias = f"{module.__name__.rpartition('.')[2]}." if function.name in ambiguous else ""
+        alias = f"{module.__name__.removeprefix('exactlyonce.protocols.')}." if function.name in ambiguous else ""
         first, last = _lines(function.outermost)
         shipped = _parsed(source.encode()[starts[first - 1] : starts[last]])
         seen.add((function.outermost.name, ast.dump(shipped)))

@@ -12,16 +12,14 @@ from devtools.modelcheck.beside.scenarios import BesideScenario, Menders
 from devtools.modelcheck.mutants.scenarios_beside import CHANGES
 from devtools.modelcheck.scenarios import Chores, Scenario
 from devtools.modelcheck.twins import modules_of, sources_of
-from exactlyonce.strategies import (
-    colocated,
-    gaps,
-    replaying,
-    resequencing,
-    retention,
-    settling,
-    settling_beside,
-    truncation,
-)
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.resequencer import gaps
+from exactlyonce.protocols.resequencer import release as resequencing
+from exactlyonce.protocols.steps import clean_companions as truncation
+from exactlyonce.protocols.steps import settle as settling_beside
+from exactlyonce.protocols.stream import replay as replaying
 
 _numbers = count()
 

@@ -16,9 +16,11 @@ from devtools.modelcheck.reproduction.reality import Documents, Reality
 from devtools.modelcheck.scenarios import AT, Scenario
 from devtools.modelcheck.store import Store, entity_number, entity_ref, position_of
 from devtools.modelcheck.trace import Event
-from exactlyonce.effects import Found, FoundStaged, Loaded, LoadStaged, Step
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Memory, Work
+from exactlyonce.attempt import Again, Memory, Work
+from exactlyonce.effects.effect import Step
+from exactlyonce.effects.entity import Loaded
+from exactlyonce.effects.library import Found, FoundStaged, LoadStaged
+from exactlyonce.values.frozen_json import Json
 
 
 class RecordsApart:

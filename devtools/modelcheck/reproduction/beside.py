@@ -20,10 +20,11 @@ from devtools.modelcheck.reproduction.reality import ENTITIES, Documents, Realit
 from devtools.modelcheck.store import Store, position_of
 from devtools.modelcheck.trace import Event
 from devtools.modelcheck.workers import Start
-from exactlyonce.beside import LoadBeside
-from exactlyonce.effects import Loaded, Step
-from exactlyonce.handling.attempts import Again, Finished, Memory
-from exactlyonce.strategies.replaying import Replayed
+from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.effect import Step
+from exactlyonce.effects.entity import Loaded
+from exactlyonce.protocols.stream.replay import Replayed
 
 
 class RecordsBeside:

@@ -6,12 +6,13 @@ from typing import Any
 
 from devtools.modelcheck.reproduction.placing import PLACE
 from devtools.modelcheck.writes import ANY
-from exactlyonce.beside import SaveTogether
-from exactlyonce.companions import companion_document
-from exactlyonce.effects import UNKNOWN, Conflict, Saved, SaveEntity
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_partition import Applied, BatchWrite, creating, replacing
-from exactlyonce.stores.cosmos_replies import Operation
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.records.companions import companion_document
+from exactlyonce.stores.cosmos.partition import Applied, BatchWrite, creating, replacing
+from exactlyonce.stores.cosmos.replies import Operation
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import Busy, Unknown
 
 

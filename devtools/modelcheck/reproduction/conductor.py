@@ -23,12 +23,12 @@ from devtools.modelcheck.search import explorer_of
 from devtools.modelcheck.store import Store, entity_number, entity_ref
 from devtools.modelcheck.trace import NOBODY, Event
 from devtools.modelcheck.writes import ANY
-from exactlyonce.beside import SaveTogether
-from exactlyonce.effects import Conflict, Loaded, SaveEntity
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.entity import Conflict, Loaded, SaveEntity
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 SAVES: Final = (SaveEntity, SaveTogether)
 """Writes that are conditional on an entity's version."""

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from devtools.modelcheck.reproduction.reality import ENTITIES
 from devtools.modelcheck.store import entity_ref, position_of
-from exactlyonce.beside import (
+from exactlyonce.effects.companions import (
     DeleteBeside,
     FindEntries,
     FindNumbered,
@@ -23,11 +23,12 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.companions import Companion, id_of
-from exactlyonce.effects import DeleteProcessed, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Ledger, read_entity
-from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
+from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import DeleteProcessed
+from exactlyonce.records.companions import Companion, id_of
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER
+from exactlyonce.values.frozen_json import Json
 
 _IN_CONTAINERS_OF_ENTITIES: Final = (
     *(LoadEntity, Loaded, SaveEntity, Saved, SaveTogether, LoadBeside),

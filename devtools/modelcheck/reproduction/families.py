@@ -12,9 +12,10 @@ from devtools.modelcheck.reproduction.reality import Documents, Reality
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.trace import Event
-from exactlyonce.effects import Loaded, Step
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.effect import Step
+from exactlyonce.effects.entity import Loaded
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.handling.attempts import Memory
 
 
 @dataclass(frozen=True, slots=True)

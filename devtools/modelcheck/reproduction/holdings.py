@@ -10,10 +10,11 @@ from devtools.modelcheck.reproduction.correspondence import Correspondence
 from devtools.modelcheck.reproduction.placing import taken_from
 from devtools.modelcheck.reproduction.reality import ENTITIES, Documents, Reality, partition_text
 from devtools.modelcheck.store import Store, entity_ref
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import Ledger, read_entity, read_parked, read_staged
-from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos_layout import from_library
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.library import read_parked, read_staged
+from exactlyonce.stores.cosmos.layout import from_library
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER
+from exactlyonce.values.frozen_json import Json
 
 
 def entity_document(documents: Documents, entity: int) -> Json | None:

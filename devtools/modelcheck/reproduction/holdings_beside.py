@@ -11,7 +11,7 @@ from devtools.modelcheck.reproduction.holdings import entity_document, outside_d
 from devtools.modelcheck.reproduction.moments import companion_of
 from devtools.modelcheck.reproduction.reality import ENTITIES, Documents, Reality, partition_text
 from devtools.modelcheck.store import Store
-from exactlyonce.companions import KIND
+from exactlyonce.records.companions import KIND
 
 
 def beside_differences(reality: Reality, documents: Documents, store: Store, names: Correspondence) -> Iterator[str]:

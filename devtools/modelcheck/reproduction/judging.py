@@ -13,11 +13,12 @@ from devtools.modelcheck.reproduction.placing import taken_from
 from devtools.modelcheck.reproduction.reality import ENTITIES, Reality
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.store import entity_ref
-from exactlyonce.identity import EntityRef
-from exactlyonce.invariants import Commit, Facts, violations
-from exactlyonce.invariants import nothing_lost as lost
-from exactlyonce.records import Ledger, read_entity, read_processed
-from exactlyonce.stores.cosmos_layout import from_library
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.library import read_processed
+from exactlyonce.stores.cosmos.layout import from_library
+from exactlyonce.testing.guarantee import Commit, Facts, violations
+from exactlyonce.testing.guarantee import nothing_lost as lost
+from exactlyonce.values.identity import EntityRef
 
 
 def fallen(reality: Reality, scenario: Scenario, acknowledged: Iterable[tuple[int, int]]) -> frozenset[str]:

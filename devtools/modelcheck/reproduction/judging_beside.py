@@ -18,13 +18,14 @@ from devtools.modelcheck.reproduction.moments import Moment, ledger_in, moments,
 from devtools.modelcheck.reproduction.reality import Reality
 from devtools.modelcheck.reproduction.sequences import out_of_order, wrongly_held
 from devtools.modelcheck.scenarios import UNLIMITED
-from exactlyonce.companions import NumberedMessage, StreamEntry
+from exactlyonce.attempt import Before
 from exactlyonce.errors import ExactlyOnceError, InvalidMessage
-from exactlyonce.handling.attempts import Before
-from exactlyonce.invariants import Commit, Facts, Place, violations
-from exactlyonce.invariants import nothing_lost as lost
-from exactlyonce.numbering import holds
-from exactlyonce.records import Ledger, digest
+from exactlyonce.records.companions import NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.outputs import digest
+from exactlyonce.records.sequences import holds
+from exactlyonce.testing.guarantee import Commit, Facts, Place, violations
+from exactlyonce.testing.guarantee import nothing_lost as lost
 
 
 def fallen_beside(reality: Reality, scenario: BesideScenario, deeds: Sequence[Deeds]) -> frozenset[str]:

@@ -9,8 +9,8 @@ from itertools import groupby
 from devtools.modelcheck.beside.business import ENTITY
 from devtools.modelcheck.reproduction.placing import taken_from
 from devtools.modelcheck.reproduction.reality import ENTITIES, Reality
-from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, read_companion
-from exactlyonce.records import EntityView, Entry, Ledger, read_entity
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, read_companion
+from exactlyonce.records.ledger import EntityView, Entry, Ledger, read_entity
 
 Told = ColocatedRecord | StreamEntry | Entry
 """What tells of a commit."""

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from exactlyonce.beside import SaveTogether
-from exactlyonce.effects import Loaded, SaveEntity
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.stores.cosmos_layout import without_system
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.entity import Loaded, SaveEntity
+from exactlyonce.stores.cosmos.layout import without_system
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 PLACE: Final = "key"
 """Property that tells the partition: of an entity's document, and of what lies beside it."""

@@ -19,18 +19,20 @@ from devtools.modelcheck.reproduction.placing import Perform, placing
 from devtools.modelcheck.reproduction.reality import BOARD, ENTITIES, OUTSIDE, SOURCES, Reality, forget_sessions
 from devtools.modelcheck.scenarios import AT
 from devtools.modelcheck.store import ledger_of
+from exactlyonce.attempt import Finished, Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.operations import store_operations
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings, SystemClock
-from exactlyonce.effects import Effect, Loaded, Publish
-from exactlyonce.handling.attempts import Finished, Memory
-from exactlyonce.lifetimes import Lifetimes, Retention
-from exactlyonce.stores.cosmos import CosmosStore
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings, SystemClock
+from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.entity import Loaded
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.outbox.settle import Settled
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.strategies.settling import Settled
 from exactlyonce.transports.port import SendReply
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 
 MakeStore = Callable[..., CosmosStore]
 ATTEMPTS: Final = ("attempt", "mark", STUMBLE)

@@ -13,13 +13,13 @@ from azure.cosmos import PartitionKey
 
 from devtools.modelcheck.reproduction.placing import PLACE, placed
 from devtools.modelcheck.store import NOW, entity_ref
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import Output
-from exactlyonce.stores.cosmos import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.faults import FaultRule

@@ -14,9 +14,12 @@ from devtools.modelcheck.reproduction.families import Family
 from devtools.modelcheck.reproduction.reality import Fate, Reality
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.trace import BEST_EFFORT, Event
-from exactlyonce.beside import FindEntries, FindNumbered, FindOwing, HasCompanions, LoadBeside
-from exactlyonce.effects import BEHIND, UNKNOWN, Effect, FindProcessed, LoadEntity, LoadStaged, Publish
-from exactlyonce.stores.cosmos_layout import MAX_BATCH_OPERATIONS
+from exactlyonce.effects.companions import FindEntries, FindNumbered, FindOwing, HasCompanions, LoadBeside
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.library import FindProcessed, LoadStaged
+from exactlyonce.effects.publish import Publish
+from exactlyonce.stores.cosmos.layout import MAX_BATCH_OPERATIONS
 
 Manner = dict[str, Any]
 """How a reply goes wrong: a part of a fault rule."""

@@ -17,9 +17,9 @@ from devtools.modelcheck.search import explorer_of
 from devtools.modelcheck.store import position_of
 from devtools.modelcheck.trace import Event, replayed
 from devtools.modelcheck.writes import ANY, Answer
-from exactlyonce.beside import DeleteBeside, ReplaceBeside
-from exactlyonce.companions import id_of
-from exactlyonce.effects import Found
+from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside
+from exactlyonce.effects.library import Found
+from exactlyonce.records.companions import id_of
 
 LONGEST: Final = 80
 """Most steps of a walk."""

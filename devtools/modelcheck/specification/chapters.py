@@ -15,19 +15,17 @@ from devtools.modelcheck.specification.occasions_blobs import cleanings_of_blobs
 from devtools.modelcheck.specification.occasions_truncation import cleanings_beside
 from devtools.modelcheck.specification.playing import Occasion
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.strategies import (
-    colocated,
-    gaps,
-    outbox,
-    replaying,
-    resequencer,
-    retention,
-    returning,
-    settling,
-    settling_beside,
-    truncation,
-    version_stream,
-)
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.resequencer import gaps
+from exactlyonce.protocols.resequencer import protocol as resequencer
+from exactlyonce.protocols.steps import clean_companions as truncation
+from exactlyonce.protocols.steps import give_back as returning
+from exactlyonce.protocols.steps import settle as settling_beside
+from exactlyonce.protocols.stream import protocol as version_stream
+from exactlyonce.protocols.stream import replay as replaying
 
 
 def prose(documented: Any) -> str:

@@ -13,12 +13,13 @@ from devtools.modelcheck.specification.replies import AT, LIMIT
 from devtools.modelcheck.specification.settings import COLOCATED, PRESETS, STRATEGIES
 from devtools.modelcheck.specification.stored import ENTITY, Stored
 from exactlyonce import Outbox
-from exactlyonce.envelope import Envelope
-from exactlyonce.handling.attempts import Memory, key_of
-from exactlyonce.records import Output, ProcessedRecord, StagedOutputs
-from exactlyonce.strategies.retention import clean_processed, clean_staged
-from exactlyonce.strategies.returning import give_back, send
-from exactlyonce.strategies.settling import renew, requeue, settle, sweep
+from exactlyonce.attempt import Memory, key_of
+from exactlyonce.protocols.outbox.clean import clean_processed, clean_staged
+from exactlyonce.protocols.outbox.settle import renew, requeue, settle, sweep
+from exactlyonce.protocols.steps.give_back import give_back, send
+from exactlyonce.records.library import ProcessedRecord, StagedOutputs
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
 
 NEVER_STAGED: Final = "t-never-staged"
 

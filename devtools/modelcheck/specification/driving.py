@@ -13,14 +13,14 @@ from devtools.modelcheck.specification.playing import Occasion, Start
 from devtools.modelcheck.specification.replies import options
 from devtools.modelcheck.specification.stored import Stored
 from exactlyonce import Resequencer
-from exactlyonce.effects import Effect, Together
+from exactlyonce.attempt import Again, Finished
+from exactlyonce.effects.effect import Effect, Together
 from exactlyonce.errors import NonDeterministicHandler
-from exactlyonce.handling.attempts import Again, Finished
-from exactlyonce.strategies.gaps import tend
-from exactlyonce.strategies.replaying import Replayed, versions_of
-from exactlyonce.strategies.retention import Cleaned, CleanedBlobs
-from exactlyonce.strategies.returning import Returned
-from exactlyonce.strategies.settling import Renewed, Requeued, Settled
+from exactlyonce.protocols.outbox.clean import Cleaned, CleanedBlobs
+from exactlyonce.protocols.outbox.settle import Renewed, Requeued, Settled
+from exactlyonce.protocols.resequencer.gaps import tend
+from exactlyonce.protocols.steps.give_back import Returned
+from exactlyonce.protocols.stream.replay import Replayed, versions_of
 
 
 @dataclass(frozen=True, slots=True, order=True)

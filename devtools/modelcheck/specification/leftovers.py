@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from devtools.modelcheck.specification.playing import Occasion, output_id
 from devtools.modelcheck.specification.settings import IN_TIME, protocol_of
 from devtools.modelcheck.specification.stored import Stored
-from exactlyonce.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.numbering import holds
-from exactlyonce.records import Entry, Ledger, ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import Entry, Ledger
+from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.sequences import holds
 
 
 @dataclass(frozen=True, slots=True, order=True)

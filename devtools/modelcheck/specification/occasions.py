@@ -20,10 +20,10 @@ from devtools.modelcheck.specification.playing import (
 from devtools.modelcheck.specification.settings import COLOCATED, PRESETS, STRATEGIES, WIDEST
 from devtools.modelcheck.specification.stored import Stored
 from exactlyonce import Outbox
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Memory, Strategy
-from exactlyonce.records import LEDGER
+from exactlyonce.attempt import Memory, Strategy
+from exactlyonce.records.ledger import LEDGER
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 
 FIRST, SECOND, THIRD, NEW = (message(id) for id in ("m1", "m2", "m3", "new"))
 FOREIGN = Json.of({"id": "a", "handled": 7})

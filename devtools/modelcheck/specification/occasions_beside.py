@@ -19,13 +19,13 @@ from devtools.modelcheck.specification.playing import (
 )
 from devtools.modelcheck.specification.settings import COLOCATED, PRESETS, STRATEGIES, STREAM, protocol_of
 from devtools.modelcheck.specification.stored import ENTITY, Stored
-from exactlyonce.beside import DeleteBeside
-from exactlyonce.companions import ColocatedRecord, entry_id
-from exactlyonce.envelope import Envelope
-from exactlyonce.handling.attempts import Memory, key_of
-from exactlyonce.strategies.colocated import sweep
-from exactlyonce.strategies.replaying import Missing, replay, versions_of
-from exactlyonce.strategies.settling_beside import settle_beside
+from exactlyonce.attempt import Memory, key_of
+from exactlyonce.effects.companions import DeleteBeside
+from exactlyonce.protocols.colocated import sweep
+from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.protocols.stream.replay import Missing, replay, versions_of
+from exactlyonce.records.companions import ColocatedRecord, entry_id
+from exactlyonce.values.envelope import Envelope
 
 COUNTED: Final = tuple(message(f"n{number}", "numbered") for number in range(1, 4))
 """Messages whose outputs are numbered."""

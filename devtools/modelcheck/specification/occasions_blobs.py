@@ -10,9 +10,9 @@ from devtools.modelcheck.specification.occasions_ordered import ONE, WRITING
 from devtools.modelcheck.specification.playing import ABSENT, Occasion, Start, message, process
 from devtools.modelcheck.specification.settings import COLOCATED, PRESETS, STRATEGIES, STREAM, WAITING, protocol_of
 from devtools.modelcheck.specification.stored import ENTITY, Stored
-from exactlyonce.blobs import ListedBlob
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.strategies.retention import clean_blobs
+from exactlyonce.attempt import Memory
+from exactlyonce.protocols.outbox.clean import clean_blobs
+from exactlyonce.records.blobs import ListedBlob
 
 
 def cleanings_of_blobs() -> Iterator[Occasion]:

@@ -28,14 +28,14 @@ from devtools.modelcheck.specification.playing import (
 from devtools.modelcheck.specification.replies import AT
 from devtools.modelcheck.specification.settings import IN_TIME, RESEQUENCERS, SKIPPING, WAITING
 from devtools.modelcheck.specification.stored import ENTITY, Stored
-from exactlyonce.beside import DeleteBeside
-from exactlyonce.companions import numbered_id
-from exactlyonce.envelope import Envelope
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Before, Handled, Memory
-from exactlyonce.numbering import Order, order_of
-from exactlyonce.strategies.gaps import tend
-from exactlyonce.strategies.resequencing import BATCH_DOCUMENTS
+from exactlyonce.attempt import Before, Handled, Memory
+from exactlyonce.effects.companions import DeleteBeside
+from exactlyonce.protocols.resequencer.gaps import tend
+from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
+from exactlyonce.records.companions import numbered_id
+from exactlyonce.records.sequences import Order, order_of
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 
 SOURCE: Final = "web"
 

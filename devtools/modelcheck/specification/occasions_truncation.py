@@ -9,8 +9,8 @@ from devtools.modelcheck.specification.occasions_ordered import ONE, THREE, TWO
 from devtools.modelcheck.specification.playing import Occasion, Start, process
 from devtools.modelcheck.specification.settings import COLOCATED, STRATEGIES, STREAM, WAITING, protocol_of
 from devtools.modelcheck.specification.stored import ENTITY, Stored
-from exactlyonce.handling.attempts import Memory
-from exactlyonce.strategies.truncation import clean_beside
+from exactlyonce.attempt import Memory
+from exactlyonce.protocols.steps.clean_companions import clean_beside
 
 
 def cleanings_beside() -> Iterator[Occasion]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from devtools.modelcheck.specification.words import Line, Words, words_at
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.effects import Effect, Step, Together
+from exactlyonce.effects.effect import Effect, Step, Together
 
 _PROTOCOLS: Final = (Outbox, Colocated, VersionStream, Resequencer)
 _WHOLE: Final[frozenset[CodeType]] = frozenset(

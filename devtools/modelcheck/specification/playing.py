@@ -10,14 +10,14 @@ from typing import Any, Final
 from devtools.modelcheck.specification.replies import usual
 from devtools.modelcheck.specification.settings import LARGE, STRATEGIES
 from devtools.modelcheck.specification.stored import ENTITY, Stored
-from exactlyonce.blobs import Author, Blob
-from exactlyonce.effects import Step
-from exactlyonce.envelope import Envelope
+from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work, key_of
+from exactlyonce.effects.effect import Step
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work, key_of
-from exactlyonce.numbering import numbered
-from exactlyonce.records import Output
+from exactlyonce.records.blobs import Author, Blob
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import numbered
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 
 WHERE: Final = {"id": ENTITY.id, "key": ENTITY.partition[0]}
 ABSENT: Final = Json.of(WHERE)

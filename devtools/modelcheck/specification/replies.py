@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 
 from devtools.modelcheck.specification.replies_beside import seen_beside
 from devtools.modelcheck.specification.stored import NOW, TOKEN, Stored, ledger_of, position_of
-from exactlyonce.beside import (
+from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
+from exactlyonce.effects.companions import (
     DeleteBeside,
     FindEntries,
     FindNumbered,
@@ -19,37 +20,29 @@ from exactlyonce.beside import (
     ReplaceBeside,
     SaveTogether,
 )
-from exactlyonce.blobs import DeleteBlobs, WriteOnce
-from exactlyonce.effects import (
-    BEHIND,
-    UNKNOWN,
-    Begin,
-    Begun,
-    Conflict,
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Together
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
-    Effect,
     FindProcessed,
     Found,
     FoundParked,
     FoundRecords,
     FoundStaged,
     HasRecords,
-    Loaded,
-    LoadEntity,
     LoadParked,
     LoadProcessed,
     LoadStaged,
     Park,
-    Publish,
-    SaveEntity,
     Stage,
-    Together,
     WriteProcessed,
 )
-from exactlyonce.frozen_json import Json
-from exactlyonce.records import LEDGER, ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.effects.publish import Publish
+from exactlyonce.records.ledger import LEDGER
+from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.values.frozen_json import Json
 
 Record = TypeVar("Record", StagedOutputs, ParkedMessage)
 LIMIT: Final = 60

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from devtools.modelcheck.specification.stored import Stored
-from exactlyonce.beside import (
+from exactlyonce.effects.companions import (
     FindEntries,
     FindNumbered,
     FindOwing,
@@ -15,8 +15,8 @@ from exactlyonce.beside import (
     HasCompanions,
     LoadBeside,
 )
-from exactlyonce.companions import ColocatedRecord, Companion, StreamEntry
-from exactlyonce.effects import Effect
+from exactlyonce.effects.effect import Effect
+from exactlyonce.records.companions import ColocatedRecord, Companion, StreamEntry
 
 View = Mapping[str, tuple[Companion, str]]
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Final
 
 from exactlyonce import Colocated, Entity, Outbox, Rebuild, Resequencer, VersionStream
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.records import Protocol
+from exactlyonce.attempt import Strategy
+from exactlyonce.records.ledger import Protocol
 
 PRESETS: Final = {
     "Outbox()": Outbox(window=2, inline_limit=400),  # The true limits lead the same ways, later.

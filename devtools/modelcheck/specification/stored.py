@@ -9,28 +9,27 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
-from exactlyonce.beside import DeleteBeside, ReplaceBeside, SaveTogether
-from exactlyonce.blobs import KEPT, Blob, DeleteBlobs, WriteOnce
-from exactlyonce.companions import Companion, id_of
-from exactlyonce.effects import (
-    PUBLISHED,
-    Conflict,
+from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.library import (
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
-    Effect,
     Park,
-    Publish,
-    Saved,
-    SaveEntity,
     Stage,
     WriteProcessed,
     Written,
 )
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import StoredDataError
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import LEDGER, Ledger, LibraryRecord, ProcessedRecord, read_entity
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.companions import Companion, id_of
+from exactlyonce.records.ledger import LEDGER, Ledger, read_entity
+from exactlyonce.records.library import LibraryRecord, ProcessedRecord
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 ENTITY: Final = EntityRef("account", ("a",), "a")
 NOW: Final = 1_000_000

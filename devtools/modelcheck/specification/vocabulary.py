@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from exactlyonce import beside, blobs, effects
+from exactlyonce.effects import companions as beside
+from exactlyonce.effects import effect as effects
+from exactlyonce.records import blobs
 
 NO_ANSWER_TO_READS: Final = {
     "behind": 'the replica has not reached the session token (404/1002); never "absent"',

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from devtools.demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.lifetimes import RETENTION
+from exactlyonce.attempt import Strategy
+from exactlyonce.values.lifetimes import RETENTION
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.audit import Audit, Options
 from spark_jobs.configuration import Account, Job

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from devtools.demo import copies
 from devtools.demo.damage import DAMAGES, Database, damaged
 from exactlyonce import Colocated, Outbox, VersionStream
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.attempt import Strategy
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.report.contents import Contents
 from spark_jobs.transforms.rules import ALL

@@ -15,12 +15,12 @@ from azure.cosmos import CosmosClient
 from pyspark.sql import Row, SparkSession
 
 from exactlyonce import Envelope
-from exactlyonce.application import KIND
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.effects import Stage
-from exactlyonce.lifetimes import RETENTION
-from exactlyonce.records import StagedOutputs
-from exactlyonce.transports.blobs import AsyncBlobs
+from exactlyonce.blobs.port import AsyncBlobs
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.effects.library import Stage
+from exactlyonce.records.application import KIND
+from exactlyonce.records.library import StagedOutputs
+from exactlyonce.values.lifetimes import RETENTION
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock

@@ -12,23 +12,23 @@ from typing import Any
 from azure.cosmos import CosmosClient, PartitionKey
 
 from exactlyonce import Colocated, Context, Entity, EntityKey, Envelope, Outbox, Resequencer, VersionStream, message
+from exactlyonce.attempt import Strategy
+from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.combining import Assignment, Combiner
-from exactlyonce.drivers.publishing import Address, Publisher
-from exactlyonce.drivers.retrying import Backoff, Retrying
-from exactlyonce.drivers.surroundings import Surroundings, SystemClock
-from exactlyonce.frozen_json import Json
-from exactlyonce.handling.attempts import Strategy
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings, SystemClock
 from exactlyonce.handling.routes import Destination, Routes
-from exactlyonce.handling.running import Runner
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import Retention
-from exactlyonce.numbering import Order
-from exactlyonce.stores.cosmos import CosmosStore
-from exactlyonce.stores.cosmos_client import CosmosConnection
-from exactlyonce.stores.cosmos_layout import LIBRARY_PATH, EntityContainer
-from exactlyonce.transports.blobs import AsyncBlobs
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.sequences import Order
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Retention
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.configuration import Job
 from tests.spark.owning import own

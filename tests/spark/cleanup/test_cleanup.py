@@ -11,7 +11,7 @@ from azure.cosmos import CosmosClient
 from pyspark.sql import DataFrame
 
 from exactlyonce import ConfigurationError
-from exactlyonce.application import KIND
+from exactlyonce.records.application import KIND
 from spark_jobs.auditing.keeping import LITTLE
 from spark_jobs.cleanup import run
 from spark_jobs.cosmos_io import Query

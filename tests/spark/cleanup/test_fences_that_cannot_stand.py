@@ -9,19 +9,20 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.blobs import Author, ListedBlob
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publishing import Publisher
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.drivers.surroundings import Surroundings
-from exactlyonce.effects import LoadStaged, SaveEntity, Stage
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import RETENTION
-from exactlyonce.records import StagedOutputs
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.library import LoadStaged, Stage
+from exactlyonce.records.blobs import Author, ListedBlob
+from exactlyonce.records.library import StagedOutputs
 from exactlyonce.stores.awaiting import Awaited
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import InstantClock
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaning.fencing import cleaned
 from spark_jobs.cleaning.lost_blobs import LostBlobs
 from spark_jobs.configuration import EntityPlace, Protocol

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from exactlyonce import Envelope
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.effects import Conflict, SaveEntity
-from exactlyonce.handling.attempts import Memory, Work
+from exactlyonce.attempt import Memory, Work
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.running import Runner
+from exactlyonce.handling.runner import Runner
 from spark_jobs.cleaning.fencing import Fencing
 from spark_jobs.cleaning.stores import Place
 from tests.spark.cleanup.conftest import Shops

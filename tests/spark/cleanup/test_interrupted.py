@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from exactlyonce.lifetimes import Retention
+from exactlyonce.values.lifetimes import Retention
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock

@@ -12,11 +12,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from exactlyonce.frozen_json import Json
-from exactlyonce.numbering import Reception
-from exactlyonce.records import Ledger, Output, StagedOutputs
-from exactlyonce.strategies.truncation import is_candidate, last_entry
+from exactlyonce.protocols.steps.clean_companions import is_candidate, last_entry
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import Reception
+from exactlyonce.values.frozen_json import Json
 from spark_jobs.cleaning.judging import GOES, JUDGED, judged
 from spark_jobs.configuration import Job
 from spark_jobs.schemas import LIBRARY

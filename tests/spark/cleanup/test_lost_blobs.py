@@ -9,11 +9,12 @@ from urllib.parse import unquote
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.blobs import Author, Blob, WriteOnce
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.identity import EntityRef
-from exactlyonce.lifetimes import RETENTION
-from exactlyonce.transports.memory_blobs import AwaitedBlobs, MemoryBlobs
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.records.blobs import Author, Blob
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaning.lost_blobs import BlobPlace, LostBlobs
 from spark_jobs.cleaning.stores import Place
 from tests.spark.cleanup.conftest import Shops

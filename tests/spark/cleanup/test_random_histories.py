@@ -16,17 +16,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from exactlyonce import Envelope
-from exactlyonce.beside import DeleteBeside
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.effects import DeleteProcessed, DeleteStaged
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.effects.companions import DeleteBeside
+from exactlyonce.effects.library import DeleteProcessed, DeleteStaged
 from exactlyonce.errors import DamagedDocument, TooOldToJudge, TryAgainLater
-from exactlyonce.identity import EntityRef
-from exactlyonce.invariants import violations
-from exactlyonce.lifetimes import RETENTION
-from exactlyonce.stores.trouble import NoTrouble
-from exactlyonce.strategies.colocated import sweep
+from exactlyonce.protocols.colocated import sweep
+from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import SeededTrouble
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import Process, World
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaning.fencing import cleaned, entity_of
 from spark_jobs.cleaning.judging import GOES, judged
 from spark_jobs.schemas import LIBRARY

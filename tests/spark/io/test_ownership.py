@@ -10,7 +10,7 @@ import pytest
 from azure.cosmos import DatabaseProxy, PartitionKey
 
 from exactlyonce import ConfigurationError
-from exactlyonce.lifetimes import Retention
+from exactlyonce.values.lifetimes import Retention
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.accounts import ready
 from spark_jobs.configuration import Account, Job

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from exactlyonce.identity import EntityRef, message_key
-from exactlyonce.stores.cosmos_layout import processed_id
+from exactlyonce.stores.cosmos.layout import processed_id
+from exactlyonce.values.identity import EntityRef, message_key
 from tests.spark.transforms import corner_cases
 from tests.spark.transforms import damaged_cases as damaged
 from tests.spark.transforms.damaged_cases import NOBODY, SOMEBODY, Plant

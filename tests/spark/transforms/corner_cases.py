@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from exactlyonce.companions import NumberedMessage
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import message_key
-from exactlyonce.numbering import Order, Reception
-from exactlyonce.records import Ledger
-from exactlyonce.stores.cosmos_layout import processed_id
+from exactlyonce.records.companions import NumberedMessage
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.stores.cosmos.layout import processed_id
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
 from tests.spark.transforms.planting import (
     DAY,
     MINUTE,

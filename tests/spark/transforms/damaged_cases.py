@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import message_key
-from exactlyonce.numbering import Order, Reception
-from exactlyonce.records import Ledger, Output
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
 from spark_jobs.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored
 from tests.spark.transforms.planting import (

@@ -8,9 +8,9 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from exactlyonce.companions import KIND
-from exactlyonce.identity import EntityRef, message_key
-from exactlyonce.records import LEDGER
+from exactlyonce.records.companions import KIND
+from exactlyonce.records.ledger import LEDGER
+from exactlyonce.values.identity import EntityRef, message_key
 from spark_jobs.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from exactlyonce.identity import EntityRef
-from exactlyonce.records import read_parked, read_processed, read_staged
-from exactlyonce.stores.cosmos_layout import to_library
-from exactlyonce.stores.memory import MemoryStore
+from exactlyonce.records.library import read_parked, read_processed, read_staged
+from exactlyonce.stores.cosmos.layout import to_library
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.values.identity import EntityRef
 from local_cosmos.query import grouping
 from local_cosmos.query.execution import matches
 from local_cosmos.query.parser import parse_query

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from exactlyonce.frozen_json import Json
-from exactlyonce.numbering import Order, Reception
-from exactlyonce.records import Ledger
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.values.frozen_json import Json
 from tests.spark.transforms.planting import (
     DAY,
     MINUTE,

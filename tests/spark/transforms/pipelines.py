@@ -15,16 +15,17 @@ from random import Random
 from typing import Any
 
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, TryAgainLater, VersionStream
-from exactlyonce.drivers.retrying import Backoff
-from exactlyonce.envelope import Envelope
-from exactlyonce.handling.attempts import Strategy
-from exactlyonce.lifetimes import Lifetimes, Retention
-from exactlyonce.stores.memory import MemoryStore
-from exactlyonce.stores.memory_partitions import Partition, Version
-from exactlyonce.stores.trouble import NoTrouble
-from exactlyonce.strategies import colocated, settling
+from exactlyonce.attempt import Strategy
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.stores.memory.partitions import Partition, Version
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.world import Process, World
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.stateful.boards import DESTINATIONS, a_play, boards, players
 from tests.stateful.histories import FATES
 

@@ -7,22 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from exactlyonce.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef, Origin, message_key
-from exactlyonce.numbering import Order, Reception
-from exactlyonce.records import (
-    Entry,
-    Ledger,
-    LibraryRecord,
-    OutputRef,
-    ParkedMessage,
-    ProcessedRecord,
-    StagedOutputs,
-    entity_document,
-    processed_record,
-)
-from exactlyonce.stores.cosmos_layout import to_library
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
+from exactlyonce.records.ledger import Entry, Ledger, entity_document
+from exactlyonce.records.library import LibraryRecord, ParkedMessage, ProcessedRecord, StagedOutputs, processed_record
+from exactlyonce.records.outputs import OutputRef
+from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.stores.cosmos.layout import to_library
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, Origin, message_key
 from spark_jobs.schemas import LIBRARY
 from spark_jobs.transforms.facts import Thresholds
 from tests.spark.transforms.dumping import Stored

@@ -1,4 +1,4 @@
-"""`exactlyonce.invariants` and the rules are two forms of one judgement: of random histories they find the same.
+"""`exactlyonce.testing.guarantee` and the rules are two forms of one judgement: of random histories they find the same.
 
 Compared is what documents at rest tell of, and what is kept whole: nothing was cleaned up.
 
@@ -26,14 +26,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from exactlyonce import invariants
-from exactlyonce.companions import KIND, ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.frozen_json import Json
-from exactlyonce.identity import EntityRef
-from exactlyonce.invariants import Commit
-from exactlyonce.records import Output, read_entity, read_processed
-from exactlyonce.shapes import read_shape
-from exactlyonce.stores.cosmos_layout import from_library, without_system
+from exactlyonce.records.companions import KIND, ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.library import read_processed
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.cosmos.layout import from_library, without_system
+from exactlyonce.testing import guarantee as invariants
+from exactlyonce.testing.guarantee import Commit
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.shapes import read_shape
 from spark_jobs.auditing.judging import made
 from spark_jobs.schemas import LIBRARY
 from spark_jobs.transforms.facts import Facts, Thresholds

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from exactlyonce.records import read_entity
+from exactlyonce.records.ledger import read_entity
 from spark_jobs.auditing.judging import made
 from spark_jobs.schemas import LIBRARY
 from spark_jobs.transforms.facts import SEEN, Facts, Thresholds

@@ -10,10 +10,12 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import ArrayType, StructType
 
-from exactlyonce.companions import Companion, NumberedMessage
-from exactlyonce.identity import EntityRef
-from exactlyonce.numbering import Order, Reception, Sequence
-from exactlyonce.records import Entry, Ledger, OutputRef, ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.companions import Companion, NumberedMessage
+from exactlyonce.records.ledger import Entry, Ledger
+from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.outputs import OutputRef
+from exactlyonce.records.sequences import Order, Reception, Sequence
+from exactlyonce.values.identity import EntityRef
 from spark_jobs import schemas
 from spark_jobs.schemas import DOCUMENT, FINDING, LEFT_OUT, LIBRARY, RAW, selection
 from spark_jobs.transforms.reading import documents

@@ -1,0 +1,265 @@
+"""Azure Blob Storage: one container, whose blobs are written once and never changed.
+
+A blob comes into being with one request (`If-None-Match: *`), so it is there as a whole or not at all. What the SDK raises
+becomes a reply here, by the rules of `stores.cosmos_replies`: an error speaks only for the last send, and what only an operator
+can change is raised as `ConfigurationError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, NoReturn, TypeVar
+from urllib.parse import quote, unquote
+
+from azure.core.credentials_async import AsyncTokenCredential
+from azure.core.exceptions import AzureError
+from azure.identity.aio import DefaultAzureCredential
+from azure.storage.blob import BlobProperties, ContentSettings
+from azure.storage.blob.aio import ContainerClient
+
+from exactlyonce.blobs.port import KeepReply
+from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.records.blobs import Author, Blob, ListedBlob
+from exactlyonce.values.identity import EntityRef
+
+_FAILURES: Final = (AzureError, asyncio.TimeoutError)
+_ALREADY_THERE: Final = ("BlobAlreadyExists", "ConditionNotMet")
+_ABSENT: Final = ("BlobNotFound",)
+_NO_CONTAINER: Final = ("ContainerNotFound", "ResourceNotFound")
+_REFUSED: Final = (401, 403)
+_EMPTY: Final = 416  # What a blob without content replies to whoever asks for its first bytes.
+_MAX_METADATA_BYTES: Final = 8_000
+"""The service takes 8 KiB of names and values."""
+
+_SETTINGS: Final[dict[str, Any]] = {
+    # Larger blobs are sent in blocks, which nobody sees before the last request: a larger body would keep the event loop busy.
+    "max_single_put_size": 1024 * 1024,
+    "max_block_size": 1024 * 1024,
+    # As for queues: the SDK's default waits 15 s before it repeats anything, and a minute for a reply.
+    "initial_backoff": 1,
+    "increment_base": 2,
+    "random_jitter_range": 1,
+    "retry_total": 2,
+    "connection_timeout": 5,
+    "read_timeout": 10,
+}
+
+Reply = TypeVar("Reply")
+_log = logging.getLogger(__name__)
+
+
+class AzureBlobs:
+    """Blobs in a container, which has to exist.
+
+    Every method raises `ConfigurationError` for what only an operator can change: a wrong key, a missing role, no container.
+
+    Args:
+        account: a connection string, or the address of the account's blob service (`https://….blob.core.windows.net`).
+        container: name of the container.
+        credential: for an address; whoever made it closes it. Without one it is a `DefaultAzureCredential` of its own.
+        time_limit: seconds that writing or reading one blob may take, its repetitions included.
+        concurrency: most blobs on their way at once.
+
+    Raises:
+        ConfigurationError: the connection string does not name an account.
+    """
+
+    def __init__(
+        self,
+        account: str,
+        container: str,
+        credential: AsyncTokenCredential | None = None,
+        *,
+        time_limit: float = 60.0,
+        concurrency: int = 8,
+    ) -> None:
+        self._account = account
+        self._name = container
+        self._credential = credential
+        self._own_credential: DefaultAzureCredential | None = None
+        self._time_limit = time_limit
+        self._on_their_way = asyncio.Semaphore(concurrency)
+        self._open: ContainerClient | None = None
+        try:
+            # Without its query, which may be a shared access signature: addresses travel in messages.
+            self._address = self._client(None).url.partition("?")[0]
+        except ValueError:
+            raise ConfigurationError(
+                "The connection string of the storage account names no account. Copy it from the account's access keys."
+            ) from None  # The cause might quote it.
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    async def verify(self) -> None:
+        """See whether the container is there.
+
+        Raises:
+            ConfigurationError: it is not, or the account refuses the credential.
+            TryAgainLater: the account could not be asked.
+        """
+        try:
+            await asyncio.wait_for(self._container().get_container_properties(), self._time_limit)
+        except _FAILURES as error:
+            self._give_up(error)
+
+    async def write_once(self, effect: WriteOnce) -> KeepReply:
+        kept = await asyncio.gather(*(self._write(blob) for blob in effect.blobs))
+        return KEPT if all(kept) else UNKNOWN
+
+    async def read(self, name: str, limit: int) -> bytes | None:
+        async def read() -> bytes:
+            blob = self._container().get_blob_client(name)
+            return await (await blob.download_blob(offset=0, length=limit + 1)).readall()
+
+        try:
+            return await self._ask(read)
+        except _FAILURES as error:
+            if _code(error) in _ABSENT:
+                return None
+            if _status(error) == _EMPTY:
+                return b""
+            self._give_up(error)
+
+    async def delete_blobs(self, effect: DeleteBlobs) -> None:
+        await asyncio.gather(*(self._delete(name) for name in effect.names))
+
+    async def list_blobs(self, prefix: str = "") -> AsyncIterator[ListedBlob]:
+        dates: list[datetime] = []
+        listing = self._container().list_blobs(
+            name_starts_with=prefix or None,
+            include=["metadata"],
+            raw_response_hook=lambda response: dates.append(_date(response.http_response.headers)),
+        )
+        pages = listing.by_page()
+        while True:
+            try:
+                page = await asyncio.wait_for(anext(pages, None), self._time_limit)
+            except _FAILURES as error:
+                self._give_up(error)
+            if page is None:
+                return
+            async for found in page:
+                yield _listed(found, dates[-1])
+
+    async def close(self) -> None:
+        """Close the client and the credential that was made here. A later use opens them again."""
+        client, self._open = self._open, None
+        credential, self._own_credential = self._own_credential, None
+        if client is not None:
+            await client.close()
+        if credential is not None:
+            await credential.close()
+
+    async def _write(self, blob: Blob) -> bool:
+        """Whether the blob is there."""
+        client, settings = self._container().get_blob_client(blob.name), ContentSettings(content_type=blob.type)
+        given: dict[str, Any] = {"content_settings": settings, "metadata": _metadata(blob.author)}
+        try:
+            await self._ask(lambda: client.upload_blob(blob.content, overwrite=False, max_concurrency=4, **given))
+        except _FAILURES as error:
+            if _code(error) in _ALREADY_THERE:
+                return True  # One's own earlier send, whose reply was lost.
+            self._require_set_up(error)
+            _log.warning("could not write blob %s: %s, %s", blob.name, type(error).__name__, _code(error))
+            return False
+        return True
+
+    async def _delete(self, name: str) -> None:
+        client = self._container().get_blob_client(name)
+        try:
+            await self._ask(lambda: client.delete_blob(delete_snapshots="include"))
+        except _FAILURES as error:
+            if _code(error) in _ABSENT:
+                return
+            self._require_set_up(error)
+            _log.warning("could not delete blob %s: %s, %s", name, type(error).__name__, _code(error))
+
+    async def _ask(self, request: Callable[[], Awaitable[Reply]]) -> Reply:
+        async with self._on_their_way:
+            return await asyncio.wait_for(request(), self._time_limit)
+
+    def _give_up(self, error: Exception) -> NoReturn:
+        self._require_set_up(error)
+        raise TryAgainLater(
+            f"The blob container {self._address} did not answer ({type(error).__name__}, {_code(error)}). If this stays, check "
+            "the connection's blobServiceUri and the network."
+        ) from error
+
+    def _require_set_up(self, error: Exception) -> None:
+        if _code(error) in _NO_CONTAINER:
+            raise ConfigurationError(
+                f"There is no blob container {self._address}: create it, or correct EXACTLYONCE__blobContainer."
+            ) from error
+        if _status(error) in _REFUSED:
+            raise ConfigurationError(
+                f"The storage account refuses access to the blob container {self._address} ({_status(error)}, {_code(error)}). "
+                "Give the identity the role 'Storage Blob Data Contributor' on it, and let the network it calls from through "
+                "the account's firewall; with a connection string, check its key, and the clock."
+            ) from error
+
+    def _container(self) -> ContainerClient:
+        if self._open is None:
+            if "=" not in self._account and self._credential is None:
+                self._own_credential = DefaultAzureCredential()
+            self._open = self._client(self._credential or self._own_credential)
+        return self._open
+
+    def _client(self, credential: AsyncTokenCredential | None) -> ContainerClient:
+        if "=" in self._account:
+            return ContainerClient.from_connection_string(self._account, self._name, **_SETTINGS)
+        return ContainerClient(self._account, self._name, credential, **_SETTINGS)
+
+
+def _code(error: Exception) -> str | None:
+    code = getattr(error, "error_code", None)
+    return None if code is None else str(getattr(code, "value", code))
+
+
+def _status(error: Exception) -> int | None:
+    return getattr(error, "status_code", None)
+
+
+def _metadata(author: Author | None) -> dict[str, str] | None:
+    """Author as metadata, which are headers: quoted, since messages may be called anything."""
+    if author is None:
+        return None
+    found = {
+        "entity": quote(author.entity.key, safe=""),
+        "message": quote(author.message, safe=""),
+        "tx": quote(author.tx, safe=""),
+        "at": author.at.isoformat(),
+        **({} if author.told is None else {"told": quote(author.told, safe="")}),
+    }
+    # A blob whose author does not fit is written all the same; clean-up will never judge it.
+    return found if sum(len(name) + len(value) for name, value in found.items()) <= _MAX_METADATA_BYTES else None
+
+
+def _author(metadata: dict[str, str] | None) -> Author | None:
+    try:
+        given = {name: unquote(value) for name, value in (metadata or {}).items()}
+        type, *partition, id = json.loads(given["entity"])
+        at = datetime.fromisoformat(given["at"]).astimezone(timezone.utc)
+        return Author(EntityRef(type, tuple(partition), id), given["message"], given["tx"], at, given.get("told"))
+    except (KeyError, TypeError, ValueError):
+        return None  # Somebody else's blob.
+
+
+def _listed(found: BlobProperties, now: datetime) -> ListedBlob:
+    author = _author(found.metadata)
+    written = min(found.creation_time, author.at) if author else found.creation_time
+    return ListedBlob(found.name, author, max(now - written, timedelta(0)))
+
+
+def _date(headers: Any) -> datetime:
+    """When the service replied; the beginning of time if it does not say, so that nothing seems old."""
+    date = headers.get("Date")
+    return parsedate_to_datetime(date) if date else datetime.fromtimestamp(0, tz=timezone.utc)

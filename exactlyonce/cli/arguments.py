@@ -1,0 +1,113 @@
+"""What the commands are called with."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import timedelta
+from typing import TypeAlias
+
+from exactlyonce.values.durations import duration
+
+_KEY = 'its id; or, if its partition key is another, \'["<value>", ..., "<id>"]\''
+_FOUND = "as 'parked' lists it"
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # It has no public name.
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    made = argparse.ArgumentParser(
+        "python -m exactlyonce.cli",
+        description="Look after an application. Settings come from the environment, as for the application itself.",
+    )
+    made.add_argument(
+        "--app",
+        default="function_app",
+        metavar="MODULE[:NAME]",
+        help="module that makes the application (%(default)s), and its name there if there are several",
+    )
+    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _about_parked_messages(commands)
+    _about_entities(commands)
+    _about_the_application(commands)
+    return made
+
+
+def _about_parked_messages(commands: _Commands) -> None:
+    parked = commands.add_parser("parked", help="list parked messages, with the reasons")
+    parked.add_argument("--bodies", action="store_true", help="show the messages, too")
+
+    requeue = commands.add_parser("requeue", help="send a parked message again; one that is too old is refused")
+    _parked_message(requeue)
+    requeue.add_argument(
+        "--to",
+        metavar="DESTINATION",
+        help="logical name of the queue (an output that was never published knows its own)",
+    )
+    requeue.add_argument(
+        "--as-new",
+        action="store_true",
+        help="under a new identity, if it would be refused under its own; tells what is known",
+    )
+    _yes(requeue)
+
+    discard = commands.add_parser("discard", help="delete a parked message for good")
+    _parked_message(discard)
+    _yes(discard)
+
+
+def _about_entities(commands: _Commands) -> None:
+    inspect = commands.add_parser("inspect", help="show what the store holds of an entity")
+    _entity(inspect)
+    inspect.add_argument("--bodies", action="store_true", help="show its state, too")
+
+    sweep = commands.add_parser("sweep", help="publish what has been owed for long, and look after stuck read models")
+    sweep.add_argument("--type", help="of the entities (all)")
+    sweep.add_argument(
+        "--older-than", type=float, metavar="SECONDS", help="owed for at least so long (as settings say)"
+    )
+    sweep.add_argument("--limit", type=int, default=1_000, metavar="N", help="most entities (%(default)s)")
+
+    _entity(commands.add_parser("tend", help="do what is to be done about the gaps of a read model"))
+
+    replay = commands.add_parser("replay", help="send again what versions of a stream sent")
+    _entity(replay)
+    replay.add_argument("first", type=int, metavar="FIRST", help="version")
+    replay.add_argument("last", type=int, metavar="LAST", help="version")
+
+    reset = commands.add_parser("reset-token", help="exchange a session token that the account will never reach")
+    _entity(reset)
+    _yes(reset)
+
+
+def _about_the_application(commands: _Commands) -> None:
+    application = commands.add_parser("application", help="show whose the library's container is")
+    application.add_argument("--forget", metavar="TYPE", help="give up an entity type that is gone for good")
+    _yes(application)
+
+    retention = commands.add_parser("retention", help="change for how long messages are known")
+    retention.add_argument("new", type=_duration, metavar="DURATION", help="such as P20D, or seconds")
+    _yes(retention)
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        found = duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
+    if not found:
+        raise argparse.ArgumentTypeError("it has to be longer than nothing")
+    return found
+
+
+def _entity(command: argparse.ArgumentParser) -> None:
+    command.add_argument("type", metavar="TYPE", help="of the entity")
+    command.add_argument("key", metavar="KEY", help=_KEY)
+
+
+def _parked_message(command: argparse.ArgumentParser) -> None:
+    command.add_argument("entity", metavar="ENTITY", help=_FOUND)
+    command.add_argument("message", metavar="MESSAGE", help=_FOUND)
+
+
+def _yes(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--yes", action="store_true", help="do it; without, only the risk is explained")

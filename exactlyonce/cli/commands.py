@@ -1,0 +1,235 @@
+"""The commands, and what they answer: 0 done, 1 not done, 2 not understood or not possible as things are set up."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import logging
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from exactlyonce.cli import administration
+from exactlyonce.cli.arguments import parser
+from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
+from exactlyonce.cli.tables import inspected_lines, known_lines, parked_lines, plain, pretty
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError
+from exactlyonce.handling.entities import Entity, EntityKey
+from exactlyonce.hosting.application import ExactlyOnce
+from exactlyonce.hosting.operator import Operator
+from exactlyonce.values.identity import EntityRef
+
+_RISK: Final = """\
+After a failover that lost writes, or after a container was restored, the session token in an entity's ledger may be ahead of
+the account. Then nothing that the entity is sent can be finished, for ever. This command puts the token of a write made now in
+its place, if no replica answers at the old one.
+What it cannot bring back: processed records that were lost. A message whose record is gone is processed again if a copy of it
+still arrives: look into the queues and poison queues for old messages first. It tells which owed outputs were lost.
+Nothing was changed. Say --yes to go on."""
+_RISK_OF_RENEWING: Final = """\
+As a new message it is applied, whatever became of the old one: its copies are not known as such. Nothing was changed. If it
+certainly was not processed, say --yes to go on; otherwise discard it."""
+_NOT_PARKED: Final = "there is no such parked message: compare ENTITY and MESSAGE with what 'parked' lists"
+_REFUSED: Final = {
+    "too old": "it is too old to be sent under the identity it has",
+    "undated": "it has no time",
+    "ahead": "its time is more than a day ahead",
+}
+_AS_NEW: Final = """\
+its receiver could not tell whether it is a copy of a message that was processed. See what is known of it with --as-new"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code. Output goes to stdout, what went wrong to stderr."""
+    given = parser().parse_args(arguments)
+    logging.basicConfig(level=logging.ERROR, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        return asyncio.run(_run(_application(given.app), given))
+    except ConfigurationError as error:
+        return _refused(error, NOT_POSSIBLE)
+    except ExactlyOnceError as error:
+        return _refused(error, NOT_DONE)
+
+
+async def _run(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    try:
+        code: int = await _COMMANDS[given.command](once, given)
+        return code
+    finally:
+        await once.close()
+
+
+async def _parked(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    operator = await once.operator()
+    found = [one async for page in operator.parked() for one in page]
+    _print(parked_lines(found) if found else ["nothing is parked"])
+    for one in found if given.bodies else ():
+        message = await operator.parked_message(one.entity, one.message)
+        if message is not None:
+            _print(("", plain(one.message), pretty(message.envelope)))
+    return DONE
+
+
+async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    operator, place = await once.operator(), _place(given.entity)
+    if given.as_new and (code := await _renewed(operator, given, place)) != DONE:
+        return code
+    requeued = await operator.requeue(place, given.message, given.to)
+    match requeued.outcome:
+        case "sent":
+            _print([f"sent as {plain(requeued.sent)}"])
+        case "not parked":
+            _print([_NOT_PARKED])
+        case refused:
+            _print([f"{_REFUSED[refused]}, so it stays parked: {_AS_NEW}"])
+    return DONE if requeued.outcome == "sent" else NOT_DONE
+
+
+async def _renewed(operator: Operator, given: argparse.Namespace, place: str) -> int:
+    """Make a parked message a new one, once what is known of it was shown; `DONE` if it can be sent."""
+    known = await operator.known(place, given.message)
+    if known is None:
+        _print([_NOT_PARKED])
+        return NOT_DONE
+    _print(known_lines(known))
+    if not given.yes:
+        _print(["", _RISK_OF_RENEWING])
+        return NOT_POSSIBLE
+    renewed = await operator.renew(place, given.message)
+    if renewed.outcome == "not needed":
+        _print(["", "its receiver takes it under the identity it has: requeue it without --as-new"])
+        return NOT_DONE
+    return DONE
+
+
+async def _discard(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    if not given.yes:
+        _print(["A discarded message is gone for good, body and all. Nothing was changed. Say --yes to go on."])
+        return NOT_POSSIBLE
+    there = await (await once.operator()).discard(_place(given.entity), given.message)
+    _print(["discarded" if there else "there is no such parked message"])
+    return DONE if there else NOT_DONE
+
+
+async def _inspect(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    _, ref = _entity(once, given)
+    _print(inspected_lines(ref, await (await once.operator()).inspect(ref), bodies=given.bodies))
+    return DONE
+
+
+async def _sweep(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    entity = None if given.type is None else _type(once, given.type)
+    older_than = None if given.older_than is None else timedelta(seconds=given.older_than)
+    swept = await once.sweep(entity, older_than, given.limit)
+    _print([f"{swept.swept} swept, {len(swept.failed)} failed, {swept.left} left"])
+    _print(f"{plain(what)}: {plain(reason)}" for what, reason in swept.failed)
+    return NOT_DONE if swept.failed or swept.left else DONE
+
+
+async def _tend(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    entity, ref = _entity(once, given)
+    await once.tend(entity, EntityKey(ref.id, ref.partition))
+    _print(["done; 'inspect' shows what is still held"])
+    return DONE
+
+
+async def _replay(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    entity, ref = _entity(once, given)
+    _print(
+        [f"{await once.replay(entity, EntityKey(ref.id, ref.partition), given.first, given.last)} messages sent again"]
+    )
+    return DONE
+
+
+async def _reset_token(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    entity, ref = _entity(once, given)
+    if not given.yes:
+        _print([_RISK])
+        return NOT_POSSIBLE
+    reset = await (await once.operator()).reset_token(entity, ref)
+    match reset.outcome:
+        case "reset":
+            _print(["reset"])
+            _print(f"the outputs of message {plain(one)} were lost, and will not be published" for one in reset.lost)
+        case "no token":
+            _print(["there is no session token to exchange"])
+        case "not ahead":
+            _print(["a replica answers at the token, so it is not ahead of the account; nothing was changed"])
+    return DONE if reset.outcome == "reset" else NOT_DONE
+
+
+_COMMANDS: Final = {
+    "application": administration.application,
+    "retention": administration.retention,
+    "parked": _parked,
+    "requeue": _requeue,
+    "discard": _discard,
+    "inspect": _inspect,
+    "sweep": _sweep,
+    "tend": _tend,
+    "replay": _replay,
+    "reset-token": _reset_token,
+}
+
+
+def _application(name: str) -> ExactlyOnce:
+    """The application in a module: `module`, or `module:name` where there are several."""
+    module_name, _, attribute = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"There is no module {error.name!r}. Run this in the folder of the function app, with its packages installed."
+        ) from None
+    found = {name: one for name, one in vars(module).items() if isinstance(one, ExactlyOnce)}
+    chosen = [one for name, one in found.items() if attribute in ("", name)]
+    if len({id(one) for one in chosen}) != 1:
+        raise ConfigurationError(
+            f"{module_name} has {', '.join(sorted(found)) or 'nothing'} at its top level that ExactlyOnce made. Name one, as "
+            f"in --app {module_name}:once."
+        )
+    return chosen[0]
+
+
+def _type(once: ExactlyOnce, name: str) -> Entity[Any]:
+    by_name = {one.name: one for one in once.entities}
+    if name not in by_name:
+        raise ConfigurationError(f"There is no entity type {name!r}; there are: {', '.join(by_name) or 'none'}.")
+    return by_name[name]
+
+
+def _entity(once: ExactlyOnce, given: argparse.Namespace) -> tuple[Entity[Any], EntityRef]:
+    """The entity that TYPE and KEY name."""
+    entity = _type(once, given.type)
+    parts = _array(given.key)
+    return entity, entity.ref(given.key if parts is None else EntityKey(parts[-1], tuple(parts[:-1])))
+
+
+def _place(text: str) -> str:
+    """The key of an entity, written as the library writes it: what 'parked' lists may have been copied with blanks."""
+    parts = _array(text)
+    if parts is None or not isinstance(parts[0], str) or not isinstance(parts[-1], str):
+        raise ConfigurationError(f'{text!r} is no ENTITY as \'parked\' lists them, such as \'["range","g-1","g-1"]\'.')
+    return EntityRef(parts[0], tuple(parts[1:-1]), parts[-1]).key
+
+
+def _array(text: str) -> list[Any] | None:
+    """An array of JSON, of two values at least; None if it is anything else."""
+    try:
+        value = json.loads(text) if text.startswith("[") else None
+    except ValueError:
+        return None
+    return value if isinstance(value, list) and len(value) > 1 else None
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+def _refused(error: ExactlyOnceError, code: int) -> int:
+    print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    return code

@@ -1,0 +1,143 @@
+"""Plain text for terminals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from exactlyonce.hosting.operator import Inspected, Known
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.stores.application import StoredApplication
+from exactlyonce.stores.listing import ListedMessage
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+
+Cell = object
+NOTHING = "-"
+_TOLD: Final[Mapping[bool | str, str]] = {
+    True: "which has processed it: discard it",
+    False: "of which nothing tells that it processed the message; or that is forgotten by now",
+}
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """Columns as wide as what is in them; nothing at all without rows."""
+    if not rows:
+        return
+    cells = [list(heads), *([plain(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def plain(cell: Cell) -> str:
+    """A cell as text. What could steer a terminal is escaped: keys of messages come from anywhere."""
+    text = cell.isoformat() if isinstance(cell, datetime) else NOTHING if cell in (None, "") else str(cell)
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def parked_lines(messages: Sequence[ListedMessage]) -> Iterator[str]:
+    """Parked messages, the one parked first at the top."""
+    yield from table(
+        ("AT", "ENTITY", "MESSAGE", "REASON"),
+        [(one.at, one.entity, one.message, one.reason) for one in sorted(messages, key=lambda one: one.at)],
+    )
+
+
+def application_lines(stored: StoredApplication) -> Iterator[str]:
+    """Whose the library's container is."""
+    application, now = stored.application, stored.now
+    retention = application.retention
+    yield f"application {plain(application.name)}"
+    yield f"retention   {retention.current}"
+    if not retention.settled(now):
+        yield (
+            f"            it was {retention.previous} until {plain(retention.changed)}; now messages are judged by "
+            f"{retention.judged(now)}, and what tells of them is kept for {retention.kept(now)}"
+        )
+    yield from _section(
+        "entity types",
+        ("TYPE", "CONTAINER", "PARTITION KEY"),
+        [(one.type, one.container, ", ".join(one.paths)) for one in application.types],
+    )
+
+
+def known_lines(known: Known) -> Iterator[str]:
+    """What is known of a parked message."""
+    parked, sent = known.parked, known.envelope.time
+    yield f"message  {plain(parked.message)}, of type {plain(known.envelope.type)}"
+    yield f"sent     {'at a time that it does not tell' if sent is None else f'{plain(sent)}, as its sender says'}"
+    yield f"parked   {plain(parked.at)}: {plain(parked.reason)}"
+    if parked.destination is not None:
+        yield f"to       {plain(parked.destination)}, which it may have reached before"
+    if parked.renewed is not None:
+        yield f"renewed  {plain(parked.renewed)}: it was made a new message then, and may have been sent as one"
+    for entity, told in known.told:
+        yield f"entity   {plain(entity)}, {_TOLD.get(told, f'which cannot be looked at: {told}')}"
+    if not known.told:
+        yield "entity   none of this application's that could be asked whether it was processed"
+
+
+def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterator[str]:
+    """What the store holds of an entity."""
+    yield f"entity   {plain(ref)}, parked messages under {plain(ref.key)}"
+    ledger = found.ledger
+    if ledger is None:
+        yield "ledger   none: the document has never been processed, or somebody removed it"
+    elif ledger == Ledger():
+        yield "ledger   none: there is no document"
+    else:
+        yield from _ledger_lines(ledger)
+    yield from _section(
+        "what the library keeps apart",
+        ("KIND", "VERSION", "MESSAGE", "SOURCE", "AT", "ID"),
+        [
+            tuple(one.get(name) for name in ("kind", "version", "message", "source", "at", "id"))
+            for one in sorted(found.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"]))
+        ],
+    )
+    if bodies:
+        yield ""
+        yield "state"
+        yield pretty(found.body) if found.body is not None else "none: the entity is absent or deleted"
+
+
+def _ledger_lines(ledger: Ledger) -> Iterator[str]:
+    yield f"ledger   version {ledger.version}, by {ledger.protocol}{', deleted' if ledger.deleted else ''}"
+    yield f"token    {plain(ledger.token)}"
+    yield f"owing    {'nothing' if ledger.owing_since is None else f'since {plain(ledger.owing_since)}'}"
+    yield from _section(
+        "latest messages",
+        ("VERSION", "MESSAGE", "AT", "OUTPUTS", "OWES"),
+        [
+            (one.version, one.message, one.at, len(one.outputs), "no" if one.owed is None else "yes")
+            for one in ledger.entries
+        ],
+    )
+    yield from _section(
+        "sequences sent",
+        ("DESTINATION", "KEY", "LAST"),
+        [(one.destination, one.key, one.last) for one in ledger.sequences],
+    )
+    yield from _section(
+        "sequences received",
+        ("SOURCE", "NEXT", "HELD", "GAP SINCE", "HANDLER RAISED"),
+        [
+            (one.source, one.next, ", ".join(f"{a}-{b}" for a, b in one.held), one.gap_since, one.failing)
+            for one in ledger.receptions
+        ],
+    )
+
+
+def pretty(body: Json) -> str:
+    """A body to read; escaped, so that it cannot steer a terminal."""
+    return json.dumps(body.value, indent=2)
+
+
+def _section(title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    if rows:
+        yield ""
+        yield title
+        yield from table(heads, rows)

@@ -1,0 +1,283 @@
+"""One attempt at a time per entity in this process; messages that arrive meanwhile share the next commit.
+
+A hot entity would otherwise conflict with itself. When an entity falls quiet, its lane marks what was published, after
+`mark_after` seconds in which the next commit could have done so for nothing.
+
+Where deliveries may take only so long, nobody waits longer than that, whatever is under way. The attempts that several share
+go on until the time of the last of them is over: who came first must not end what the others wait for.
+
+What the store refuses for what handlers gave, such as a unique key that is taken, each of the group then tries by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from exactlyonce.attempt import Again, Evolve, Finished, Handle, Memory, Strategy, Work, key_of
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.deadlines import ADVICE, Deadline
+from exactlyonce.drivers.observer import Delivery
+from exactlyonce.drivers.retry import Retrying
+from exactlyonce.drivers.runtime import Clock
+from exactlyonce.drivers.timekeeping import Timekeeper
+from exactlyonce.effects.effect import Begin, Step
+from exactlyonce.errors import ExactlyOnceError, HandlerError, TryAgainLater
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import RETENTION
+
+Result = TypeVar("Result")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One entity, the strategy it is processed by, and what `Work` says of its handler."""
+
+    entity: EntityRef
+    strategy: Strategy
+    handle: Handle
+    absent: Json
+    evolve: Evolve | None = None
+    retention: timedelta = RETENTION
+
+
+class _Waiting(NamedTuple):
+    envelope: Envelope
+    done: asyncio.Future[None]
+    delivery: Delivery | None  # As the observer knows it, if there is one.
+    deadline: Deadline | None  # If there is one.
+
+
+@dataclass
+class _Lane:
+    assignment: Assignment
+    waiting: list[_Waiting] = field(default_factory=list)
+    stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    memory: Memory = field(default_factory=Memory)
+    attempts: int = 0  # Begun for the present group.
+    apart: int = 0  # How many have a commit each, since the store refused what they had made together.
+
+
+class Combiner:
+    """Lanes for entities that are being processed.
+
+    Args:
+        driver: performs the attempts.
+        retrying: what to do when one does not finish, and how long a delivery may take.
+        clock: for `mark_after`, and for that.
+        mark_after: seconds an entity is left alone before what was published is marked by a save of its own.
+    """
+
+    def __init__(self, driver: AsyncDriver, retrying: Retrying, clock: Clock, mark_after: float = 10.0) -> None:
+        self._driver = driver
+        self._retrying = retrying
+        self._clock = clock
+        self._mark_after = mark_after
+        self._lanes: dict[str, _Lane] = {}  # By key: for Python the partition values 1 and True are equal.
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timekeeper = Timekeeper(clock)
+        self._hurrying = False
+
+    async def process(self, assignment: Assignment, envelope: Envelope) -> None:
+        """Process one message; returns when it may be acknowledged.
+
+        Cancelling the caller does not stop the attempt, which others may share.
+
+        Raises:
+            ExactlyOnceError: it may not be acknowledged, and why.
+        """
+        observer = self._driver.observing.observer
+        if observer is None:
+            await self._enter(assignment, envelope, None)
+            return
+        with observer.processing(assignment.entity, envelope) as delivery:
+            await self._enter(assignment, envelope, delivery)
+
+    async def _enter(self, assignment: Assignment, envelope: Envelope, delivery: Delivery | None) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        lane = self._lanes.get(assignment.entity.key)
+        if lane is None:
+            lane = self._lanes[assignment.entity.key] = _Lane(assignment)
+            task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        lane.assignment = assignment  # An entity that is never quiet goes by what its newest message was given.
+        one = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
+        lane.waiting.append(one)
+        lane.stirred.set()
+        if one.deadline is not None:  # It is the last of all, since all deliveries have the same time.
+            self._timekeeper.watch(done, one.deadline, partial(_late, lane, one))
+        await done
+
+    async def quiesce(self) -> None:
+        """Wait until nothing is under way, marking at once what is left to mark. New messages are taken as before."""
+        self._hurrying = True
+        for lane in self._lanes.values():
+            lane.stirred.set()
+        try:
+            while self._tasks:  # Waiting, not gathering: whoever gives up waiting must not cancel them.
+                await asyncio.wait(self._tasks)
+        finally:
+            self._hurrying = False
+        self._timekeeper.stop()
+
+    def abandon(self) -> None:
+        """Stop in the middle of everything, as the end of the process would; those who wait are cancelled."""
+        for task in self._tasks:
+            task.cancel()
+        for lane in self._lanes.values():
+            for one in lane.waiting:
+                one.done.cancel()
+        self._lanes.clear()
+        self._timekeeper.stop()
+
+    async def _serve(self, lane: _Lane) -> None:
+        """Process groups until none waits and nothing is left to mark; then the lane is gone."""
+        try:
+            while lane.waiting or (lane.memory.published and await self._woken(lane)):
+                await self._process_group(lane)
+        finally:
+            self._lanes.pop(lane.assignment.entity.key, None)
+            for one in lane.waiting:
+                one.done.cancel()  # Only an attempt that was cancelled leaves anybody behind.
+        if lane.memory.published:
+            await self._mark(lane)
+
+    async def _process_group(self, lane: _Lane) -> None:
+        strategy = lane.assignment.strategy
+        limit = 1 if lane.apart else strategy.group_limit
+        lane.apart = max(lane.apart - 1, 0)
+        waiting = [one for one in lane.waiting if not one.done.done()]  # Others have no more time, or were cancelled.
+        group, lane.waiting = waiting[:limit], waiting[limit:]
+        if not group:
+            return
+        given = lane.assignment
+        memory, lane.memory = lane.memory, Memory()
+        failed: dict[str, Exception] = {}
+        lane.attempts = 0
+
+        def attempt(memory: Memory) -> Step[Finished | Again]:
+            lane.attempts += 1
+            held = [one for one in group if not one.done.done()] or group  # Without anybody it ends by itself.
+            work = Work(
+                given.entity,
+                tuple(one.envelope for one in held),
+                given.handle,
+                given.absent,
+                given.evolve,
+                given.retention,
+            )
+            outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
+            return outcome
+
+        try:
+            deliveries = [one.delivery for one in group if one.delivery is not None]
+            finished = await self._driver.process(
+                self._retrying, given.entity, attempt, memory, deliveries, deadline=group[-1].deadline
+            )
+            lane.memory = finished.memory
+            failed.update(finished.failed)
+            for key, error in finished.stopped:  # Acknowledged, since it is held: nobody else will hear of it.
+                _log.warning(
+                    "entity %s: the handler of message %s raised (%s); it is held, with all that follow it in its sequence",
+                    given.entity,
+                    key,
+                    type(error.__cause__ or error).__name__,
+                )
+        except Exception as error:  # Whatever it is, everybody who waits for this group has to hear of it.
+            lane.memory = memory  # What it published before is published still.
+            if isinstance(error, HandlerError) and len(group) > 1:  # For one of them, and nobody knows for which.
+                lane.waiting[:0], lane.apart = group, len(group)
+                return
+            failed.update((key_of(one.envelope), _about(one.envelope, error)) for one in group)
+        except BaseException:  # Cancelled, or worse.
+            for one in group:
+                one.done.cancel()
+            raise
+        for one in group:
+            _resolve(one.done, failed.get(key_of(one.envelope)))
+
+    async def _woken(self, lane: _Lane) -> bool:
+        """Wait until a message arrives: True; or until it is time to mark: False."""
+        if self._hurrying:
+            return False
+        lane.stirred.clear()
+
+        def stir(_: object) -> None:
+            lane.stirred.set()
+
+        pause = asyncio.ensure_future(self._clock.sleep(self._mark_after))
+        pause.add_done_callback(stir)
+        try:
+            await lane.stirred.wait()
+        finally:
+            pause.remove_done_callback(stir)  # It must not stir the next pause.
+            pause.cancel()
+        return bool(lane.waiting)
+
+    async def _mark(self, lane: _Lane) -> None:
+        entity, strategy = lane.assignment.entity, lane.assignment.strategy
+        try:
+            await self._driver.process(
+                self._retrying, entity, lambda memory: strategy.mark(entity, memory), lane.memory, ()
+            )
+        except Exception as error:  # Nobody waits for this. The next message on the entity publishes again and marks.
+            # Only the library's own errors are told, and no causes: others may quote a body.
+            reason = error if isinstance(error, ExactlyOnceError) else type(error).__name__
+            _log.warning("entity %s: what was published could not be marked: %s", entity, reason)
+
+
+def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Result]:
+    """The attempt, in which messages that nobody waits for any more get no transaction id: their deliveries were given back."""
+    reply: Any = None
+    while True:
+        try:
+            effect = attempt.send(reply)
+        except StopIteration as finished:
+            result: Result = finished.value
+            return result
+        reply = yield from effect
+        if isinstance(effect, Begin) and effect.messages:
+            held = {key_of(one.envelope) for one in group if not one.done.done()}
+            kept = [
+                tx if message in held else None
+                for message, tx in zip(effect.messages, reply.transactions, strict=False)
+            ]
+            reply = replace(reply, transactions=(*kept, *reply.transactions[len(kept) :]))
+
+
+def _late(lane: _Lane, one: _Waiting) -> Exception:
+    """What is told to somebody whose time is over while something is under way."""
+    if any(other is one for other in lane.waiting):
+        what = f"its turn had not come: attempt {lane.attempts} for messages before it was under way"
+    else:
+        what = f"attempt {lane.attempts} was under way"
+    seconds = "all" if one.deadline is None else f"{one.deadline.seconds:g}"
+    late = f"Entity {lane.assignment.entity}: the {seconds} s that a delivery may take were over, and {what}. {ADVICE}"
+    return _about(one.envelope, TryAgainLater(late))
+
+
+def _about(envelope: Envelope, error: Exception) -> Exception:
+    """The error of a group, told of one of its messages."""
+    if not isinstance(error, ExactlyOnceError):
+        return error
+    told = type(error)(f"Message {key_of(envelope)}: {error}")
+    told.__cause__ = error
+    return told
+
+
+def _resolve(done: asyncio.Future[None], error: Exception | None) -> None:
+    if done.done():
+        return  # The caller was cancelled and does not wait any more.
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)

@@ -1,0 +1,129 @@
+"""From logical destinations to queues and topics.
+
+Many outputs go in portions. What was accepted of them stays accepted when another portion fails, and only the rest is sent
+next time: where a queue takes a thousand in the time there is, a message with five thousand outputs would never be done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from exactlyonce.drivers.accepted import Accepted
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.outputs import Output
+from exactlyonce.transports.port import AsyncTransport, SendReply
+
+PORTION: Final = 128
+"""Most outputs that a transport is given at once."""
+LONGEST: Final = 30.0
+"""Seconds after which no other portion is begun."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a destination is.
+
+    Attributes:
+        transport: what carries its messages.
+        name: of the queue or topic.
+    """
+
+    transport: AsyncTransport
+    name: str
+
+
+class Publisher:
+    """Performs `Publish`: each output goes to its destination's address; all addresses are served at the same time.
+
+    Args:
+        addresses: of all destinations.
+        new_mark: for what is sent again on purpose: makes a mark that nobody else has, which its transport sees as part of
+            the outputs' ids. A broker that drops copies would drop it otherwise. Envelopes stay as they are.
+        remembers: whether what was accepted is not sent again when the rest of it is.
+        now: seconds, from any moment on.
+    """
+
+    def __init__(
+        self,
+        addresses: Mapping[str, Address],
+        new_mark: Callable[[], str] | None = None,
+        *,
+        remembers: bool = True,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._addresses = dict(addresses)
+        self._new_mark = new_mark
+        self._accepted = Accepted(now) if remembers else None
+        self._now = now
+        self._portions = dict.fromkeys(self._addresses, PORTION)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """For each destination the longest envelope it takes, in bytes."""
+        return {name: address.transport.max_bytes for name, address in self._addresses.items()}
+
+    async def publish(self, effect: Publish) -> SendReply:
+        """UNKNOWN if any output may not have arrived, or has a destination that settings no longer name."""
+        if lost := {output.destination for output in effect.outputs} - self._addresses.keys():
+            # Their entity waits for it: dropping what is owed would lose it.
+            name = min(lost)
+            first = next(output.id for output in effect.outputs if output.destination == name)
+            _log.error("output %s is owed to %s, which is no destination of this application any more", first, name)
+            return UNKNOWN
+        missing = effect.outputs if self._accepted is None else self._accepted.missing(effect.outputs)
+        by_destination: dict[str, deque[Output]] = defaultdict(deque)
+        for output in missing:
+            by_destination[output.destination].append(output)
+        mark = None if self._new_mark is None else self._new_mark()
+        sends = [self._send_all(name, outputs, mark) for name, outputs in by_destination.items()]
+        # One alone, as nearly always, needs no task of its own.
+        rests = await asyncio.gather(*sends) if len(sends) > 1 else [await one for one in sends]
+        return self._told(effect, {output for rest in rests for output in rest})
+
+    def _told(self, effect: Publish, rest: set[Output]) -> SendReply:
+        """The reply, once this rest may not have arrived."""
+        if self._accepted is None:
+            return UNKNOWN if rest else PUBLISHED
+        if rest:
+            self._accepted.note(output for output in effect.outputs if output not in rest)
+            return UNKNOWN
+        self._accepted.forget(effect.outputs)
+        return PUBLISHED
+
+    async def _send_all(self, destination: str, outputs: deque[Output], mark: str | None) -> deque[Output]:
+        """Send to one destination, and return what may not have arrived.
+
+        A portion that failed goes to the end of the queue, since it may have been for one of its outputs; two in a row are the
+        destination's fault. The next portions are half as large, until some were accepted: who takes ten in the time there is
+        would never have taken all of a large one.
+        """
+        began, failed = self._now(), False
+        while outputs and self._now() - began < LONGEST:
+            size = self._portions[destination]
+            portion = [outputs.popleft() for _ in range(min(size, len(outputs)))]
+            if await self._send(destination, portion, mark) is PUBLISHED:
+                failed = False
+                if len(portion) == size:  # Less says nothing about what more would meet.
+                    self._portions[destination] = min(2 * size, PORTION)
+            else:
+                self._portions[destination] = max(len(portion) // 2, 1)
+                others = bool(outputs)
+                outputs.extend(portion)
+                if failed or not others:
+                    break
+                failed = True
+        return outputs
+
+    async def _send(self, destination: str, outputs: Sequence[Output], mark: str | None) -> SendReply:
+        address = self._addresses[destination]
+        marked = outputs if mark is None else [replace(output, id=f"{output.id}#{mark}") for output in outputs]
+        return await address.transport.send(address.name, tuple(marked))

@@ -1,0 +1,71 @@
+"""Time and chance, injected: tests move the clock and repeat the chance."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from random import Random, SystemRandom
+from typing import Protocol
+from uuid import uuid4
+
+from exactlyonce.drivers.observer import Observing
+from exactlyonce.effects.effect import Begin, Begun
+
+
+class Clock(Protocol):
+    """The present, and waiting for a later one."""
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, letting others run."""
+        ...
+
+    def block(self, seconds: float) -> None:
+        """Wait, letting nobody run."""
+        ...
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> datetime:
+        return datetime.now(timezone.utc)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def block(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a driver takes from outside besides store and transports.
+
+    Attributes:
+        clock: time.
+        random: jitter of delays.
+        new_transaction: makes transaction ids, each of which nobody else has.
+        observing: where its observer is found, if it has one.
+        present: the time of day as the store has it; None where that is the clock's.
+    """
+
+    clock: Clock = field(default_factory=SystemClock)
+    random: Random = field(default_factory=SystemRandom)
+    new_transaction: Callable[[], str] = field(default=lambda: uuid4().hex)
+    observing: Observing = field(default_factory=Observing)
+    present: Callable[[], datetime] | None = None
+
+    def now(self) -> datetime:
+        """The present, by the store's time."""
+        return (self.present or self.clock.now)()
+
+    def begin(self, effect: Begin) -> Begun:
+        """Perform `Begin`."""
+        return Begun(self.now(), tuple(self.new_transaction() for _ in range(effect.count)))

@@ -1,0 +1,158 @@
+"""Requests to the library's partition of an entity: records, staged outputs, parked messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from exactlyonce.effects.effect import Effect, NoAnswer
+from exactlyonce.effects.entity import Conflict
+from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.values.identity import EntityRef
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Which of the messages asked for have a processed record, in a view that is at `token`."""
+
+    messages: frozenset[str]
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecords:
+    """The processed records that exist, in a view at or after the token asked with."""
+
+    records: tuple[ProcessedRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStaged:
+    """The staged documents that exist, in a view at or after the token asked with."""
+
+    documents: tuple[StagedOutputs, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundParked:
+    """A parked message, in whatever view answers.
+
+    Attributes:
+        message: None if this replica has no such document.
+        etag: what its deletion is conditional on; None if absent.
+        now: the present by the store's clock; None if absent. An operator's laptop may ask, and its clock would decide how old
+            a message may be that is sent again.
+    """
+
+    message: ParkedMessage | None
+    etag: str | None
+    now: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Applied. `token` includes this write."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindProcessed(Effect[Found | NoAnswer]):
+    """Look for the processed records of these messages, at or after `token`, if one is given. One request."""
+
+    entity: EntityRef
+    messages: tuple[str, ...]
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProcessed(Effect[FoundRecords | NoAnswer]):
+    """Read the processed records of these messages, at or after `token`, if one is given. Absent ones are left out."""
+
+    entity: EntityRef
+    messages: tuple[str, ...]
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HasRecords(Effect[bool | NoAnswer]):
+    """Whether the entity has any processed record, in whatever view answers. Best effort."""
+
+    entity: EntityRef
+
+
+@dataclass(frozen=True, slots=True)
+class WriteProcessed(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
+    """Upsert processed records, in as many batches as their number and size need, all answered."""
+
+    entity: EntityRef
+    records: tuple[ProcessedRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage(Effect[Written | Conflict | Literal[NoAnswer.UNKNOWN]]):
+    """Create staged documents."""
+
+    entity: EntityRef
+    documents: tuple[StagedOutputs, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStaged(Effect[FoundStaged | NoAnswer]):
+    """Read staged documents, at or after `token`. Those that are gone are left out of the reply."""
+
+    entity: EntityRef
+    transactions: tuple[str, ...]
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStaged(Effect[None]):
+    """Delete staged documents, best effort: whatever remains is clean-up's."""
+
+    entity: EntityRef
+    transactions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteProcessed(Effect[None]):
+    """Delete processed records that still have the ETag they were read with, best effort.
+
+    Attributes:
+        entity: whose partition they lie in.
+        records: key of the message and ETag of each.
+    """
+
+    entity: EntityRef
+    records: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Park(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
+    """Upsert a parked message.
+
+    Not a create: a message that comes back while its requeuing is still under way has to get a new ETag, or the deletion
+    at the end of that requeuing would take the only copy there is.
+    """
+
+    entity: EntityRef
+    message: ParkedMessage
+
+
+@dataclass(frozen=True, slots=True)
+class LoadParked(Effect[FoundParked | NoAnswer]):
+    """Read the parked document of a message; at or after `token`, if one is given."""
+
+    entity: EntityRef
+    message: str
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteParked(Effect[None]):
+    """Delete the parked document of a message if it still has this ETag, best effort."""
+
+    entity: EntityRef
+    message: str
+    etag: str

@@ -1,0 +1,106 @@
+"""Handling one message: decode, run the handler on a state of its own, encode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from exactlyonce.attempt import Before, Evolve, Handled, key_of
+from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
+from exactlyonce.handling.context import Context
+from exactlyonce.handling.entities import Entity, Handler
+from exactlyonce.handling.routes import Routes
+from exactlyonce.records.companions import Event
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, Origin
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs the handlers of an entity type for one entity; a `Handle` in the sense of `attempts`.
+
+    The state is built from the document anew for each message, so no message sees what a handler did to another's copy,
+    and each sees what it would have seen alone.
+    """
+
+    type: Entity[Any]
+    entity: EntityRef
+    routes: Routes
+
+    @property
+    def absent(self) -> Json:
+        """The document of the entity with nothing but id and partition key."""
+        return self.type.shape.tombstone(self.entity)
+
+    def __call__(self, before: Before, envelope: Envelope) -> Handled:
+        """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
+        handling, message = self.type.read(envelope)
+        origin = Origin(self.entity, key_of(envelope))
+        # Outputs inherit the trace of the message, telemetry or not: what is committed derives from the message alone.
+        context = Context(
+            origin, before.at, self.routes, before.sequences, before.tx, trace=envelope.trace, sent=before.sent
+        )
+        try:
+            return self._handle(handling.handler, message, before.body, context)
+        except ExactlyOnceError as error:
+            told = f"Message {key_of(envelope)} on entity {self.entity}: {error}"
+            raise _kind_of(error)(told) from error.__cause__ or error
+
+    def _handle(self, handler: Handler[Any, Any], message: Any, body: Json | None, context: Context) -> Handled:
+        state = self._state(body)
+        try:
+            result = handler(state, message, context)
+        except ExactlyOnceError:
+            raise
+        except Exception as error:
+            raise HandlerFailed(
+                f"The handler raised {type(error).__name__}. Nothing was changed and nothing was sent."
+            ) from error
+        if context.deleted:
+            return _handled(context, self.absent)
+        if result is None:
+            raise NoStateReturned(
+                "The handler returned None. Return the new state, or call context.delete() to delete the entity; where the "
+                "entity is event-sourced, return a list of events, which may be empty."
+            )
+        if self.type.event_sourced:
+            events = self.type.events(result)
+            return replace(_handled(context, self._evolved(body, events)), events=events)
+        return _handled(context, self._written(result, body))
+
+    @property
+    def evolve(self) -> Evolve | None:
+        """How events lead from one body to another; None if the entity is not event-sourced."""
+        return self._evolved if self.type.event_sourced else None
+
+    def _evolved(self, body: Json | None, events: tuple[Event, ...]) -> Json:
+        return self._written(reduce(self.type.apply, events, self._state(body)), body)
+
+    def _state(self, body: Json | None) -> Any:
+        shape = self.type.shape
+        return shape.start(self.entity) if body is None else shape.read(self.entity, body)
+
+    def _written(self, state: Any, before: Json | None) -> Json:
+        try:
+            return self.type.shape.write(self.entity, state, before)
+        except ExactlyOnceError:
+            raise
+        except Exception as error:
+            raise HandlerFailed(
+                f"What the handler returned, a {type(state).__name__}, cannot be stored ({type(error).__name__}). Return an "
+                "instance of the state model whose values fit it and are what JSON has."
+            ) from error
+
+
+def _handled(context: Context, body: Json) -> Handled:
+    return Handled(body, context.outputs, context.deleted, context.sequences, context.blobs)
+
+
+def _kind_of(error: ExactlyOnceError) -> type[ExactlyOnceError]:
+    """The library's own class of an error: one that a user derived may not take just a text."""
+    kind: type[ExactlyOnceError] = next(
+        kind for kind in type(error).__mro__ if kind.__module__ == ExactlyOnceError.__module__
+    )
+    return kind

@@ -1,0 +1,43 @@
+"""What contradicts itself is refused when an application is put together, before the first message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.messages import message_type
+from exactlyonce.handling.routes import Destination
+from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
+
+
+def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+    """Raise `ConfigurationError` where a read model asks for what it lacks over a destination that does not exist."""
+    names = {destination.name for destination in destinations}
+    for entity in entities:
+        rebuild = entity.strategy.on_gap if isinstance(entity.strategy, Resequencer) else None
+        if isinstance(rebuild, Rebuild) and (unknown := {rebuild.through, rebuild.destination} - names):
+            raise ConfigurationError(
+                f"Rebuild(...) of entity {entity.name!r} names {min(unknown)!r}, which is no destination of this application; "
+                f"declared are: {', '.join(sorted(names)) or 'none'}."
+            )
+
+
+def require_distinct(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+    """Raise `ConfigurationError` where one name means two things."""
+    for what, names in (
+        ("entities", [entity.name for entity in entities]),
+        ("destinations", [destination.name for destination in destinations]),
+    ):
+        if repeated := {name for name in names if names.count(name) > 1}:
+            raise ConfigurationError(f"Two {what} have the name {min(repeated)!r}.")
+    models: dict[str, type] = {}
+    used = [model for entity in entities for model in entity.models.values()]
+    used += [model for destination in destinations for model in destination.receives]
+    for model in used:
+        registered = message_type(model)
+        for name in (registered.name, *registered.formerly):
+            if models.setdefault(name, model) is not model:
+                raise ConfigurationError(
+                    f"{models[name].__name__} and {model.__name__} both travel as {name!r}. Give one of them another name."
+                )

@@ -1,0 +1,243 @@
+"""Settings, read from the environment under the names the Functions host uses for its own connections."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.hosting.config.connections import ADDRESS
+from exactlyonce.hosting.config.host_json import function_timeout
+from exactlyonce.records.application import DEFAULT_NAME
+from exactlyonce.transports.service_bus.sender import MAX_BYTES
+from exactlyonce.values.durations import Positive
+
+_COSMOS_NAME: Final = r"^[^/\\?#]{0,254}[^/\\?#\s]$"
+
+
+def _of_json(given: object) -> object:
+    """Decoded here and not by the source, which would stop at the first text that is no JSON."""
+    try:
+        return json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        raise ValueError("it has to be JSON, and is not") from None
+
+
+def _require_base64(key: SecretStr) -> SecretStr:
+    try:
+        base64.b64decode(key.get_secret_value(), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("it has to be base64, and is not") from None
+    return key
+
+
+def _delivery_timeout() -> float:
+    """A minute: several requests that take as long as they may, and a fifth of what the host's plans begin with."""
+    return min(60.0, (function_timeout() or 300.0) / 2)
+
+
+def _require_room(seconds: float) -> float:
+    hosts = function_timeout()
+    if hosts is not None and seconds > hosts / 2:  # A batch settles what it gives up once its deliveries are over.
+        raise ValueError(
+            f"{seconds:g} s is more than half of the {hosts:g} s after which the host ends a function, and with it all others "
+            "in its process (functionTimeout of host.json)"
+        )
+    return seconds
+
+
+class Settings(BaseSettings):
+    """The library's settings. Names of variables are given in the aliases.
+
+    Attributes:
+        account_endpoint: `COSMOS__accountEndpoint`, such as `https://name.documents.azure.com:443/`.
+        database: `COSMOS__database`, which holds the entities' containers and the library's.
+        account_key: `COSMOS__accountKey`, for local use only; without one, Microsoft Entra ID is used.
+        client_id: `COSMOS__clientId` of a user-assigned managed identity.
+        library_container: `EXACTLYONCE__container`, where the library keeps its documents.
+        application: `EXACTLYONCE__application`, the application's name. The library's container belongs to one.
+        retention: `EXACTLYONCE__retention`, for how long messages are known, when the application starts for the first time
+            (ISO 8601 duration or seconds). Afterwards the library's container says it, and this has to agree or be absent.
+        transport: `EXACTLYONCE__transport`, what carries outputs: `storage` for queues of a storage account, `servicebus`
+            for queues and topics of Service Bus.
+        connection: `EXACTLYONCE__connection`, the name of the storage connection: for queues, and for blobs.
+        service_bus: `EXACTLYONCE__serviceBusConnection`, the name of the Service Bus connection.
+        message_bytes: `EXACTLYONCE__maxMessageBytes`, what the tier of the Service Bus namespace lets a message have.
+        destinations: `EXACTLYONCE__destinations`, a JSON object from destination to the name of its queue or topic; a
+            destination that is not in it has its own name there.
+        blob_container: `EXACTLYONCE__blobContainer`, the container for blobs and for the data of messages that are too large
+            for their queue; without one there are none.
+        delivery_limit: `EXACTLYONCE__deliveryLimit`, how long a message may wait in its queue (ISO 8601 duration or seconds).
+        delivery_timeout: `EXACTLYONCE__deliveryTimeout`, seconds after which a delivery is given back to its queue, whatever
+            is under way; what looks after one entity begins nothing more then. At most half of the host's `functionTimeout`.
+        mark_after: `EXACTLYONCE__markAfter`, seconds a quiet entity is left alone before what was published is marked.
+        sweep_after: `EXACTLYONCE__sweepAfter`, seconds that outputs may be owed before the sweeper looks after their entity.
+            More than `mark_after`, or it would look after entities that are about to be marked.
+    """
+
+    model_config = SettingsConfigDict(extra="ignore")
+
+    account_endpoint: str = Field(
+        validation_alias="COSMOS__accountEndpoint",
+        pattern=ADDRESS,
+        description="the account's address, such as https://name.documents.azure.com:443/",
+        examples=["https://name.documents.azure.com:443/"],
+    )
+    database: str = Field(
+        validation_alias="COSMOS__database",
+        pattern=_COSMOS_NAME,
+        description="the name of the account's database",
+        examples=["shop"],
+    )
+    account_key: Annotated[SecretStr, AfterValidator(_require_base64)] | None = Field(
+        None,
+        validation_alias="COSMOS__accountKey",
+        description="the account's key as it was given out, or remove it to use an identity",
+    )
+    client_id: str | None = Field(
+        None, validation_alias="COSMOS__clientId", description="the client id of a user-assigned identity"
+    )
+    library_container: str = Field(
+        "exactlyonce",
+        validation_alias="EXACTLYONCE__container",
+        pattern=_COSMOS_NAME,
+        description="the name of the library's container, or remove it",
+    )
+    application: str = Field(
+        DEFAULT_NAME,
+        validation_alias="EXACTLYONCE__application",
+        min_length=1,
+        max_length=255,
+        description="the application's name, or remove it",
+    )
+    retention: Positive | None = Field(
+        None,
+        validation_alias="EXACTLYONCE__retention",
+        description="a duration such as P30D, or a number of seconds above 0, or remove it",
+    )
+    connection: str = Field(
+        "AzureWebJobsStorage",
+        validation_alias="EXACTLYONCE__connection",
+        min_length=1,
+        description="the name of a storage connection, or remove it",
+    )
+    transport: Literal["storage", "servicebus"] = Field(
+        "storage", validation_alias="EXACTLYONCE__transport", description="storage or servicebus, or remove it"
+    )
+    service_bus: str = Field(
+        "ServiceBus",
+        validation_alias="EXACTLYONCE__serviceBusConnection",
+        min_length=1,
+        description="the name of a Service Bus connection, or remove it",
+    )
+    message_bytes: int = Field(
+        MAX_BYTES,
+        validation_alias="EXACTLYONCE__maxMessageBytes",
+        ge=64 * 1024,
+        le=1024 * 1024,
+        description="a number of bytes from 65536 to 1048576, such as 262144 (Standard), or remove it",
+    )
+    destinations: Annotated[dict[str, str], NoDecode, BeforeValidator(_of_json)] = Field(
+        default_factory=dict,
+        validation_alias="EXACTLYONCE__destinations",
+        description='a JSON object from destination to queue name, such as {"receipts": "receipts-queue"}',
+    )
+    blob_container: str | None = Field(
+        None,
+        validation_alias="EXACTLYONCE__blobContainer",
+        pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$",
+        min_length=3,
+        max_length=63,
+        description="the name of a blob container (3 to 63 lower-case letters, digits and single hyphens), or remove it",
+    )
+    delivery_limit: Positive = Field(
+        timedelta(days=7),
+        validation_alias="EXACTLYONCE__deliveryLimit",
+        description="a duration such as P7D, or a number of seconds above 0",
+    )
+    delivery_timeout: Annotated[float, AfterValidator(_require_room)] = Field(
+        default_factory=_delivery_timeout,
+        validation_alias="EXACTLYONCE__deliveryTimeout",
+        ge=1,
+        allow_inf_nan=False,
+        description="a number of seconds from 1 to half of the host's functionTimeout, such as 60, or remove it",
+    )
+    mark_after: float = Field(
+        10.0, validation_alias="EXACTLYONCE__markAfter", gt=0, description="a number of seconds above 0"
+    )
+    sweep_after: float = Field(
+        60.0, validation_alias="EXACTLYONCE__sweepAfter", gt=0, description="a number of seconds above 0"
+    )
+
+    @property
+    def needs_storage(self) -> bool:
+        """Whether outputs or blobs go to a storage account."""
+        return self.transport == "storage" or self.blob_container is not None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments first, then the environment; no files: the Functions host reads those."""
+        del settings_cls, dotenv_settings, file_secret_settings
+        return (init_settings, env_settings)
+
+    @classmethod
+    def load(cls) -> Settings:
+        """Read the environment.
+
+        Raises:
+            ConfigurationError: naming every setting that is missing or wrong.
+        """
+        settings, problems = cls.examine()
+        require_none(problems)
+        return settings
+
+    @classmethod
+    def examine(cls, **given: Any) -> tuple[Settings, list[str]]:
+        """Read the environment, and say what is wrong with it. The settings have something harmless in its place, so that what
+        is right can be examined further.
+
+        Args:
+            given: settings, by variable, that the environment does not decide about.
+        """
+        try:
+            return cls(**given), []  # The environment gives the rest.
+        except ValidationError as error:
+            # Neither the cause nor what was given: it may be a key.
+            wrong = error.errors(include_input=False, include_url=False, include_context=False)
+        fields = {str(one.validation_alias): one for one in cls.model_fields.values()}
+        harmless = dict(given)
+        problems = []
+        for one in wrong:
+            name = str(one["loc"][0])
+            harmless[name] = (fields[name].examples or [fields[name].get_default(call_default_factory=True)])[0]
+            problems.append(_told(name, one, fields[name].description or ""))
+        return cls(**harmless), problems
+
+
+def _told(name: str, error: ErrorDetails, wanted: str) -> str:
+    if error["type"] == "missing":
+        return f"{name} is missing: set it to {wanted}."
+    return f"{name} is wrong ({error['msg'].removeprefix('Value error, ')}): set it to {wanted}."
+
+
+def require_none(problems: list[str]) -> None:
+    """Raise `ConfigurationError` with all that is wrong, if anything is."""
+    if problems:
+        raise ConfigurationError(
+            "Settings are missing or wrong. Set them as application settings, or in local.settings.json:\n"
+            + "\n".join(f"- {one}" for one in problems)
+        )

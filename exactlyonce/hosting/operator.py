@@ -1,0 +1,201 @@
+"""What people do about single entities and parked messages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from exactlyonce.attempt import Memory
+from exactlyonce.drivers.overdue import TOO_OLD
+from exactlyonce.effects.effect import NoAnswer
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.library import LoadParked
+from exactlyonce.errors import ConfigurationError, HandlerError, MessageError, StoredDataError, TryAgainLater
+from exactlyonce.handling.entities import Entity
+from exactlyonce.hosting.failures import named
+from exactlyonce.hosting.maintenance import Chores, protocol_of
+from exactlyonce.hosting.poison import require_readable
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.outbox import token as operating
+from exactlyonce.protocols.outbox.settle import Renewed, Requeued, SendLimit
+from exactlyonce.protocols.outbox.token import TokenReset
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
+from exactlyonce.records.library import ParkedMessage
+from exactlyonce.stores.listing import AsyncListing, ListedMessage, entity_named
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What the store holds of an entity, in the view that answered.
+
+    Attributes:
+        body: the user's properties; None if the entity is absent or deleted.
+        ledger: the library's property; None if the document has none.
+        belongings: what the library keeps apart from the document: ids, kinds and times.
+    """
+
+    body: Json | None
+    ledger: Ledger | None
+    belongings: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a parked message.
+
+    Attributes:
+        parked: as it is parked.
+        envelope: as it came.
+        told: the entities that it may be for, each with whether anything tells that it has processed the message; or, where
+            that cannot be read, the error's name.
+    """
+
+    parked: ParkedMessage
+    envelope: Envelope
+    told: tuple[tuple[EntityRef, bool | str], ...]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Requests of people. Each may be made at any time, twice, and beside everything else.
+
+    Attributes:
+        chores: runs what they ask for.
+        listing: finds what there is.
+        lifetimes: tells for how long messages may live.
+        entities: the types whose messages the application processes.
+    """
+
+    chores: Chores
+    listing: AsyncListing
+    lifetimes: Callable[[], Lifetimes]
+    entities: tuple[Entity[Any], ...] = ()
+
+    def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
+        """All parked messages, in pages. Raises `TryAgainLater`, `ConfigurationError`."""
+        return self.listing.parked()
+
+    async def requeue(self, entity: str, message: str, destination: str | None = None) -> Requeued:
+        """Send a parked message again, under the identity it has, or that `renew` gave it.
+
+        Args:
+            entity: key of the entity under which it is parked.
+            message: its key.
+            destination: logical name of the queue it is to go to; an output that was never published knows its own.
+
+        Raises:
+            ConfigurationError: there is no such destination, or none is named.
+            MalformedMessage: nobody can read it.
+            TryAgainLater: the store or the queue did not answer.
+            StoredDataError: the parked document cannot be trusted.
+        """
+        require_readable(message)
+        if destination is None:
+            parked = await self.parked_message(entity, message)
+            if parked is None:
+                return Requeued("not parked", Memory())
+            if parked.destination is None:
+                raise ConfigurationError(
+                    f"Message {message} came from a queue. Say which: --to DESTINATION. Nothing was sent."
+                )
+            destination = parked.destination
+        if destination not in self.chores.routes.limits:
+            known = ", ".join(sorted(self.chores.routes.limits)) or "none"
+            raise ConfigurationError(f"There is no destination {destination!r}; known are: {known}. Nothing was sent.")
+        to, ref, limit = destination, entity_named(entity), self._limit(entity)
+        return await self.chores.run(ref, lambda memory: settling.requeue(ref, message, to, limit, memory))
+
+    async def renew(self, entity: str, message: str) -> Renewed:
+        """Make a parked message a new one, if its receiver would refuse it under the identity it has.
+
+        Whoever sends it then answers for that it was not processed: its copies are not known as such any more.
+
+        Raises:
+            MalformedMessage: nobody can read it.
+            TryAgainLater: the store did not answer.
+            StoredDataError: the parked document cannot be trusted.
+        """
+        require_readable(message)
+        ref, limit = entity_named(entity), self._limit(entity)
+        return await self.chores.run(ref, lambda memory: settling.renew(ref, message, limit, memory))
+
+    async def known(self, entity: str, message: str) -> Known | None:
+        """What is known of a parked message, before it is made a new one; None if it is not parked.
+
+        Raises:
+            MalformedMessage: nobody can read it.
+            TryAgainLater: the store did not answer.
+            StoredDataError: the parked document cannot be trusted.
+        """
+        require_readable(message)
+        parked = await self.parked_message(entity, message)
+        if parked is None:
+            return None
+        envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
+        told = [(ref, await self._told(kind, ref, envelope)) for kind, ref in self._receivers(entity, envelope)]
+        return Known(parked, envelope, tuple(told))
+
+    def _receivers(self, place: str, envelope: Envelope) -> Iterator[tuple[Entity[Any], EntityRef]]:
+        """The entities of this application that a message may be for."""
+        ref = entity_named(place)
+        for kind in self.entities:
+            if ref.type not in (kind.name, TOO_OLD):
+                continue
+            with suppress(
+                MessageError, HandlerError, ConfigurationError
+            ):  # Its data may lie in a blob; its model, be changed.
+                yield kind, ref if ref.type == kind.name and ref.partition else kind.ref_of(envelope)
+
+    async def _told(self, kind: Entity[Any], ref: EntityRef, envelope: Envelope) -> bool | str:
+        protocol = protocol_of(kind)
+        try:
+            return await self.chores.run(ref, lambda memory: operating.knows(protocol, ref, envelope, memory))
+        except (StoredDataError, ConfigurationError) as error:
+            return named(error)
+
+    def _limit(self, place: str) -> SendLimit | None:
+        """Age above which what is parked at a place is refused; None if its receiver never forgets."""
+        type = entity_named(place).type
+        remembers = any(one.name == type and not one.strategy.forgets for one in self.entities)
+        return None if remembers else self.lifetimes().send_limit
+
+    async def discard(self, entity: str, message: str) -> bool:
+        """Delete a parked message for good; whether there was one. Raises `TryAgainLater`, `StoredDataError`."""
+        ref = entity_named(entity)
+        return await self.chores.run(ref, lambda memory: operating.discard(ref, message, memory))
+
+    async def parked_message(self, entity: str, message: str) -> ParkedMessage | None:
+        """A parked message with its body; None if it is not parked. Raises `TryAgainLater`, `StoredDataError`."""
+        ref = entity_named(entity)
+        found = await self._answered(ref, LoadParked(ref, message))
+        return None if found is None else found.message
+
+    async def inspect(self, ref: EntityRef) -> Inspected:
+        """What the store holds of an entity. Raises `TryAgainLater`, `StoredDataError`."""
+        loaded = await self._answered(ref, LoadEntity(ref))
+        view = read_entity(ref, loaded.document)
+        return Inspected(view.body, view.ledger, await self.listing.belongings(ref))
+
+    async def reset_token(self, entity: Entity[Any], ref: EntityRef) -> TokenReset:
+        """Exchange the session token of an entity, if the account will never reach it: see `strategies.operating`.
+
+        Raises:
+            ConfigurationError: the entity's protocol keeps no such token.
+            TryAgainLater: the store did not answer.
+            StoredDataError: the document cannot be trusted; nothing was changed.
+        """
+        if protocol_of(entity) != "outbox":
+            raise ConfigurationError(f"{entity} is not processed by the outbox, and only that keeps a session token.")
+        return await self.chores.run(ref, lambda memory: operating.reset_token(ref, memory))
+
+    async def _answered(self, ref: EntityRef, effect: Any) -> Any:
+        reply = await self.chores.driver.run(self.chores.retrying.insist(iter(effect)))
+        if isinstance(reply, NoAnswer):
+            raise TryAgainLater(f"What the store holds of entity {ref} could not be read.")
+        return reply

@@ -1,0 +1,185 @@
+"""The Azure side of one process: opened on first use, verified once, closed together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from azure.identity.aio import DefaultAzureCredential
+
+from exactlyonce.blobs.azure import AzureBlobs
+from exactlyonce.drivers.publisher import Address
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.routes import Destination
+from exactlyonce.hosting.config.connections import Connections
+from exactlyonce.hosting.config.environment import require_fit
+from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.hosting.ownership import Declared, Ownership
+from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.stores.cosmos.application import CosmosApplicationStore
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.listing import CosmosListing
+from exactlyonce.stores.cosmos.replies import FAILURES
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.stores.cosmos.verify import verify
+from exactlyonce.transports.service_bus.sender import ServiceBusTransport
+from exactlyonce.transports.storage_queue import StorageQueueTransport
+
+
+class AzureResources:
+    """Cosmos DB, queues of either kind and blobs, as settings name them.
+
+    Args:
+        settings: of the library.
+        connections: to what outputs and blobs go to.
+        entities: whose containers are verified.
+        destinations: which get an address each.
+        surroundings: time, and who is told the request units of every reply of Cosmos DB.
+        dated: told its time of replies; None if nobody wants to know.
+
+    Raises:
+        ConfigurationError: settings do not fit the destinations or the account; it names all that is wrong.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        connections: Connections,
+        entities: Iterable[Entity[Any]],
+        destinations: Iterable[Destination],
+        *,
+        surroundings: Surroundings,
+        dated: Callable[[datetime], None] | None = None,
+    ) -> None:
+        entities = tuple(entities)
+        names = tuple(destination.name for destination in destinations)
+        require_fit(settings, connections, names)
+        storage, service_bus = connections.storage, connections.service_bus
+        queues = {name: settings.destinations.get(name, name) for name in names}
+        charged = surroundings.observing.charged
+        key = settings.account_key.get_secret_value() if settings.account_key else None
+        self._database = settings.database
+        self._containers = tuple(
+            EntityContainer(one.name, one.container, one.paths, companions=not isinstance(one.strategy, Outbox))
+            for one in entities
+        )
+        self._library = settings.library_container
+        self._connection = CosmosConnection(
+            settings.account_endpoint,
+            settings.database,
+            key=key,
+            client_id=settings.client_id,
+            charged=charged,
+            dated=dated,
+        )
+        self._identities: list[DefaultAzureCredential] = []
+        identity = None if storage is None else self._identity(storage.client_id)
+        self._transport: StorageQueueTransport | ServiceBusTransport
+        if settings.transport == "servicebus":
+            assert service_bus is not None  # noqa: S101  # Else the settings would not fit.
+            self._transport = ServiceBusTransport(
+                service_bus.namespace,
+                self._identity(service_bus.client_id),
+                delivery_limit=settings.delivery_limit,
+                message_bytes=settings.message_bytes,
+            )
+        else:
+            assert storage is not None  # noqa: S101  # So here.
+            self._transport = StorageQueueTransport(storage.account, identity, delivery_limit=settings.delivery_limit)
+        self.blobs: AzureBlobs | None = None
+        if settings.blob_container is not None and storage is not None and storage.blobs is not None:
+            self.blobs = AzureBlobs(storage.blobs, settings.blob_container, identity)
+        self._verifying = asyncio.Lock()
+        self._verified = False
+        self.store = CosmosStore(self._connection, self._containers, self._library)
+        self.listing = CosmosListing(self._connection, self._containers, self._library)
+        application = CosmosApplicationStore(self._connection, self._library)
+        self.ownership = Ownership(application, Declared.by(settings, entities), surroundings.clock)
+        self.addresses = {name: Address(self._transport, queue) for name, queue in queues.items()}
+
+    async def ready(self) -> None:
+        """See that the accounts are as they have to be, and that the library's container is this application's.
+
+        Raises:
+            ConfigurationError, TryAgainLater: as `verify` and `Ownership.ready`.
+            DamagedDocument, NewerSchema: the document of the application cannot be trusted.
+        """
+        await self.verify()
+        await self.ownership.ready()
+
+    async def verify(self) -> None:
+        """Verify the accounts, once; until it passes, every call tries again.
+
+        Storage queues are not asked: an identity that may only send may not ask for anything, and a queue that is missing is
+        created.
+
+        Raises:
+            ConfigurationError: naming all that has to be changed, in Cosmos DB, in Service Bus and for blobs.
+            TryAgainLater: an account could not be asked.
+        """
+        if self._verified:
+            return
+        async with self._verifying:
+            if not self._verified:
+                checks = [self._verify_cosmos()]
+                if self.blobs is not None:
+                    checks.append(self.blobs.verify())
+                if isinstance(self._transport, ServiceBusTransport):
+                    checks.append(self._transport.verify(address.name for address in self.addresses.values()))
+                await _pass_all(checks)
+                self._verified = True
+
+    async def _verify_cosmos(self) -> None:
+        try:
+            client = await self._connection.client()
+        except FAILURES as error:
+            raise TryAgainLater(
+                f"Cosmos DB could not be reached ({type(error).__name__}). If this stays, check "
+                "COSMOS__accountEndpoint and the network, and, without a key, that this process has an identity."
+            ) from error
+        await verify(client, self._database, self._containers, self._library)
+
+    async def lifetime(self) -> AsyncGenerator[None, None]:
+        """Once begun, it lasts as long as the event loop, and closes all clients at its end.
+
+        Nobody tells an application that its process ends. But whoever ends an event loop, finishes the generators that were
+        begun on it.
+        """
+        try:
+            yield
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close all clients. It may be said twice."""
+        await self._connection.close()
+        await self._transport.close()
+        if self.blobs is not None:
+            await self.blobs.close()
+        for identity in self._identities:
+            await identity.close()
+
+    def _identity(self, client_id: str | None) -> DefaultAzureCredential | None:
+        """A credential of a user-assigned identity; None for whom the process runs as, which every client finds by itself."""
+        if client_id is None:
+            return None
+        self._identities.append(DefaultAzureCredential(managed_identity_client_id=client_id))
+        return self._identities[-1]
+
+
+async def _pass_all(checks: Iterable[Awaitable[None]]) -> None:
+    """Make all checks, and tell together what they find: first what has to be changed."""
+    found = [one for one in await asyncio.gather(*checks, return_exceptions=True) if one is not None]
+    for one in found:
+        if not isinstance(one, ConfigurationError | TryAgainLater):
+            raise one
+    if any(isinstance(one, ConfigurationError) for one in found):
+        found.sort(key=lambda one: isinstance(one, TryAgainLater))
+        raise ConfigurationError("\n".join(str(one) for one in found)) from found[0]
+    for one in found:
+        raise one

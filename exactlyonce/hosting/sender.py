@@ -1,0 +1,61 @@
+"""Sending from outside of any handler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from exactlyonce.attempt import key_of
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.errors import TryAgainLater
+from exactlyonce.handling.messages import encode
+from exactlyonce.handling.routes import Routes
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import message_key
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Sends messages of registered types under ids that its caller gives.
+
+    Attributes:
+        publisher: where they go.
+        routes: where they may go.
+        claims: for data too large for its queue.
+        surroundings: time, and who observes.
+    """
+
+    publisher: Publisher
+    routes: Routes
+    claims: ClaimChecks
+    surroundings: Surroundings
+
+    async def send(
+        self, destination: str, message: object, message_id: str, source: str, time: datetime | None = None
+    ) -> None:
+        """As `ExactlyOnce.send`, which documents it."""
+        if time is None:
+            time = self.surroundings.clock.now()
+        elif time.utcoffset() is None:
+            raise ValueError(f"The time of message {message_key(source, message_id)} has no time zone. Give it one.")
+        name, data = encode(message)
+        session = self.routes.session(destination, message)
+        envelope = Envelope(source, message_id, name, data, time, extensions=session)
+        with self.surroundings.observing.sending(destination, key_of(envelope)) as trace:
+            await self._send(destination, envelope.with_trace(trace))
+
+    async def _send(self, destination: str, envelope: Envelope) -> None:
+        wire = envelope.to_json()
+        if self.routes.blobs is not None and self.routes.is_too_large(destination, wire.size):
+            wire = (await self.claims.left(envelope)).to_json()
+        wire = Envelope.read(wire.text).to_json()  # What could not be read there must not leave here.
+        self.routes.check(destination, wire.size)
+        output = Output(key_of(envelope), destination, wire)
+        if await self.publisher.publish(Publish((output,))) is not PUBLISHED:
+            raise TryAgainLater(
+                f"Whether message {key_of(envelope)} was sent is not known. Send it again under the same id."
+            )

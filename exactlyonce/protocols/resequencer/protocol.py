@@ -1,0 +1,198 @@
+"""The resequencer: a read model that handles the messages of each source in the order in which they were sent.
+
+Every output that has an order is numbered per source, destination and read model. What comes too early is held beside the read
+model; every arrival releases what follows without a gap; what came before is dropped. How far each sequence is received stands
+in the read model's own ledger, so that one condition guards all of it: state, numbers and held messages change in one batch
+("CQRS: Out of Sequence Messages and Read Models", Oliver).
+
+A message is acknowledged when nothing more can be released: else a crash after a part would leave the rest held for ever. A
+handler that raises stops its sequence: its message is held, what precedes it is committed, and every later arrival tries
+again. What a handler sends is owed until it was published, as in the outbox.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Literal
+
+from exactlyonce.attempt import Again, Finished, Memory, Work
+from exactlyonce.effects.companions import FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.effect import Begin, Step
+from exactlyonce.effects.entity import Saved
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.handling.entities import Entity
+from exactlyonce.protocols.outbox.draft import View, remembering
+from exactlyonce.protocols.outbox.protocol import Outbox, publish_owed, start_over, write_blobs
+from exactlyonce.protocols.resequencer.places import Known
+from exactlyonce.protocols.resequencer.release import Release
+from exactlyonce.protocols.steps.fence import look
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.records.companions import NumberedMessage, numbered_id
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.sequences import Order
+from exactlyonce.values.identity import EntityRef
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Lost messages are asked for anew.
+
+    Attributes:
+        of: the entity type that sends them; its strategy has to be a `VersionStream`, which can send again.
+        through: destination that reaches its handlers.
+        destination: name of the destination that its messages for this read model go to.
+
+    Raises:
+        ConfigurationError: the entity type keeps no stream.
+    """
+
+    of: Entity[Any]
+    through: str
+    destination: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of.strategy, VersionStream):
+            raise ConfigurationError(
+                f"Entity {self.of.name!r} keeps no version stream, so it cannot send again what was lost. Give it "
+                "strategy=VersionStream(), or let the read model wait for, or skip, what is lost."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Resequencer:
+    """Settings of the resequencer.
+
+    Attributes:
+        gap_timeout: how long a message may be missing before `on_gap` is done about it.
+        on_gap: "wait" for it; "skip" it, which the document of its number tells for good; or `Rebuild`. Gaps are looked for by
+            whoever tends the read model.
+        order: "source", so that the messages of each source are handled in its order; or "time", so that all are handled in one
+            order besides, by their time and source. A message then waits until every source known to the read model has sent a
+            later one. One that comes too late all the same is handled, and its document tells.
+        max_wait: how long a message waits, at most, for sources that are silent.
+
+    Raises:
+        ConfigurationError: a setting is none of these, or a time is negative.
+    """
+
+    gap_timeout: timedelta = timedelta(minutes=10)
+    on_gap: Literal["wait", "skip"] | Rebuild = "wait"
+    order: Literal["source", "time"] = "source"
+    max_wait: timedelta = timedelta(minutes=1)
+
+    def __post_init__(self) -> None:
+        if self.on_gap not in ("wait", "skip") and not isinstance(self.on_gap, Rebuild):
+            raise ConfigurationError(
+                f'on_gap of a resequencer is "wait", "skip" or a Rebuild(...), not {self.on_gap!r}.'
+            )
+        if self.order not in ("source", "time"):
+            raise ConfigurationError(f'order of a resequencer is "source" or "time", not {self.order!r}.')
+        if min(self.gap_timeout, self.max_wait) < timedelta(0):
+            raise ConfigurationError("gap_timeout and max_wait of a resequencer cannot be negative.")
+
+    @property
+    def group_limit(self) -> int:
+        """Most messages that one attempt may take: half of what a batch holds, so that it can release as many."""
+        return 49
+
+    @property
+    def forgets(self) -> bool:
+        """How far each sequence was received stays for ever, so a message below that is known however late it comes."""
+        return False
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Take messages for one read model, and release what can be; without messages only that. At most 10 effects.
+
+        Raises:
+            StoredDataError: a document cannot be trusted.
+            ConfigurationError: the entity belongs to another protocol.
+        """
+        entity = work.entity
+        view = yield from look(entity, memory, "resequencer")
+        if isinstance(view, Again):
+            return view
+        # Finish what was released before. The attempt that released it may have died before it published, and the next
+        # commit drops the entries.
+        remembered = yield from publish_owed(entity, view.ledger.entries, view)
+        if isinstance(remembered, Again):
+            return remembered
+        outcome = yield from _received(
+            work, replace(view, memory=remembered), self.max_wait if self.order == "time" else None
+        )
+        return outcome
+
+    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+        """Drop what this process published from what the read model owes, as the outbox does. At most 2 effects."""
+        outcome = yield from Outbox().mark(entity, memory)
+        return outcome
+
+
+def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finished | Again]:
+    """Take the messages, and release what can be."""
+    release = Release(work, view, max_wait)
+    known = yield from _known(work.entity, release, view)
+    if isinstance(known, Again):
+        return known
+    # Begin, and release, hold or drop the messages. The next number is handled, and every held number that follows without
+    # a gap; a later one is held, an earlier one dropped. A handler that raises stops its sequence.
+    begun = yield from Begin(release.keys, more=len(known))
+    release.release(known, begun)
+    memory = view.unmarked()
+    if release.changes:
+        committed = yield from _commit(work.entity, release, view)
+        if isinstance(committed, Again):
+            return committed
+        memory = committed
+    if release.more:
+        return Again(memory, "more can be released", progressed=release.changes)
+    return Finished(memory, tuple(release.processed), tuple(release.failed.items()), tuple(release.stopped.items()))
+
+
+def _known(entity: EntityRef, release: Release, view: View) -> Step[Known | Again]:
+    """Read the documents of numbers that matter, in a view that is at least as new as the read model. At most one effect.
+
+    Raises:
+        DamagedDocument: a held message is gone.
+    """
+    ids = {numbered_id(entity, place[0], Order(entity.id, place[1])): place for place in release.wanted}
+    if not ids:
+        return {}
+    # Read the documents of numbers that may be copies, or can be released. A view at the read model's session token holds
+    # every message that the ledger says is held.
+    found = yield from LoadBeside(entity, tuple(ids), view.memory.entity_token)
+    if not isinstance(found, FoundBeside):
+        return Again(view.memory, "held messages could not be read")
+    known = {
+        (one.source, one.order.number): (one, etag)
+        for one, etag in found.companions
+        if isinstance(one, NumberedMessage)
+    }
+    if release.is_behind(known):
+        return Again(view.memory, "the read model was seen in an older view than what it holds")
+    release.require_held(ids.values(), known)
+    return known
+
+
+def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Again]:
+    """Commit, then publish. At most 3 effects."""
+    kept = yield from write_blobs(tuple(release.blobs), view.memory)
+    if kept is not None:
+        return kept
+    document = release.document
+    # Commit: save the read model and write the documents of numbers, in one batch. Without its condition a message could be
+    # held just after the one that it waits for was handled, and nobody would release it.
+    saved = yield from SaveTogether(entity, document, view.etag, tuple(release.create), tuple(release.replace))
+    if not isinstance(saved, Saved):
+        return start_over(view.memory, saved)
+    memory = replace(view.memory, entity_token=saved.token)
+    if release.outputs:
+        # Publish the outputs. After the commit, so that only committed outputs are sent. The ledger owes them until the
+        # next commit.
+        published = yield from Publish(tuple(release.outputs))
+        if published is not PUBLISHED:
+            return Again(memory, "the outputs could not be published")
+    ledger = read_entity(entity, document).ledger or view.ledger
+    memory = replace(memory, published=memory.published | ledger.owing)
+    return remembering(memory, ledger, document, saved.etag)

@@ -1,0 +1,306 @@
+"""What the resequencer computes without asking the world: from a read model and messages to what is to be committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from exactlyonce.attempt import Before, Handled, Work, key_of
+from exactlyonce.effects.effect import Begun
+from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
+from exactlyonce.protocols.outbox.draft import View
+from exactlyonce.protocols.resequencer.order import Head, earliest, is_late, later
+from exactlyonce.protocols.resequencer.places import Known, Place, held_and_gone, require_sense, two_with_one_number
+from exactlyonce.protocols.steps.batch import BATCH_BYTES
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.companions import Companion, NumberedMessage, id_of
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Entry, Ledger, entity_document, entry_size
+from exactlyonce.records.outputs import Output, digest
+from exactlyonce.records.sequences import Order, Reception, from_number, holds, order_of, with_number
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+
+BATCH_DOCUMENTS: Final = 99
+"""Most documents of numbers in one batch: the service takes 100 operations, and one is the read model."""
+
+FRAME_BYTES: Final = 1_500
+"""Most that the document of a number has besides the message that it may hold, its key and source, and the read model's."""
+
+
+class Release:
+    """What one attempt is to commit: begun with what was loaded, told what arrived, and then asked.
+
+    Args:
+        work: the read model, its messages and its handler.
+        view: the read model as it was loaded.
+        max_wait: how long a message waits for sources that are silent, where all are brought into one order; else None.
+
+    Attributes:
+        arrived: messages by their places; copies of one message count once.
+        create, replace: documents of numbers to write; those to replace with the ETags they have.
+        outputs, blobs: what released messages sent, and what they wrote.
+        processed: keys of released messages.
+        failed: error of each message that is not taken.
+        stopped: error of each message whose handler raised, so that it stays held, with all that follow.
+        more: whether more could be released, in another batch.
+    """
+
+    def __init__(self, work: Work, view: View, max_wait: timedelta | None = None) -> None:
+        self._work = work
+        self._max_wait = max_wait
+        self._ledger = view.ledger
+        self._body = view.body
+        self._saved = view.body or work.absent
+        self._sequences = view.ledger.sequences
+        self._receptions = {one.source: one for one in view.ledger.receptions}
+        self._entries: list[Entry] = []
+        self._read: dict[Place, Envelope] = {}
+        self._bytes = self._owed = 0  # Added up: to write state and entries anew for each message would take long.
+        self.arrived: dict[Place, Envelope] = {}
+        self.create: list[Companion] = []
+        self.replace: list[tuple[Companion, str]] = []
+        self.outputs: list[Output] = []
+        self.blobs: list[Blob] = []
+        self.processed: list[str] = []
+        self.failed: dict[str, ExactlyOnceError] = {}
+        self.stopped: dict[str, ExactlyOnceError] = {}
+        self.more = False
+        for envelope in work.messages:
+            self._place(envelope)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the messages that arrived."""
+        return tuple(key_of(one) for one in self.arrived.values())
+
+    @property
+    def wanted(self) -> tuple[Place, ...]:
+        """The places whose documents have to be read: of arrivals that may be known, and of what can be released."""
+        places = dict.fromkeys(place for place in self.arrived if self._may_be_known(place))
+        # One of each sequence at a time, and those whose handlers raised last: they do not take the room of the others.
+        sources = sorted(self._sources, key=lambda source: self._reception(source).failing is not None)
+        ready = [(source, self._reception(source).next) for source in sources]
+        # Where all are brought into one order, only the next messages of all sources tell which is the earliest.
+        room = max(BATCH_DOCUMENTS - len(self.arrived), len(places) + len(sources) * (self._max_wait is not None))
+        while (ready := [one for one in ready if one in self.arrived or self._is_held(one)]) and len(places) < room:
+            places.update(dict.fromkeys(place for place in ready if self._is_held(place)))
+            ready = [(source, number + 1) for source, number in ready]
+        return tuple(places)[:room]
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to commit."""
+        changed = any(one.failing != self._before(one.source).failing for one in self._receptions.values())
+        return bool(self.create or self.replace) or changed
+
+    @property
+    def document(self) -> Json:
+        """The document of the read model to commit."""
+        return entity_document(self._saved, self._ledger_with(tuple(self._entries)))
+
+    def is_behind(self, known: Known) -> bool:
+        """Whether a message that the read model holds was released since it was loaded, so that no commit can succeed."""
+        return any(document.held is None and self._is_held(place) for place, (document, _) in known.items())
+
+    def require_held(self, wanted: Iterable[Place], known: Known) -> None:
+        """Raise `DamagedDocument` if a message that the read model holds is gone: all that follow would wait for ever."""
+        for place in wanted:
+            if place not in known and self._is_held(place):
+                raise held_and_gone(self._work.entity, place)
+
+    def release(self, known: Known, begun: Begun) -> None:
+        """Handle what follows without a gap, in each sequence as far as handlers and the batch allow; hold the others."""
+        deliveries = zip(
+            self.arrived.items(), begun.transactions, strict=False
+        )  # The rest is for messages that are held.
+        self.arrived = {place: one for (place, one), tx in deliveries if tx is not None}
+        fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, known)}
+        transactions = iter(begun.given)
+        if self._max_wait is None:
+            for source in self._sources:
+                while self._handled_next(source, fresh, known, begun, transactions):
+                    pass
+        else:
+            heads = partial(self._heads, fresh, known, begun.at)
+            while (first := earliest(heads(), tuple(self._receptions.values()), begun.at, self._max_wait)) is not None:
+                if not self._handled_next(first, fresh, known, begun, transactions):
+                    break
+        for place, envelope in sorted(fresh.items(), key=lambda one: one[0]):
+            if place[1] >= self._reception(place[0]).next:
+                self._hold(place, envelope, begun)
+        for source in self._sources:
+            self._note_gap(source, begun)
+
+    def _ledger_with(self, entries: tuple[Entry, ...]) -> Ledger:
+        return replace(
+            self._ledger,
+            version=self._ledger.version + len(self.processed),
+            entries=entries,
+            deleted=self._body is None,
+            sequences=self._sequences,
+            receptions=tuple(self._receptions[source] for source in sorted(self._receptions)),
+        )
+
+    @property
+    def _sources(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self._receptions, *(source for source, _ in self.arrived))))
+
+    def _place(self, envelope: Envelope) -> None:
+        key, entity = key_of(envelope), self._work.entity
+        try:
+            order = order_of(envelope, f"Message {key} for read model {entity}")
+            require_sense(entity, envelope, order, self._reception(envelope.source), timed=self._max_wait is not None)
+            first = self.arrived.setdefault((envelope.source, order.number), envelope)
+            if key_of(first) != key:
+                raise two_with_one_number(entity, envelope, order.number, key_of(first))
+        except InvalidMessage as error:
+            self.failed[key] = error
+
+    def _came_never(self, place: Place, envelope: Envelope, known: Known) -> bool:
+        """Tell an arrival that never came before from a copy, from one that is too late, and from another with its number."""
+        found = known.get(place)
+        if not self._may_be_known(place):
+            return True
+        if found is None:
+            return False  # Released so long ago that clean-up has taken its document.
+        document, etag = found
+        if document.message is None:
+            # It was skipped, since it seemed lost. What came after it was handled, so it is too late; its document tells.
+            self.replace.append((replace(document, message=key_of(envelope)), etag))
+        elif document.message != key_of(envelope):
+            self.failed[key_of(envelope)] = two_with_one_number(self._work.entity, envelope, place[1], document.message)
+        return False
+
+    def _handled_next(
+        self, source: str, fresh: Mapping[Place, Envelope], known: Known, begun: Begun, transactions: Iterator[str]
+    ) -> bool:
+        """Handle the next message of a sequence, if it is there; return whether there may be another."""
+        reception = self._reception(source)
+        place = (source, reception.next)
+        held = known.get(place) if self._is_held(place) else None
+        if held is None and place not in fresh:
+            # It was not read: no room for it in this batch. One whose handler raised waits for a later arrival.
+            self.more = self.more or (self._is_held(place) and reception.failing is None)
+            return False
+        envelope = fresh[place] if held is None else self._envelope(place, known)
+        key, tx = key_of(envelope), next(transactions)
+        try:
+            handled = self._work.handle(Before(self._body, begun.at, tx, self._sequences), envelope)
+            has_room = self._has_room(key, handled.body.size, sum(output.size for output in handled.outputs))
+        except ExactlyOnceError as error:
+            self.stopped[key] = error
+            self._receptions[source] = replace(reception, failing=type(error).__name__)
+            return False
+        if not has_room:
+            self.more = True
+            return False
+        order = Order(self._work.entity.id, reception.next)
+        late = self._max_wait is not None and is_late(envelope, self._receptions.values())
+        document = NumberedMessage(self._work.entity.key, source, order, key, begun.at, held=None, late=late)
+        if held is None:
+            self.create.append(document)
+        else:
+            self.replace.append((document, held[1]))
+        self._take(key, handled, begun.at, tx)
+        self.blobs.extend(blob.told_by(id_of(self._work.entity, document)) for blob in handled.blobs)
+        following = reception.next + 1
+        passed = None if self._max_wait is None else later(reception.passed, envelope.time)
+        self._receptions[source] = replace(
+            reception, next=following, held=from_number(reception.held, following), failing=None, passed=passed
+        )
+        return True
+
+    def _heads(self, fresh: Mapping[Place, Envelope], known: Known, at: datetime) -> Mapping[str, Head]:
+        """The next message of each sequence that is there, and since when."""
+        heads: dict[str, Head] = {}
+        for source in self._sources:
+            place = (source, self._reception(source).next)
+            if place in fresh:
+                heads[source] = Head(fresh[place], at)
+            elif self._is_held(place) and place in known:
+                heads[source] = Head(self._envelope(place, known), known[place][0].at)
+            elif self._is_held(place) and self._reception(source).failing is None:
+                self.more = True  # No room for it in this batch.
+        return heads
+
+    def _envelope(self, place: Place, known: Known) -> Envelope:
+        """A held message. Where all are brought into one order, it is looked at again for each that is handled before."""
+        held = known[place][0].held
+        assert held is not None  # noqa: S101  # Callers look at what is held only.
+        if place not in self._read:
+            self._read[place] = Envelope.read(held.text, limit=BATCH_BYTES)
+        return self._read[place]
+
+    def _take(self, key: str, handled: Handled, at: datetime, tx: str) -> None:
+        """Make the result of a handler part of the commit."""
+        self._body = None if handled.deleted else handled.body
+        self._saved = handled.body
+        self._sequences = handled.sequences
+        self.processed.append(key)
+        if handled.outputs:
+            refs = tuple(output.ref for output in handled.outputs)
+            version = self._ledger.version + len(self.processed)
+            entry = Entry(key, tx, version, at, refs, digest(handled.outputs), owed=handled.outputs)
+            self._entries.append(entry)
+            self._owed += entry_size(entry)
+            self.outputs.extend(handled.outputs)
+
+    def _hold(self, place: Place, envelope: Envelope, begun: Begun) -> None:
+        """Keep a message until those before it have come."""
+        source, number = place
+        key, wire = key_of(envelope), envelope.to_json()
+        try:
+            if not self._has_room(key, self._saved.size, 0, size := Json.of(wire.text).size):
+                told = f"Message {key} for read model {self._work.entity}:"
+                if self.document.size + size > BATCH_BYTES:
+                    raise EntityTooLarge(f"{told} it has {size} bytes and came too early, and is too large to be held.")
+                raise TryAgainLater(f"{told} there is no room for it beside what is committed now.")
+        except ExactlyOnceError as error:
+            self.failed[key] = error
+            return
+        order = Order(self._work.entity.id, number)
+        self.create.append(NumberedMessage(self._work.entity.key, source, order, key, begun.at, held=wire))
+        reception = self._reception(source)
+        self._receptions[source] = replace(reception, held=with_number(reception.held, number))
+
+    def _has_room(self, key: str, body: int, outputs: int, held: int = 0) -> bool:
+        """Whether the batch has room for one more message. Raises `EntityTooLarge` if the read model never will."""
+        document = entity_document(Json("{}"), self._ledger_with(())).size + self._owed + body + outputs
+        if document > MAX_DOCUMENT_BYTES:
+            if self._entries:
+                return False  # What they owe will be published, and gone, when the next batch is made.
+            raise EntityTooLarge(
+                f"Message {key} for read model {self._work.entity}: the read model would have {document} bytes; at most "
+                f"{MAX_DOCUMENT_BYTES} are allowed. Keep less in it."
+            )
+        written = len(self.create) + len(self.replace)
+        added = held + FRAME_BYTES + 2 * len(key.encode()) + len(self._work.entity.key.encode())
+        if written >= BATCH_DOCUMENTS or self._bytes + added + document > BATCH_BYTES:
+            return False
+        self._bytes += added
+        return True
+
+    def _note_gap(self, source: str, begun: Begun) -> None:
+        """Date the gap before the first held message."""
+        reception, before = self._reception(source), self._before(source)
+        gap = bool(reception.held) and not self._is_held((source, reception.next))
+        same = before.gap_since if before.next == reception.next else None
+        self._receptions[source] = replace(reception, gap_since=(same or begun.at) if gap else None)
+
+    def _reception(self, source: str) -> Reception:
+        """How far a sequence is received; one of which nothing came begins at 1."""
+        return self._receptions.get(source) or Reception(source)
+
+    def _before(self, source: str) -> Reception:
+        """The same, as it was loaded."""
+        return next((one for one in self._ledger.receptions if one.source == source), Reception(source))
+
+    def _is_held(self, place: Place) -> bool:
+        return holds(self._reception(place[0]).held, place[1])
+
+    def _may_be_known(self, place: Place) -> bool:
+        """Whether there may be a document for a number."""
+        return place[1] < self._reception(place[0]).next or self._is_held(place)

@@ -1,0 +1,126 @@
+"""What is to be committed in one transactional batch: the entity, and a companion for each message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from exactlyonce.attempt import Before, Handled, Work
+from exactlyonce.effects.effect import Begun
+from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, TryAgainLater
+from exactlyonce.protocols.steps.sight import Sight
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.companions import Companion, companion_document
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import Sequences
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+
+BATCH_BYTES: Final = 1_900_000
+"""Most that the documents of a batch may have together: the service takes 2 MB of operations."""
+GROUP_LIMIT: Final = 50
+"""Most messages in one batch: the service takes 100 operations."""
+
+Result = tuple[str, Envelope, Before, Handled, int]
+"""Key of a message, the message, what it was handled on, what came of it, and the version that its commit produces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the handlers made of the fresh messages so far.
+
+    Attributes:
+        body: what the next handler sees; None if absent or deleted.
+        sequences: the numbers given out so far.
+        saved: the properties to save besides the ledger; None before the first message.
+        deleted: whether the entity becomes a tombstone.
+        companions, outputs, blobs: of all messages that can be committed, in their order.
+        size: bytes of the companions.
+        processed: their keys.
+        failed: key and error of each message that cannot be.
+    """
+
+    body: Json | None
+    sequences: Sequences
+    saved: Json | None = None
+    deleted: bool = False
+    companions: tuple[Companion, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    blobs: tuple[Blob, ...] = ()
+    size: int = 0
+    processed: tuple[str, ...] = ()
+    failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
+
+    def document(self, ledger: Ledger) -> Json:
+        """The entity document of the commit, whose ledger goes on from this one."""
+        version = ledger.version + len(self.processed)
+        grown = replace(ledger, version=version, deleted=self.deleted, sequences=self.sequences)
+        return entity_document(Json("{}") if self.saved is None else self.saved, grown)
+
+
+def draft_batch(
+    work: Work,
+    sight: Sight,
+    fresh: Mapping[str, Envelope],
+    begun: Begun,
+    companion_of: Callable[[Result], Companion],
+) -> Batch:
+    """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
+
+    Args:
+        work: what to do.
+        sight: the entity as it was loaded.
+        fresh: the messages that were never processed, by their keys.
+        begun: time of the attempt, and a transaction id for each message.
+        companion_of: makes the companion of a message.
+    """
+    batch = Batch(sight.body, sight.ledger.sequences)
+    for (key, envelope), tx in zip(fresh.items(), begun.transactions, strict=True):
+        if tx is None:  # Its delivery was given back.
+            continue
+        try:
+            before = Before(batch.body, begun.at, tx, batch.sequences)
+            handled = work.handle(before, envelope)
+            version = sight.ledger.version + len(batch.processed) + 1
+            companion = companion_of((key, envelope, before, handled, version))
+            batch = _fitting(work.entity, sight.ledger, batch, _grown(batch, key, handled, companion))
+        except ExactlyOnceError as error:
+            batch = replace(batch, failed=(*batch.failed, (key, error)))
+    return batch
+
+
+def _grown(batch: Batch, key: str, handled: Handled, companion: Companion) -> Batch:
+    return Batch(
+        body=None if handled.deleted else handled.body,
+        sequences=handled.sequences,
+        saved=handled.body,
+        deleted=handled.deleted,
+        companions=(*batch.companions, companion),
+        outputs=(*batch.outputs, *handled.outputs),
+        blobs=(*batch.blobs, *handled.blobs),
+        processed=(*batch.processed, key),
+        failed=batch.failed,
+    )
+
+
+def _fitting(entity: EntityRef, ledger: Ledger, batch: Batch, grown: Batch) -> Batch:
+    """The batch with one more message. Raises if the service would not take it."""
+    document = grown.document(ledger).size
+    beside = batch.size + Json.of(companion_document(entity, grown.companions[-1])).size
+    told = f"Message {grown.processed[-1]} on entity {entity}:"
+    if document > MAX_DOCUMENT_BYTES:
+        raise EntityTooLarge(
+            f"{told} the document would have {document} bytes; at most {MAX_DOCUMENT_BYTES} are allowed. Keep less "
+            "in one entity."
+        )
+    if document + beside > BATCH_BYTES:
+        if batch.processed:
+            raise TryAgainLater(f"{told} there is no room for it beside the messages it was to be committed with.")
+        raise EntityTooLarge(
+            f"{told} the document and the record of the message would have {document + beside} bytes; one batch takes "
+            f"{BATCH_BYTES}. Keep less in one entity, or send less from one handler."
+        )
+    return replace(grown, size=beside)

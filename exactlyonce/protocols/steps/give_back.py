@@ -1,0 +1,78 @@
+"""Sending a message that its queue gave up to that queue once more.
+
+What is sent is a copy like any other, under the identity and the time that the message has, so it may be done at any time and
+twice. It costs only what the settler says of parked messages: that they are not processed until somebody sends them again.
+So a message that is parked is not sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.library import DeleteStaged, LoadParked, Stage
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.identity import EntityRef
+
+_NOBODYS: Final = "exactlyonce/returning"
+"""Key of no message: messages of this source are nobody's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What became of a message that was to go back to its queue.
+
+    Attributes:
+        outcome: "returned"; or "parked", and it stays so.
+        memory: for whatever this process does next on the entity.
+    """
+
+    outcome: Literal["returned", "parked"]
+    memory: Memory
+
+
+def give_back(entity: EntityRef, message: str, output: Output, memory: Memory) -> Step[Returned | Again]:
+    """Send a message to its queue once more, unless it is parked. At most 5 effects.
+
+    Whether it is parked is read at the session token of a write made just now in the same partition. So the view holds
+    whatever was parked before this began, however stale the replicas are.
+
+    Args:
+        entity: that the message is for.
+        message: its key.
+        output: what is sent.
+        memory: what this process knows of the entity.
+
+    Raises:
+        StoredDataError: the parked document cannot be trusted.
+    """
+    # Begin. The next document needs an id.
+    begun = yield from Begin(more=1)
+    (tx,) = begun.given
+    # Write a document for its session token. A view at that token shows everything that was parked before.
+    staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
+    if isinstance(staged, NoAnswer) or staged.token is None:
+        return Again(memory, "whether anything was written is not known")
+    # Delete the document. Only its token was wanted; clean-up takes it if this fails.
+    yield from DeleteStaged(entity, (tx,))
+    # Read whether the message is parked. A parked message counts as never processed, so it is not sent.
+    found = yield from LoadParked(entity, message, staged.token)
+    if isinstance(found, NoAnswer):
+        return Again(memory, "whether the message is parked could not be read")
+    if found.message is not None:
+        return Returned("parked", memory)
+    returned = yield from send(output, memory)
+    return returned
+
+
+def send(output: Output, memory: Memory) -> Step[Returned | Again]:
+    """Send a message to its queue once more, without a look at the store. For one that cannot have been parked. One effect."""
+    # Send the message to its queue. It keeps its identity and its time, so it is a copy like any other.
+    published = yield from Publish((output,))
+    if published is not PUBLISHED:
+        return Again(memory, "whether the message was sent is not known")
+    return Returned("returned", memory)

@@ -1,0 +1,259 @@
+"""The state-based protocol: a version stream ("State-based consistent messaging", Masternak and Pobiega).
+
+No outputs are stored. Every message leaves an entry in the stream of its entity, in one batch with the entity's new state, also
+where the state did not change. A duplicate is handled again on the state that it was first handled on, with the time it was
+first given, and so sends what it sent: the same outputs under the same ids and numbers. That needs handlers that are
+deterministic, and a digest tells where one is not.
+
+Publishing comes after the batch; messages are acknowledged after publishing. Nothing is ever undone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Work, key_of
+from exactlyonce.effects.companions import FindEntries, SaveTogether
+from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.entity import Saved
+from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
+from exactlyonce.errors import (
+    ConfigurationError,
+    EntityTooLarge,
+    ExactlyOnceError,
+    HandlerError,
+    NonDeterministicHandler,
+)
+from exactlyonce.protocols.outbox.protocol import start_over, write_blobs
+from exactlyonce.protocols.steps.batch import BATCH_BYTES, GROUP_LIMIT, Batch, Result, draft_batch
+from exactlyonce.protocols.steps.sight import Sight, look_beside
+from exactlyonce.protocols.stream.versions import Point, is_whole, point_before, versions_for, way_back
+from exactlyonce.records.companions import StreamEntry, entry_id
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger
+from exactlyonce.records.outputs import Output, digest
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+
+MOST_BETWEEN_SNAPSHOTS: Final = 100
+_MESSAGE_ROOM: Final = 100_000
+"""Bytes left for a message in a batch that holds the whole state twice: in the document, and in an entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionStream:
+    """Settings of the version stream.
+
+    Attributes:
+        snapshot_every: how far apart whole states are. It holds for streams that begin with it; others keep the one they have.
+
+    Raises:
+        ConfigurationError: it is not from 1 to 100.
+    """
+
+    snapshot_every: int = 20
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.snapshot_every <= MOST_BETWEEN_SNAPSHOTS:
+            raise ConfigurationError(f"snapshot_every of a version stream is from 1 to {MOST_BETWEEN_SNAPSHOTS}.")
+
+    @property
+    def group_limit(self) -> int:
+        """Most messages that one attempt may take."""
+        return GROUP_LIMIT
+
+    @property
+    def forgets(self) -> bool:
+        """Entries of the stream go with age."""
+        return True
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Process messages for one entity; copies of one message count once. At most 10 effects.
+
+        Raises:
+            StoredDataError: a document cannot be trusted.
+            ConfigurationError: the entity belongs to another protocol.
+        """
+        messages = {key_of(envelope): envelope for envelope in work.messages}
+        sight = yield from self.load_state(work, memory)
+        if isinstance(sight, Again):
+            return sight
+        entries = entries_in(sight)
+        failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
+        if entries:
+            again = yield from handled_again(work, messages, entries, sight)
+            if isinstance(again, Again):
+                return again
+            failed = again
+        known = {entry.message for entry in entries}
+        fresh = {key: envelope for key, envelope in messages.items() if key not in known}
+        if not fresh:
+            return Finished(sight.memory, failed=failed)
+        # Begin, and handle the messages. Their entries keep the time given now, so that duplicates are handled at the same
+        # time. A message whose handler raises, or whose result does not fit, drops out alone.
+        begun = yield from Begin(tuple(fresh))
+        batch = draft_batch(work, sight, fresh, begun, lambda result: _entry(work, sight, result))
+        batch = replace(batch, failed=(*failed, *batch.failed))
+        if not batch.processed:
+            return Finished(sight.memory, failed=batch.failed)
+        outcome = yield from _commit(work.entity, sight, batch)
+        return outcome
+
+    def load_state(self, work: Work, memory: Memory) -> Step[Sight | Again]:
+        """Load the newest state, and the entries of those messages that were processed before. At most 4 effects."""
+        ids = tuple(dict.fromkeys(entry_id(work.entity, key_of(envelope)) for envelope in work.messages))
+        sight = yield from look_beside(work.entity, ids, "stream", memory)
+        if isinstance(sight, Again):
+            return sight
+        if any(entry.version > sight.ledger.version for entry in entries_in(sight)):
+            return Again(sight.memory, "the entity was seen in an older view than its stream")
+        return replace(sight, ledger=self._begun(work, sight.ledger))
+
+    def _begun(self, work: Work, ledger: Ledger) -> Ledger:
+        """The ledger of a stream; one that begins takes what it is to keep from the settings and the entity type."""
+        if ledger.snapshot_every is None:
+            return replace(ledger, snapshot_every=self.snapshot_every, event_sourced=work.evolve is not None)
+        require_same_kind(work, ledger)
+        return ledger
+
+    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+        """Nothing is ever owed in a stream. No effect."""
+        del entity, memory
+        yield from ()
+        return Finished(Memory())
+
+
+def require_same_kind(work: Work, ledger: Ledger) -> None:
+    """Raise `ConfigurationError` if a stream holds events and its type applies none, or the other way round."""
+    if ledger.snapshot_every is not None and ledger.event_sourced is not (work.evolve is not None):
+        held, applied = ("events", "none") if ledger.event_sourced else ("no events", "some")
+        raise ConfigurationError(
+            f"The stream of entity {work.entity} holds {held}, but its type applies {applied}. Nothing was changed. Go back to "
+            "the handlers it had, or declare another entity type."
+        )
+
+
+def entries_in(sight: Sight) -> tuple[StreamEntry, ...]:
+    """The stream entries among what was seen."""
+    return tuple(entry for entry, _ in sight.companions if isinstance(entry, StreamEntry))
+
+
+def outputs_again(
+    entity: EntityRef, envelope: Envelope, entry: StreamEntry, before: Point, handle: Handle
+) -> tuple[Output, ...]:
+    """What the handler sends when it handles a message again.
+
+    Raises:
+        NonDeterministicHandler: it is not what it sent first.
+        ExactlyOnceError: as `handle` does.
+    """
+    outputs = handle(Before(before.body, entry.at, entry.tx, before.sequences, entry.outputs), envelope).outputs
+    if (found := digest(outputs)) != entry.digest:
+        raise NonDeterministicHandler(
+            f"Message {entry.message} on entity {entity}: handled again on the state of version {entry.version - 1}, it sent "
+            f"something else than the first time (digest {found[:12]}, at first {entry.digest[:12]}). Nothing was sent. Has "
+            "the handler changed, or does it ask something else than state, message and context? Let it handle old states as "
+            "it did; exactlyonce.testing.assert_deterministic finds what leaks."
+        )
+    return outputs
+
+
+def handled_again(
+    work: Work, messages: dict[str, Envelope], entries: tuple[StreamEntry, ...], sight: Sight
+) -> Step[tuple[tuple[str, ExactlyOnceError], ...] | Again]:
+    """Handle duplicates on the states they were first handled on, and publish; return those that failed. At most 2 effects."""
+    ranges = tuple(versions_for(entry.version, sight.ledger) for entry in entries)
+    # Read the states that duplicates were first handled on. One request reads at most `snapshot_every` entries for each.
+    found = yield from FindEntries(work.entity, ranges, sight.memory.entity_token)
+    if isinstance(found, NoAnswer):
+        return Again(sight.memory, "the stream could not be read")
+    stream = tuple(entry for entry, _ in found.companions if isinstance(entry, StreamEntry))
+    now = Point(sight.body, sight.ledger.sequences)
+    outputs: list[Output] = []
+    failed: list[tuple[str, ExactlyOnceError]] = []
+    for entry in entries:
+        try:
+            before = point_before(work, entry.version, stream, sight.ledger, now)
+        except HandlerError as error:  # An event that cannot be applied; what is damaged stops everything.
+            failed.append((entry.message, error))
+            continue
+        try:
+            # One that was sent anew may carry another trace, and outputs inherit that of the first.
+            first = Envelope.read(entry.envelope.text, limit=BATCH_BYTES)
+            copy = messages[entry.message].with_trace(first.trace)
+            outputs += outputs_again(work.entity, copy, entry, before, work.handle)
+        except ExactlyOnceError as error:
+            failed.append((entry.message, error))
+    if outputs:
+        # Handle duplicates again, and publish. On the same state, at the same time and with the same ids, a deterministic
+        # handler sends the same: copies. If the digest differs, nothing of that message is sent.
+        published = yield from Publish(tuple(outputs), Owed(work.entity, min(entry.at for entry in entries)))
+        if published is not PUBLISHED:
+            return Again(sight.memory, "the outputs of a duplicate could not be published")
+    return tuple(failed)
+
+
+def _entry(work: Work, sight: Sight, result: Result) -> StreamEntry:
+    message, envelope, before, handled, version = result
+    start = Point(before.body, before.sequences)
+    after = Point(None if handled.deleted else handled.body, handled.sequences)
+    _require_room(work.entity, message, start, after)
+    whole = is_whole(version, start, sight.ledger)
+    way: Json | None
+    if sight.ledger.event_sourced:
+        way = start.json if whole else None
+    else:
+        way, whole = way_back(start, after, whole=whole)
+    return StreamEntry(
+        entity=work.entity.key,
+        message=message,
+        tx=before.tx,
+        version=version,
+        at=before.at,
+        envelope=envelope.to_json(),
+        before=way,
+        whole=whole,
+        outputs=tuple(output.ref for output in handled.outputs),
+        digest=digest(handled.outputs),
+        events=handled.events,
+    )
+
+
+def _require_room(entity: EntityRef, message: str, before: Point, after: Point) -> None:
+    """Refuse to let a state grow so large that no entry could hold all of it beside the document.
+
+    Else the messages of some versions would be committed, and from the next whole state on none would, whatever it does.
+    """
+    state = after.json
+    # In an entry it is a string, which escaping makes twice as long at most.
+    if 3 * state.size + _MESSAGE_ROOM <= BATCH_BYTES:
+        return
+    needed = state.size + Json.of(state.text).size + _MESSAGE_ROOM
+    # What no document holds is refused as such, and what is too large already may become smaller.
+    if needed > BATCH_BYTES and before.json.size < state.size <= MAX_DOCUMENT_BYTES:
+        raise EntityTooLarge(
+            f"Message {message} on entity {entity}: the state would have {state.size} bytes. A stream holds it twice in one "
+            f"batch, now and then, which would have {needed} bytes with a message; a batch takes {BATCH_BYTES}. Keep less in "
+            "one entity."
+        )
+
+
+def _commit(entity: EntityRef, sight: Sight, batch: Batch) -> Step[Finished | Again]:
+    """Commit, then publish, and never back. At most 3 effects."""
+    kept = yield from write_blobs(batch.blobs, sight.memory)
+    if kept is not None:
+        return kept
+    # Commit: save the entity and create the entries, in one batch. There is an entry even where the state did not change:
+    # else a duplicate would be handled on another state.
+    saved = yield from SaveTogether(entity, batch.document(sight.ledger), sight.etag, batch.companions)
+    if not isinstance(saved, Saved):
+        return start_over(sight.memory, saved)
+    memory = replace(sight.memory, entity_token=saved.token)
+    if batch.outputs:
+        # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are
+        # acknowledged, since only a redelivery makes these outputs again.
+        published = yield from Publish(batch.outputs)
+        if published is not PUBLISHED:
+            return Again(memory, "the outputs could not be published")
+    return Finished(memory, batch.processed, batch.failed)

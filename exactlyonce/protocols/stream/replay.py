@@ -1,0 +1,147 @@
+"""Sending again what an entity sent long ago: what a read model needs to be rebuilt, or to get what was lost.
+
+Only a version stream can: it keeps every message and the way back to the state on which it was handled. The outputs have the
+ids and numbers that they had, so whoever has seen them knows them for copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from exactlyonce.attempt import Again, Memory, Work
+from exactlyonce.effects.companions import FindEntries, FindNumbered
+from exactlyonce.effects.effect import NoAnswer, Step
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.protocols.outbox.draft import View
+from exactlyonce.protocols.steps.batch import BATCH_BYTES
+from exactlyonce.protocols.steps.fence import look
+from exactlyonce.protocols.stream.protocol import outputs_again, require_same_kind
+from exactlyonce.protocols.stream.versions import Point, part_from, point_before
+from exactlyonce.records.companions import StreamEntry
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Outputs that somebody lacks.
+
+    Attributes:
+        destination: that they went to.
+        key: ordering key: the id of the read model.
+        first, last: numbers of the sequence.
+    """
+
+    destination: str
+    key: str
+    first: int
+    last: int
+
+    def includes(self, output: Output) -> bool:
+        """Whether an output is among them."""
+        order = output.order
+        return (
+            order is not None
+            and (output.destination, order.key) == (self.destination, self.key)
+            and self.first <= order.number <= self.last
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A part of the versions was gone through.
+
+    Attributes:
+        sent: how many outputs were published again.
+        following: the version to go on with; None if that was the last.
+        memory: for what this process does next on the entity.
+    """
+
+    sent: int
+    following: int | None
+    memory: Memory
+
+
+def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tuple[int, int] | Again | None]:
+    """First and last version whose outputs are among those missing; None if the stream has none of them. At most 4 effects.
+
+    A view in which the entity has yet to give out these numbers proves nothing: whoever lacks them has seen later ones.
+
+    Raises:
+        StoredDataError: the document cannot be trusted.
+        ConfigurationError: the entity has no stream.
+    """
+    view = yield from look(entity, memory, "stream")
+    if isinstance(view, Again):
+        return view
+    sequence = (missing.destination, missing.key)
+    last = next((one.last for one in view.ledger.sequences if (one.destination, one.key) == sequence), 0)
+    if last < missing.last:
+        return Again(view.memory, "the entity has not sent these messages yet, in the view that answered")
+    # Find the versions that sent these numbers. The entity's session token covers their entries.
+    found = yield from FindNumbered(entity, *sequence, (missing.first, missing.last), view.memory.entity_token)
+    if isinstance(found, NoAnswer):
+        return Again(view.memory, "the stream could not be read")
+    return (min(found.versions), max(found.versions)) if found.versions else None
+
+
+def replay(
+    work: Work, versions: tuple[int, int], memory: Memory, missing: Missing | None = None
+) -> Step[Replayed | Again]:
+    """Publish again what versions of a stream sent, as far as the next whole state. At most 5 effects; go on until it is done.
+
+    Args:
+        work: the entity and its handler, without messages.
+        versions: first and last; of what is missing, those that `versions_of` found: a view without them is an older one.
+        memory: what this process knows of the entity.
+        missing: what to send; None for everything.
+
+    Raises:
+        NonDeterministicHandler: a handler sends something else than it did; nothing of this part was sent.
+        StoredDataError: the stream cannot be trusted, or clean-up has taken a part of it.
+        ConfigurationError: the entity has no stream, or one of another kind than its type; or the first version is below 1.
+    """
+    if versions[0] < 1:
+        raise ConfigurationError(
+            f"Nothing of entity {work.entity} can be sent again from version {versions[0]} on: versions are counted from 1."
+        )
+    view = yield from look(work.entity, memory, "stream")
+    if isinstance(view, Again):
+        return view
+    require_same_kind(work, view.ledger)
+    if missing is not None and view.ledger.version < versions[1]:
+        return Again(view.memory, "the entity was seen in an older view than what it sent")
+    first, last = versions[0], min(versions[1], view.ledger.version)
+    if first > last:
+        return Replayed(0, None, view.memory)
+    reach = part_from(first, view.ledger)
+    # Read a part of the stream, as far as the next whole state. A replay of any length reads at most `snapshot_every`
+    # entries at once.
+    found = yield from FindEntries(work.entity, (reach,), view.memory.entity_token)
+    if isinstance(found, NoAnswer):
+        return Again(view.memory, "the stream could not be read")
+    entries = tuple(entry for entry, _ in found.companions if isinstance(entry, StreamEntry))
+    last_here = min(last, reach[1])
+    outputs = tuple(
+        output
+        for version in range(first, last_here + 1)
+        for output in _sent(work, version, entries, view)
+        if missing is None or missing.includes(output)
+    )
+    if outputs:
+        # Handle the part again, and publish. Ids and numbers are those of the first time. If a handler sends anything else,
+        # nothing of the part is sent.
+        published = yield from Publish(outputs)
+        if published is not PUBLISHED:
+            return Again(view.memory, "the outputs could not be published")
+    return Replayed(len(outputs), last_here + 1 if last_here < last else None, view.memory)
+
+
+def _sent(work: Work, version: int, entries: tuple[StreamEntry, ...], view: View) -> tuple[Output, ...]:
+    """What a version sent."""
+    now = Point(view.body, view.ledger.sequences)
+    before = point_before(work, version, entries, view.ledger, now)
+    entry = next(one for one in entries if one.version == version)
+    return outputs_again(work.entity, Envelope.read(entry.envelope.text, limit=BATCH_BYTES), entry, before, work.handle)

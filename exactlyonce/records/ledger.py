@@ -1,0 +1,160 @@
+"""The documents the library writes: the ledger inside the entity, and the records in the library container.
+
+The shapes carry a schema version; a newer one is refused, never misread. Properties that are not the library's stay untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, Literal
+
+from pydantic import with_config
+
+from exactlyonce.errors import DamagedDocument
+from exactlyonce.records.outputs import Output, OutputRef
+from exactlyonce.records.sequences import Reception, Sequences
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.shapes import EXACT, SCHEMA, read_shape, shape_json
+
+LEDGER: Final = "_ledger"
+MAX_DOCUMENT_BYTES: Final = 1_500_000
+"""Largest entity document that is sent. The service takes 2 MB; the rest is room for its own properties."""
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One committed transaction: one message and what came of it.
+
+    Attributes:
+        message: key of the message.
+        tx: transaction id, fresh for every message of every attempt.
+        version: of the entity, which this commit produced.
+        at: time of the attempt, by the clock of its process. Never used to judge age.
+        outputs: ids and destinations of all outputs.
+        digest: of the outputs' content.
+        staged: whether the outputs were staged, so that there is a document to delete.
+        owed: outputs not yet known to be published; "staged" when they lie in the staged document; None when published.
+        seen: `_ts` (seconds) of the document in which a later save found this entry; never before its commit.
+    """
+
+    message: str
+    tx: str
+    version: int
+    at: datetime
+    outputs: tuple[OutputRef, ...]
+    digest: str
+    staged: bool = False
+    owed: tuple[Output, ...] | Literal["staged"] | None = None
+    seen: int | None = None
+
+
+Protocol = Literal["outbox", "colocated", "stream", "resequencer"]
+"""Which family of records belongs to an entity."""
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The library's property of an entity document.
+
+    Attributes:
+        version: number of messages committed on this entity.
+        token: session token of the library's partition for this entity, at or after the last write there that this
+            document relies on; None if there was none.
+        entries: the latest transactions, oldest first.
+        deleted: the entity was deleted; the document remains as a tombstone, so that late duplicates are known.
+        schema: version of this shape.
+        type: of the entity. Two types may share a container, but a document belongs to one.
+        protocol: that the entity is processed by; another one would not know its duplicates.
+        sequences: the numbers given out. They go on after a deletion.
+        snapshot_every: how far apart the whole states in the entity's version stream are; None if it has none.
+        event_sourced: whether that stream holds what happened, in place of the way back.
+        receptions: how far this read model has received the sequences that make it.
+    """
+
+    version: int = 0
+    token: str | None = None
+    entries: tuple[Entry, ...] = ()
+    deleted: bool = False
+    schema: int = SCHEMA
+    type: str = ""
+    protocol: Protocol = "outbox"
+    sequences: Sequences = ()
+    snapshot_every: int | None = None
+    event_sourced: bool = False
+    receptions: tuple[Reception, ...] = ()
+
+    @property
+    def owing_since(self) -> datetime | None:
+        """`at` of the oldest entry that still owes outputs."""
+        return next((entry.at for entry in self.entries if entry.owed is not None), None)
+
+    @property
+    def entries_left(self) -> bool:
+        """Whether entries ever left, so that the messages of some are known only by their records."""
+        return self.version > len(self.entries)
+
+    @property
+    def owing(self) -> frozenset[str]:
+        """Transactions that still owe outputs."""
+        return frozenset(entry.tx for entry in self.entries if entry.owed is not None)
+
+    def with_published(self, transactions: Iterable[str]) -> Ledger:
+        """The ledger in which these transactions owe nothing."""
+        published = frozenset(transactions)
+        return replace(
+            self, entries=tuple(replace(entry, owed=None) if entry.tx in published else entry for entry in self.entries)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EntityView:
+    """An entity document taken apart.
+
+    Attributes:
+        body: the user's properties, `id` and partition key included; None if the entity is absent or deleted.
+        ledger: the library's property; an empty one if the entity is absent, None if the document has none.
+    """
+
+    body: Json | None
+    ledger: Ledger | None
+
+
+def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
+    """Take an entity document apart.
+
+    Raises:
+        DamagedDocument: the ledger cannot be read, or belongs to an entity of another type.
+        NewerSchema: a newer version of the library wrote it.
+    """
+    if document is None:
+        return EntityView(None, Ledger())
+    properties = document.value
+    raw = properties.pop(LEDGER, None)
+    if raw is None:
+        return EntityView(Json.of(properties), None)
+    if isinstance(raw, dict):
+        raw.pop("owing_since", None)  # Derived from the entries; stored for queries only.
+    ledger = read_shape(Ledger, raw, f"The ledger of entity {entity} (property {LEDGER!r})")
+    if ledger.type not in ("", entity.type):
+        raise DamagedDocument(
+            f"The document of entity {entity} belongs to an entity of type {ledger.type!r}. Nothing was changed. Two types "
+            "that share a container need ids that differ: return such keys from key=."
+        )
+    return EntityView(None if ledger.deleted else Json.of(properties), ledger)
+
+
+def entity_document(body: Json, ledger: Ledger) -> Json:
+    """Put an entity document together; the ledger comes last, below what people look for."""
+    at = ledger.owing_since
+    owing_since = Json.of(None if at is None else at.isoformat().replace("+00:00", "Z"))
+    return body.plus(LEDGER, shape_json(ledger).plus("owing_since", owing_since))
+
+
+def entry_size(entry: Entry) -> int:
+    """Bytes an entry takes in a document."""
+    return shape_json(entry).size

@@ -1,0 +1,100 @@
+"""Documents of the library's container."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import with_config
+
+from exactlyonce.records.ledger import Entry
+from exactlyonce.records.outputs import Output, OutputRef
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.shapes import EXACT, SCHEMA, read_shape, write_shape
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class ProcessedRecord:
+    """What remains of an entry that left: its message was processed and its outputs were published."""
+
+    entity: str
+    message: str
+    tx: str
+    version: int
+    at: datetime
+    outputs: tuple[OutputRef, ...]
+    digest: str
+    kind: Literal["processed"] = "processed"
+    schema: int = SCHEMA
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class StagedOutputs:
+    """Outputs too large for the entity document, written before the commit that may or may not follow."""
+
+    entity: str
+    message: str
+    tx: str
+    at: datetime
+    outputs: tuple[Output, ...]
+    kind: Literal["staged"] = "staged"
+    schema: int = SCHEMA
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class ParkedMessage:
+    """A message that the host gave up on and that was never processed: kept for whoever mends the cause.
+
+    Attributes:
+        entity: key of the entity that it is for.
+        message: key of the message.
+        reason: why it cannot be processed. For people and logs, so never a part of the body.
+        at: when it was parked, by the clock of its process. Never used to judge age.
+        envelope: as it came, or was to leave; a string in documents.
+        destination: where an output was to go that was too old to be published; None for a message that came.
+        renewed: when it was made a new message, by the store's clock; None if it has the identity it came with.
+    """
+
+    entity: str
+    message: str
+    reason: str
+    at: datetime
+    envelope: Json
+    destination: str | None = None
+    renewed: datetime | None = None
+    kind: Literal["parked"] = "parked"
+    schema: int = SCHEMA
+
+
+LibraryRecord = ProcessedRecord | StagedOutputs | ParkedMessage
+"""What lies in the library container."""
+
+
+def processed_record(entity: EntityRef, entry: Entry) -> ProcessedRecord:
+    """The record of an entry that leaves the window."""
+    return ProcessedRecord(entity.key, entry.message, entry.tx, entry.version, entry.at, entry.outputs, entry.digest)
+
+
+def read_processed(document: Any) -> ProcessedRecord:
+    """Read a processed record. Raises `DamagedDocument` or `NewerSchema`."""
+    return read_shape(ProcessedRecord, document, "A processed record")
+
+
+def read_staged(document: Any) -> StagedOutputs:
+    """Read a staged document. Raises `DamagedDocument` or `NewerSchema`."""
+    return read_shape(StagedOutputs, document, "A staged document")
+
+
+def read_parked(document: Any) -> ParkedMessage:
+    """Read a parked document. Raises `DamagedDocument` or `NewerSchema`."""
+    return read_shape(ParkedMessage, document, "A parked document")
+
+
+def library_document(record: LibraryRecord) -> dict[str, Any]:
+    """A record as a document of the library container, without the id and partition key its layout gives it."""
+    return write_shape(record)

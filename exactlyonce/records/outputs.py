@@ -1,0 +1,68 @@
+"""Outputs, as they are stored and as they are referred to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import with_config
+
+from exactlyonce.records.sequences import Order
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.shapes import EXACT
+
+MAX_OUTPUT_BYTES: Final = 1_900_000
+"""Most that all outputs of one message may have together: they have to fit one staged document."""
+
+
+_OUTPUT_FRAME_BYTES: Final = 90  # `{"id":"","destination":"","envelope":,"delay":604800.0,"order":null},`, room left.
+
+
+_ORDER_BYTES: Final = 50  # `{"key":"","number":9007199254740991}`, with some room left.
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One message to be published.
+
+    Attributes:
+        id: derived from the entity, the message that caused it, and its place among that message's outputs.
+        destination: logical name of where it goes.
+        envelope: the CloudEvents envelope, as it will be on the wire, to the letter; a string in documents.
+        delay: seconds that it stays invisible after it was published.
+        order: its place in a sequence; None if it has none. The envelope says the same.
+    """
+
+    id: str
+    destination: str
+    envelope: Json
+    delay: float = 0.0
+    order: Order | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes in a document: the envelope, and what stands around it."""
+        order = 0 if self.order is None else len(self.order.key.encode()) + _ORDER_BYTES
+        names = len(self.id) + len(self.destination.encode())
+        return Json.of(self.envelope.text).size + names + order + _OUTPUT_FRAME_BYTES
+
+    @property
+    def ref(self) -> OutputRef:
+        """What is kept of it for good."""
+        return OutputRef(self.id, self.destination, self.order)
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class OutputRef:
+    """What is kept of an output for good."""
+
+    id: str
+    destination: str
+    order: Order | None = None
+
+
+def digest(outputs: tuple[Output, ...]) -> str:
+    """One digest over the content of all outputs, in order."""
+    return Json.of([[output.destination, output.delay, output.envelope.text] for output in outputs]).digest

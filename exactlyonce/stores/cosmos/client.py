@@ -1,0 +1,163 @@
+"""The client of Cosmos DB: one per process, opened on first use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any, Final
+from urllib.request import getproxies
+
+from azure.core.pipeline.transport import AioHttpTransport
+from azure.cosmos.aio import ContainerProxy, CosmosClient
+from azure.identity.aio import DefaultAzureCredential
+
+from exactlyonce.stores.cosmos.replies import FAILURES, Operation, answered_at, meaning_of
+
+CONNECT_SECONDS: Final = 5
+READ_SECONDS: Final = 6
+"""How long one send waits for its reply: the service gives an operation 5 s. The SDK's default is 65 s."""
+
+REQUEST_CHARGE: Final = "x-ms-request-charge"
+
+
+def cosmos_client(
+    endpoint: str,
+    credential: str | DefaultAzureCredential,
+    charged: Callable[[float], None] | None = None,
+    dated: Callable[[datetime], None] | None = None,
+) -> CosmosClient:
+    """A client with the settings that the protocols rely on.
+
+    Args:
+        endpoint: of the account.
+        credential: the account key, or an identity.
+        charged: told the request units of every reply, in the task that waits for it.
+        dated: told the service's time of replies, once a second at most.
+    """
+    latest = ""
+
+    def told(response: Any) -> None:
+        nonlocal latest
+        headers = response.http_response.headers
+        if charged is not None and (units := headers.get(REQUEST_CHARGE)) is not None:
+            charged(float(units))
+        if dated is not None and (date := headers.get("Date", "")) != latest:
+            latest = date
+            if (answered := answered_at(headers)) is not None:
+                dated(datetime.fromtimestamp(answered, timezone.utc))
+
+    return CosmosClient(
+        endpoint,
+        credential,
+        # By default every request looks for a proxy, in threads, which takes a quarter of its CPU time.
+        transport=AioHttpTransport(use_env_settings=bool(getproxies())),
+        # Without it, on accounts of a stronger level, the SDK drops the session tokens it is given (measured with 4.17).
+        consistency_level="Session",
+        # The default escapes every character beyond ASCII, and a document in Greek would be three times its size.
+        enable_compact_utf8_item_writes=True,
+        connection_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        # One repetition saves an attempt when an idle connection was closed; drivers repeat with more patience. A lost reply
+        # to a write then often comes back as a conflict with oneself, which protocols have to survive in any case.
+        retry_total=1,
+        retry_connect=1,
+        retry_read=1,
+        # The SDK waits as long as the service asks, which nobody else does for writes; but a query repeats in two nested
+        # loops (measured: 10 times 10 sends with the default of 9), and a request should end within its time limit.
+        retry_throttle_total=3,
+        retry_throttle_backoff_max=5,
+        raw_response_hook=told,
+        # Neither `retry_write` nor an availability strategy: both send writes once more on purpose.
+    )
+
+
+class CosmosConnection:
+    """A client and the credential behind it, opened on first use and closed together.
+
+    Args:
+        endpoint: of the account.
+        database: name of the database that holds all containers.
+        key: the account key; for local use. Without one it is `DefaultAzureCredential`.
+        client_id: of a user-assigned identity, if it is not to be the default one.
+        charged: told the request units of every reply, in the task that waits for it; None if nobody wants to know.
+        dated: told the service's time of replies; None if nobody wants to know.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        database: str,
+        *,
+        key: str | None = None,
+        client_id: str | None = None,
+        charged: Callable[[float], None] | None = None,
+        dated: Callable[[datetime], None] | None = None,
+    ) -> None:
+        self.database = database
+        self._endpoint = endpoint
+        self._key = key
+        self._client_id = client_id
+        self._charged = charged
+        self._dated = dated
+        self._opening = asyncio.Lock()
+        self._identity: DefaultAzureCredential | None = None
+        self._client: CosmosClient | None = None
+        self._containers: dict[str, ContainerProxy] = {}
+
+    async def client(self) -> CosmosClient:
+        """The client, open.
+
+        Raises:
+            ConfigurationError: the account refuses the credential.
+            AzureError: it could not be reached.
+        """
+        async with self._opening:
+            return await self._opened()
+
+    async def container(self, name: str) -> ContainerProxy:
+        """A container that is known to exist. Its first use reads it, as the SDK would.
+
+        Raises:
+            ConfigurationError: it is absent, or the account refuses the credential.
+            AzureError: it could not be read.
+        """
+        async with self._opening:
+            if name not in self._containers:
+                client = await self._opened()
+                container = client.get_database_client(self.database).get_container_client(name)
+                try:
+                    await container.read()
+                except FAILURES as error:
+                    meaning_of(error, Operation.OPEN)
+                    raise
+                self._containers[name] = container
+            return self._containers[name]
+
+    async def close(self) -> None:
+        """Close client and credential. A later use opens them again."""
+        client, self._client = self._client, None
+        identity, self._identity = self._identity, None
+        self._containers.clear()
+        if client is not None:
+            await client.close()
+        if identity is not None:
+            await identity.close()
+
+    async def _opened(self) -> CosmosClient:
+        if self._client is None:
+            client = cosmos_client(self._endpoint, self._key or self._own_identity(), self._charged, self._dated)
+            try:
+                await client.__aenter__()
+            except BaseException as error:
+                await client.close()
+                if isinstance(error, FAILURES):
+                    meaning_of(error, Operation.OPEN)
+                raise
+            self._client = client
+        return self._client
+
+    def _own_identity(self) -> DefaultAzureCredential:
+        if self._identity is None:
+            self._identity = DefaultAzureCredential(managed_identity_client_id=self._client_id)
+        return self._identity

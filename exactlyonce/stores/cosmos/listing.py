@@ -1,0 +1,161 @@
+"""Listings from Cosmos DB: queries over all partitions of a container, of ids and partition keys only.
+
+None has an ORDER BY: entities' containers are the user's, and the service refuses to order by what it does not index. Without
+an index on the paths named here a listing reads the whole container, which is right and dear.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from exactlyonce.errors import TryAgainLater
+from exactlyonce.records.companions import KIND
+from exactlyonce.records.ledger import LEDGER
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.partition import CosmosPartition, Documents
+from exactlyonce.stores.cosmos.replies import FAILURES, after_query
+from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, TIME_LIMIT
+from exactlyonce.stores.listing import ListedMessage, entity_named, oldest_first, text_of
+from exactlyonce.values.identity import EntityRef
+
+_PAGE: Final = 1_000
+_log = logging.getLogger(__name__)
+_OWN: Final = f'c.{LEDGER}.type IN ("", @type)'
+_PLAIN: Final = "c.id, c.kind, c.message, c.tx, c.version, c.at, c._ts"
+_BESIDE: Final = f"c.id, c.{KIND} AS kind, c.message, c.tx, c.version, c.at, c.source, c.owing_since, c._ts"
+
+Row = dict[str, Any]
+
+
+class CosmosListing:
+    """The listings.
+
+    Args:
+        connection: the account and database; closing it is its owner's.
+        entities: where each entity type lives.
+        library: name of the library's container.
+        time_limit: seconds that one page may take.
+    """
+
+    def __init__(
+        self,
+        connection: CosmosConnection,
+        entities: Iterable[EntityContainer],
+        library: str = LIBRARY_CONTAINER,
+        *,
+        time_limit: float = TIME_LIMIT,
+    ) -> None:
+        self._connection = connection
+        self._containers = {entity.type: entity for entity in entities}
+        self._library = library
+        self._time_limit = time_limit
+
+    async def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        place, given = self._containers[type], {"@type": type, "@before": text_of(before)}
+        query = (
+            f"SELECT c.id, {_values(place)} AS place, c.{LEDGER}.owing_since FROM c "  # noqa: S608
+            f"WHERE c.{LEDGER}.owing_since < @before AND {_OWN}"
+        )
+        async for rows in self._pages(place.container, query, given):
+            yield oldest_first([(entity, row["owing_since"]) for entity, row in _named(place, rows)])
+        if not place.companions:
+            return
+        query = (
+            "SELECT c.id, c.entity, c.owing_since FROM c "  # noqa: S608
+            f"WHERE c.{KIND} = @kind AND c.owing_since < @before"
+        )
+        async for rows in self._pages(place.container, query, {**given, "@kind": "processed"}):
+            yield oldest_first([(entity, row["owing_since"]) for entity, row in _owners(place, rows)])
+
+    async def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        place = self._containers[type]
+        given: dict[str, str | int] = {
+            "@type": type,
+            "@before": text_of(before),
+            "@left_alone": int(before.timestamp()),
+        }
+        query = (
+            f"SELECT c.id, {_values(place)} AS place FROM c JOIN r IN c.{LEDGER}.receptions "  # noqa: S608
+            f"WHERE {_OWN} AND IS_DEFINED(r.held[0]) AND (r.gap_since < @before OR c._ts < @left_alone)"
+        )
+        async for rows in self._pages(place.container, query, given):
+            yield oldest_first([(entity, "") for entity, _ in _named(place, rows)])
+
+    async def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
+        query = "SELECT c.entity, c.message, c.reason, c.at FROM c WHERE c.kind = @kind"
+        async for rows in self._pages(self._library, query, {"@kind": "parked"}):
+            yield tuple(ListedMessage(row["entity"], row["message"], row["reason"], row["at"]) for row in rows)
+
+    async def belongings(self, entity: EntityRef) -> tuple[Row, ...]:
+        place = self._containers[entity.type]
+        apart = await self._all(entity, self._library, (entity.key,), f"SELECT TOP 1000 {_PLAIN} FROM c", {})  # noqa: S608
+        if not place.companions:
+            return apart
+        query = f"SELECT TOP 1000 {_BESIDE} FROM c WHERE IS_DEFINED(c.{KIND}) AND c.entity = @entity"  # noqa: S608
+        beside = await self._all(entity, place.container, entity.partition, query, {"@entity": entity.key})
+        return (*apart, *beside)
+
+    async def _all(
+        self, entity: EntityRef, container: str, key: tuple[Any, ...], query: str, given: Mapping[str, str | int]
+    ) -> tuple[Row, ...]:
+        """What a query of one partition finds."""
+        found = await CosmosPartition(self._connection, container, key, self._time_limit).query(query, given, None)
+        if not isinstance(found, Documents):
+            raise TryAgainLater(f"What the library keeps of entity {entity} could not be read.")
+        return found.properties
+
+    async def _pages(self, container: str, query: str, given: Mapping[str, str | int]) -> AsyncIterator[list[Row]]:
+        """The pages of a query over all partitions, each within the time limit."""
+        parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in given.items()]
+        try:
+            place = await asyncio.wait_for(self._connection.container(container), self._time_limit)
+            pages = place.query_items(query, parameters=parameters, max_item_count=_PAGE).by_page()
+            while True:
+                page = await asyncio.wait_for(anext(pages), self._time_limit)
+                yield [row async for row in page]
+        except StopAsyncIteration:
+            return
+        except FAILURES as error:
+            after_query(error)  # It raises what only an operator can change.
+            raise TryAgainLater(
+                f"The container {container!r} could not be searched ({type(error).__name__}). What was found so far is no less "
+                "true; search again for the rest."
+            ) from error
+
+
+def _values(place: EntityContainer) -> str:
+    """The values of the partition key, as an array, whatever names the paths have."""
+    quoted = ("".join(f'["{name}"]' for name in path[1:].split("/")) for path in place.paths)
+    return f"[{', '.join(f'c{one}' for one in quoted)}]"
+
+
+def _named(place: EntityContainer, rows: Iterable[Row]) -> Iterator[tuple[EntityRef, Row]]:
+    """The entities that rows name. The service knows doubles only: 1.0 and 1 are one value."""
+    for row in rows:
+        values = [int(one) if isinstance(one, float) and one.is_integer() else one for one in row["place"]]
+        if len(values) == len(place.paths):
+            yield EntityRef(place.type, tuple(values), row["id"]), row
+        else:
+            _log.warning("document %r in %r lacks a value of its partition key", row["id"], place.container)
+
+
+def _owners(place: EntityContainer, rows: Iterable[Row]) -> Iterator[tuple[EntityRef, Row]]:
+    """The entities of this type that records name. The container is the user's, so others may have put what names none."""
+    for row in rows:
+        entity = _owner(row)
+        if entity is None:
+            _log.warning("document %r in %r names no entity", row["id"], place.container)
+        elif entity.type == place.type:
+            yield entity, row
+
+
+def _owner(row: Row) -> EntityRef | None:
+    try:
+        return entity_named(row["entity"])
+    except (KeyError, TypeError, ValueError):
+        return None

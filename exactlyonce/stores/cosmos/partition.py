@@ -1,0 +1,279 @@
+"""One logical partition of one container, and the requests the protocols make of it. Every request has a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from azure.core import MatchConditions
+from azure.cosmos.aio import ContainerProxy
+
+from exactlyonce.effects.effect import UNKNOWN, NoAnswer
+from exactlyonce.effects.entity import Conflict
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import MAX_BATCH_OPERATIONS, batches
+from exactlyonce.stores.cosmos.replies import (
+    FAILURES,
+    SESSION_TOKEN,
+    Absent,
+    Operation,
+    after_query,
+    after_read,
+    after_write,
+    answered_at,
+)
+from exactlyonce.stores.port import Busy, Unknown
+from exactlyonce.values.identity import PartitionValue
+
+Reply = TypeVar("Reply")
+BatchWrite = tuple[str, tuple[Any, ...]] | tuple[str, tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as one replica has it, system properties included, in a view at `token`.
+
+    Attributes:
+        properties: of the document.
+        token: session token of the view.
+        read_at: seconds since 1970 by the service's clock, as `_ts` is; None if the reply does not say.
+    """
+
+    properties: dict[str, Any]
+    token: str | None
+    read_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Documents in a view at `token`."""
+
+    properties: tuple[dict[str, Any], ...]
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A write was applied; `token` includes it, and `etag` is of the one document, or of the first of several."""
+
+    token: str | None
+    etag: str | None = None
+
+
+class CosmosPartition:
+    """One logical partition.
+
+    Args:
+        connection: where the container is.
+        container: its name.
+        key: values of the full partition key.
+        time_limit: seconds that one request may take, the SDK's repetitions included.
+    """
+
+    def __init__(
+        self, connection: CosmosConnection, container: str, key: tuple[PartitionValue, ...], time_limit: float
+    ) -> None:
+        self._connection = connection
+        self._container = container
+        self._key: PartitionValue | list[PartitionValue] = key[0] if len(key) == 1 else list(key)
+        self._time_limit = time_limit
+
+    @property
+    def _where(self) -> str:
+        """For logs. The partition key names the entity."""
+        return f"partition {self._key!r} of container {self._container}"
+
+    async def read(self, id: str, token: str | None) -> Document | Absent | NoAnswer | Busy:
+        """Read one document, at or after a token."""
+        try:
+            found = await self._ask(lambda container: container.read_item(id, self._key, session_token=token))
+        except FAILURES as error:
+            reply = after_read(error, where=self._where)
+            return Absent(reply.token or token) if isinstance(reply, Absent) else reply
+        # A view that was asked for with a token is at that token at least, whether or not the reply says so.
+        headers = found.get_response_headers()
+        return Document(found, _token(headers) or token, answered_at(headers))
+
+    async def read_all(self, ids: Sequence[str], token: str | None, select: str = "*") -> Documents | NoAnswer | Busy:
+        """Read those of the documents that exist, at or after a token. One request, if one page holds them.
+
+        Args:
+            ids: of the documents.
+            token: session token.
+            select: what to read of each; a single document is read whole, since that is cheaper than any query.
+        """
+        if len(ids) == 1:
+            one = await self.read(ids[0], token)
+            if isinstance(one, Document):
+                return Documents((one.properties,), one.token)
+            return Documents((), one.token) if isinstance(one, Absent) else one
+        names = [f"@id{number}" for number in range(len(ids))]
+        query = f"SELECT {select} FROM c WHERE c.id IN ({', '.join(names)})"  # noqa: S608  # Values are parameters.
+        return await self.query(query, dict(zip(names, ids, strict=True)), token)
+
+    async def query(
+        self, query: str, parameters: Mapping[str, str | int], token: str | None
+    ) -> Documents | NoAnswer | Busy:
+        """Everything that a query finds in this partition, each page in a view at or after the token."""
+        given: list[dict[str, object]] = [{"name": name, "value": value} for name, value in parameters.items()]
+
+        async def all_pages(container: ContainerProxy) -> Documents:
+            tokens: list[str | None] = []
+            # The hook sees every reply of the service; pages do not, since those without documents are left out.
+            rows = container.query_items(
+                query,
+                parameters=given,
+                partition_key=self._key,
+                session_token=token,
+                response_hook=lambda headers, _: tokens.append(_token(headers)),
+            )
+            found = [row async for row in rows]
+            # Replies may come from different replicas, so several have only the token they were asked with in common.
+            return Documents(tuple(found), (tokens[0] if len(tokens) == 1 else None) or token)
+
+        try:
+            return await self._ask(all_pages)
+        except FAILURES as error:
+            return after_query(error, self._where)
+
+    async def is_unchanged(self, id: str, etag: str | None, token: str | None) -> bool:
+        """Whether a document has this ETag, or is absent if there is none given, in a view at or after a token.
+
+        Without a token nobody knows, since a view may be stale: False.
+        """
+        found = UNKNOWN if token is None else await self.read(id, token)
+        if isinstance(found, Document):
+            return bool(found.properties["_etag"] == etag)
+        return isinstance(found, Absent) and etag is None
+
+    async def create(self, document: dict[str, Any]) -> Applied | Conflict | Unknown:
+        """Create one document, which must not exist."""
+        return await self._write(lambda container: container.create_item(document, no_response=True), Operation.CREATE)
+
+    async def replace(
+        self, id: str, document: dict[str, Any], etag: str | None, operation: Operation = Operation.REPLACE
+    ) -> Applied | Conflict | Unknown:
+        """Replace one document, if it still has this ETag; whatever it is, if there is none given."""
+        condition = None if etag is None else MatchConditions.IfNotModified
+        return await self._write(
+            lambda container: container.replace_item(
+                id, document, etag=etag, match_condition=condition, no_response=True
+            ),
+            operation,
+        )
+
+    async def write_together(self, writes: Sequence[BatchWrite], operation: Operation) -> Applied | Conflict | Unknown:
+        """Write documents in one batch, all or none; each as `creating` or `replacing` says."""
+        try:
+            written = await self._ask(lambda container: container.execute_item_batch(writes, self._key))
+        except FAILURES as error:
+            return after_write(error, operation, self._where)
+        # The ETags of a batch are in its results; a header would not say whose it is.
+        return Applied(_token(written.get_response_headers()), written[0].get("eTag"))
+
+    async def replace_all(self, documents: Sequence[tuple[dict[str, Any], str | None]]) -> None:
+        """Replace documents, as far as they exist and still have the ETag given, if there is one; best effort."""
+        etags = {document["id"]: etag for document, etag in documents}
+        for batch in batches(document for document, _ in documents):
+            await self._replace_some([(document, etags[document["id"]]) for document in batch])
+
+    async def _replace_some(self, documents: Sequence[tuple[dict[str, Any], str | None]]) -> None:
+        if len(documents) > 1:
+            reply = await self.write_together([replacing(*one) for one in documents], Operation.AMEND)
+            if not isinstance(reply, Conflict):
+                return
+        # There is one, or one of them is missing or has changed, which fails a batch for all.
+        await asyncio.gather(
+            *(self.replace(document["id"], document, etag, Operation.AMEND) for document, etag in documents)
+        )
+
+    async def write_all(
+        self, documents: Sequence[dict[str, Any]], operation: Operation
+    ) -> Applied | Conflict | Unknown:
+        """Create (STAGE) or upsert (RECORD, PARK) documents, in order; the token of the last reply includes them all.
+
+        A conflict says that an earlier send of this request had created some of them; all of them exist then.
+        """
+        conflict = False
+        reply: Applied | Conflict | Unknown = UNKNOWN
+        for batch in batches(documents):
+            reply = await self._write(_writing(batch, self._key, operation), operation)
+            if reply is UNKNOWN:
+                return UNKNOWN
+            # What conflicts is this batch's own earlier send; that says nothing about the next batch, which has to go on.
+            conflict = conflict or isinstance(reply, Conflict)
+        return Conflict(reply.token) if conflict and not isinstance(reply, NoAnswer) else reply
+
+    async def delete_all(self, documents: Mapping[str, str | None]) -> None:
+        """Delete documents, by id, as far as they exist and still have the ETag given; best effort."""
+        listed = tuple(documents.items())
+        for first in range(0, len(listed), MAX_BATCH_OPERATIONS):
+            await self._delete_some(listed[first : first + MAX_BATCH_OPERATIONS])
+
+    async def _delete_some(self, documents: Sequence[tuple[str, str | None]]) -> None:
+        if len(documents) > 1:
+            operations = [("delete", (id,), {} if etag is None else {"if_match_etag": etag}) for id, etag in documents]
+            reply = await self._write(
+                lambda container: container.execute_item_batch(operations, self._key), Operation.DELETE
+            )
+            if not isinstance(reply, Conflict):
+                return
+        # There is one, or one of them is missing or has changed, which fails a batch for all.
+        await asyncio.gather(*(self._delete(id, etag) for id, etag in documents))
+
+    async def _delete(self, id: str, etag: str | None) -> None:
+        condition = None if etag is None else MatchConditions.IfNotModified
+        try:
+            await self._ask(
+                lambda container: container.delete_item(id, self._key, etag=etag, match_condition=condition)
+            )
+        except FAILURES as error:
+            after_write(error, Operation.DELETE, self._where)
+
+    async def _write(
+        self, request: Callable[[ContainerProxy], Awaitable[Any]], operation: Operation
+    ) -> Applied | Conflict | Unknown:
+        try:
+            written = await self._ask(request)
+        except FAILURES as error:
+            return after_write(error, operation, self._where)
+        headers = written.get_response_headers()
+        return Applied(_token(headers), headers.get("etag"))
+
+    async def _ask(self, request: Callable[[ContainerProxy], Awaitable[Reply]]) -> Reply:
+        """Make a request within the time limit. The SDK's own `timeout` is none: it is looked at between sends only."""
+
+        async def ask() -> Reply:
+            return await request(await self._connection.container(self._container))
+
+        return await asyncio.wait_for(ask(), self._time_limit)
+
+
+def creating(document: dict[str, Any]) -> BatchWrite:
+    """Part of a batch: create a document, which must not exist."""
+    return "create", (document,)
+
+
+def replacing(document: dict[str, Any], etag: str | None) -> BatchWrite:
+    """Part of a batch: replace a document, if it still has this ETag; whatever it is, if there is none given."""
+    return "replace", (document["id"], document), {} if etag is None else {"if_match_etag": etag}
+
+
+def _writing(
+    batch: Sequence[dict[str, Any]], key: PartitionValue | list[PartitionValue], operation: Operation
+) -> Callable[[ContainerProxy], Awaitable[Any]]:
+    """One request for a batch; a plain one if it holds one document, since its reply need not repeat the document."""
+    upsert = operation is not Operation.STAGE
+    if len(batch) > 1:
+        operations = [("upsert" if upsert else "create", (document,)) for document in batch]
+        return lambda container: container.execute_item_batch(operations, key)
+    if upsert:
+        return lambda container: container.upsert_item(batch[0], no_response=True)
+    return lambda container: container.create_item(batch[0], no_response=True)
+
+
+def _token(headers: Mapping[str, Any]) -> str | None:
+    token = headers.get(SESSION_TOKEN)
+    return None if token is None else str(token)

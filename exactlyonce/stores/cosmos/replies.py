@@ -1,0 +1,301 @@
+"""From what the SDK raises to what a strategy is told: one table.
+
+The rule behind its rows: azure-cosmos 4.17 and aiohttp below it send a request again on their own after a lost reply or a
+503, writes included, so **an error speaks only for the last send**. Hence no refusal of a write proves that it was not
+applied: a conflict may be one's own earlier success, which every protocol expects of a `Conflict`; and 429, 449, 410 and
+408 may follow a send that was applied, so that a write is never `Busy`. The SDK has waited out most throttling by then.
+
+What is neither the world's doing nor passing is raised. That is as safe as a crash between two effects, and unlike
+`UNKNOWN` it does not make every message spin until its queue gives it up.
+
+Sources: measured with azure-cosmos 4.17.1; "HTTP status codes for Azure Cosmos DB" (Microsoft).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from enum import Enum
+from typing import Any, Final
+
+from azure.core.exceptions import AzureError
+from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
+
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
+from exactlyonce.effects.entity import Conflict
+from exactlyonce.errors import (
+    ConfigurationError,
+    EntityRefused,
+    EntityTooLarge,
+    ExactlyOnceError,
+    MalformedMessage,
+    OutputTooLarge,
+)
+from exactlyonce.stores.port import Busy, Unknown
+
+SESSION_TOKEN: Final = "x-ms-session-token"  # noqa: S105
+CREATING: Final = 1013
+"""Substatus of a 404: the container is being created."""
+FAILURES: Final = (AzureError, asyncio.TimeoutError)
+"""What requests may raise for what the world does: AzureError is the root of everything the SDK raises, bodies that are cut
+off included. CancelledError is not here: cancelling equals a crash."""
+
+_RETRY_AFTER_MS: Final = "x-ms-retry-after-ms"
+_log = logging.getLogger(__name__)
+
+
+class Operation(Enum):
+    """What was asked of the service."""
+
+    OPEN = "read the account, a database or a container"
+    READ = "read a document"
+    QUERY = "query documents"
+    CREATE = "create an entity document"
+    REPLACE = "replace an entity document"
+    RECORD = "upsert processed records"
+    STAGE = "create staged documents"
+    PARK = "park a message"
+    COMMIT = "save an entity document and the library's documents beside it"
+    AMEND = "write over the library's documents beside an entity"
+    DELETE = "delete documents of the library"
+
+
+class Meaning(Enum):
+    """What an outcome means to a strategy."""
+
+    ABSENT = "no such document, in the view that answered"
+    CONFLICT = "the condition did not hold, possibly because of one's own earlier send"
+    TAKEN = "the same, or a unique key of the container is taken"
+    BEHIND = "the replica has not reached the session token"
+    BUSY = "not now; nothing was applied"
+    UNKNOWN = "nobody knows"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table; the first that fits decides.
+
+    Attributes:
+        operations: it is about.
+        status, substatus: of the reply; a substatus of None fits any.
+        means: what it means, or the error that it is.
+        advice: what to do about the error.
+    """
+
+    operations: frozenset[Operation]
+    status: int
+    substatus: int | None
+    means: Meaning | type[ExactlyOnceError]
+    advice: str = ""
+
+
+_ALL: Final = frozenset(Operation)
+_OPEN: Final = frozenset({Operation.OPEN})
+_READS: Final = frozenset({Operation.READ, Operation.QUERY})
+_SAVES: Final = frozenset({Operation.CREATE, Operation.REPLACE})
+_COMMITS: Final = _SAVES | {Operation.COMMIT}
+_BESIDE: Final = frozenset({Operation.COMMIT, Operation.AMEND})
+
+TABLE: Final = (
+    # A replica that is behind says nothing about the document. After it, 404/0 on a read is a statement of a replica.
+    Row(_READS, 404, 1002, Meaning.BEHIND),
+    Row(frozenset({Operation.READ}), 404, 0, Meaning.ABSENT),
+    # Conditional writes are judged by the primary, and the condition fails as well if an earlier send of the same request
+    # was applied: 409 for a create, 412 for a replace. A document to replace or delete may be gone already. A batch has the
+    # status of the operation that failed. In a user's container a 409 may also be a unique key, and nothing but a look at the
+    # document tells: the text says so, or not, and nobody promises whether id, ETag or unique key is judged first.
+    Row(_ALL, 409, 1006, Meaning.UNKNOWN),  # An operation on the account is under way.
+    Row(_COMMITS, 409, None, Meaning.TAKEN),
+    Row(frozenset({Operation.STAGE}), 409, None, Meaning.CONFLICT),
+    Row(_SAVES | _BESIDE | {Operation.DELETE}, 412, None, Meaning.CONFLICT),
+    Row(_BESIDE | {Operation.REPLACE, Operation.DELETE}, 404, 0, Meaning.CONFLICT),
+    # Not now: throttled, in the way of another request for the same document, the partition moving. A read applies nothing
+    # however often it was sent. For a write the same codes are UNKNOWN, by the rule above.
+    Row(_READS, 429, None, Meaning.BUSY),
+    Row(_READS, 449, None, Meaning.BUSY),
+    Row(_READS, 410, None, Meaning.BUSY),
+    # The write region is moving; it passes, and the SDK has tried for a while. Every other 403 stays until somebody acts.
+    Row(_ALL, 403, 3, Meaning.UNKNOWN),
+    Row(_ALL, 403, 1008, Meaning.UNKNOWN),
+    Row(
+        _ALL,
+        403,
+        1014,
+        ConfigurationError,
+        "The logical partition has reached 20 GB: use a finer partition key, or let clean-up remove old records.",
+    ),
+    Row(
+        _ALL,
+        403,
+        None,
+        ConfigurationError,
+        "Give the identity the data-plane role 'Cosmos DB Built-in Data Contributor' on the database; let the network it calls "
+        "from through the account's firewall; check the clock, too. If all that is as it has to be, the account's activity log "
+        "says more, such as a quota that is used up, or a customer-managed key that was revoked.",
+    ),
+    Row(
+        _ALL,
+        401,
+        None,
+        ConfigurationError,
+        "Check the account key, which must not be a read-only one; or, without one, that the identity belongs to the account's "
+        "tenant; check the clock, too.",
+    ),
+    # An absent database or container is never an absent document: taken for one, every duplicate would look new.
+    Row(_ALL, 404, 1003, ConfigurationError, "Create the container, or correct its name in the settings."),
+    Row(_OPEN, 404, CREATING, Meaning.UNKNOWN),
+    Row(_OPEN, 404, None, ConfigurationError, "Create database and container, or correct their names in the settings."),
+    Row(  # The SDK has looked at the container once more, and asked again.
+        _ALL,
+        400,
+        1024,
+        ConfigurationError,
+        "The container was deleted and created anew meanwhile: restart the application, and see what became of its documents.",
+    ),
+    # What the library adds to an entity is always well-formed, so it is the state that is not.
+    Row(
+        _COMMITS,
+        400,
+        0,
+        EntityRefused,
+        "Look at what the handler returns: Cosmos DB takes properties up to 128 levels deep, numbers that a double holds, and "
+        "a 'ttl' that is a positive whole number or -1.",
+    ),
+    Row(
+        _ALL,
+        400,
+        None,
+        ConfigurationError,
+        "The request makes no sense to this container: check that its partition key path is what the entity declares.",
+    ),
+    # Too large is so at every send, so nothing was applied. The library's own limits leave room below 2 MB, but properties of
+    # many small outputs, and characters that JSON has to escape, add to what they count.
+    Row(_SAVES, 413, None, EntityTooLarge, "Keep less in the entity: the service takes documents up to 2 MB."),
+    Row(
+        frozenset({Operation.COMMIT}),
+        413,
+        None,
+        EntityTooLarge,
+        "Keep less in the entity, or send less from one handler: the service takes documents up to 2 MB, and as much in all "
+        "that is saved together.",
+    ),
+    Row(
+        frozenset({Operation.STAGE, Operation.RECORD}),
+        413,
+        None,
+        OutputTooLarge,
+        "Send fewer messages from one handler: the service takes documents up to 2 MB.",
+    ),
+    Row(
+        frozenset({Operation.PARK}),
+        413,
+        None,
+        MalformedMessage,
+        "Save the message and take it from its poison queue by hand: the service takes documents up to 2 MB.",
+    ),
+    # Everything else is UNKNOWN: 408 and 5xx above all, which can follow an applied write; and whatever has no row.
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken(Conflict):
+    """A conflict that may also be for a unique key. It is none for strategies, while the document is what its condition says.
+
+    Attributes:
+        operation: which operation of a batch it is about, from 0; 0 where there is no batch.
+    """
+
+    operation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """No such document, in a view at `token`."""
+
+    token: str | None
+
+
+def after_read(
+    error: BaseException, operation: Operation = Operation.READ, where: str = ""
+) -> Absent | NoAnswer | Busy:
+    """The reply to a read that failed. Raises the error of a row that has one."""
+    meaning = meaning_of(error, operation, where)
+    if meaning is Meaning.ABSENT:
+        return Absent(headers_of(error).get(SESSION_TOKEN))
+    if meaning is Meaning.BEHIND:
+        return BEHIND
+    return Busy(_retry_after(error)) if meaning is Meaning.BUSY else UNKNOWN
+
+
+def after_query(error: BaseException, where: str = "") -> NoAnswer | Busy:
+    """The reply to a query that failed; there is no row by which a query finds a document absent."""
+    reply = after_read(error, Operation.QUERY, where)
+    return UNKNOWN if isinstance(reply, Absent) else reply
+
+
+def after_write(error: BaseException, operation: Operation, where: str = "") -> Conflict | Unknown:
+    """The reply to a write that failed, with the token of the conflict. Raises the error of a row that has one."""
+    meaning = meaning_of(error, operation, where)
+    token = headers_of(error).get(SESSION_TOKEN)
+    if meaning is Meaning.TAKEN:
+        return Taken(token, (error.error_index or 0) if isinstance(error, CosmosBatchOperationError) else 0)
+    return Conflict(token) if meaning is Meaning.CONFLICT else UNKNOWN
+
+
+def meaning_of(error: BaseException, operation: Operation, where: str = "") -> Meaning:
+    """Look an outcome up.
+
+    Args:
+        error: what the request raised.
+        operation: that it was.
+        where: the partition it was made of; empty if it was made of none.
+
+    Raises:
+        ConfigurationError, EntityRefused, EntityTooLarge, MalformedMessage, OutputTooLarge: as the row says.
+    """
+    status, substatus = _status(error)
+    place = f" in {where}" if where else ""
+    for row in TABLE:
+        if operation in row.operations and row.status == status and row.substatus in (None, substatus):
+            if not isinstance(row.means, Meaning):
+                raise row.means(
+                    f"Cosmos DB refused to {operation.value}{place} ({status}/{substatus}). {row.advice}"
+                ) from error
+            meaning = row.means
+            break
+    else:
+        meaning = Meaning.UNKNOWN
+    if meaning in (Meaning.UNKNOWN, Meaning.BUSY):
+        # The class and the codes only: the text of an error may quote what was sent.
+        _log.warning("could not %s%s: %s, %s/%s", operation.value, place, type(error).__name__, status, substatus)
+    return meaning
+
+
+def headers_of(error: BaseException) -> Mapping[str, Any]:
+    """The headers of the reply, if there was one."""
+    return (error.headers or {}) if isinstance(error, CosmosHttpResponseError | CosmosBatchOperationError) else {}
+
+
+def _status(error: BaseException) -> tuple[int | None, int]:
+    """Status and substatus of the reply. Only these two classes have the service's: others, such as a body cut off or a
+    token refused by Entra ID, derive from HttpResponseError and carry a status that means something else."""
+    if isinstance(error, CosmosHttpResponseError | CosmosBatchOperationError):
+        return error.status_code, error.sub_status or 0
+    return None, 0
+
+
+def _retry_after(error: BaseException) -> float | None:
+    milliseconds = headers_of(error).get(_RETRY_AFTER_MS)
+    return None if milliseconds is None else float(milliseconds) / 1000
+
+
+def answered_at(headers: Mapping[str, Any]) -> float | None:
+    """When the service answered: `Date` is one of its common headers. None if it is absent, or no date with a zone."""
+    try:
+        date = parsedate_to_datetime(str(headers.get("Date")))
+    except (TypeError, ValueError):
+        return None
+    return None if date.tzinfo is None else date.timestamp()

@@ -1,0 +1,239 @@
+"""Entities and the library's documents in Azure Cosmos DB for NoSQL.
+
+One request per effect: a point read, a conditional write, a query of one partition, or a transactional batch; more only
+where a batch would be larger than the service takes. Session tokens come in with effects and go out with replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from typing import Final
+
+from exactlyonce.effects.companions import (
+    DeleteBeside,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    FoundBeside,
+    FoundNumbered,
+    HasCompanions,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
+from exactlyonce.effects.effect import UNKNOWN, NoAnswer
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import (
+    DeleteParked,
+    DeleteProcessed,
+    DeleteStaged,
+    FindProcessed,
+    Found,
+    FoundParked,
+    FoundRecords,
+    FoundStaged,
+    HasRecords,
+    LoadParked,
+    LoadProcessed,
+    LoadStaged,
+    Park,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.errors import DamagedDocument
+from exactlyonce.records.library import read_parked, read_processed, read_staged
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.companions import CosmosBeside
+from exactlyonce.stores.cosmos.layout import (
+    EntityContainer,
+    from_library,
+    parked_id,
+    processed_id,
+    require_storable,
+    staged_id,
+    to_library,
+    without_system,
+)
+from exactlyonce.stores.cosmos.partition import Applied, CosmosPartition, Document, Documents
+from exactlyonce.stores.cosmos.replies import Absent, Operation, Taken
+from exactlyonce.stores.port import Busy, Unknown
+from exactlyonce.stores.refusals import require_entity_document, unique_key_taken
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, PartitionValue
+
+LIBRARY_CONTAINER: Final = "exactlyonce"
+TIME_LIMIT: Final = 10.0
+
+
+class CosmosStore:
+    """The store. It keeps no session tokens, nor anything else but its connection.
+
+    Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
+    and `InvalidMessage` for an entity whose id Cosmos DB cannot hold; `OutputTooLarge`, `EntityTooLarge` and, for a message to
+    be parked, `MalformedMessage` say that the service found a document too large. Those that save an entity raise
+    `EntityRefused` or `UniqueKeyTaken` for a document that the service does not take. Those that read documents of the library
+    raise `DamagedDocument` or `NewerSchema` for what they cannot trust.
+
+    Args:
+        connection: the account and database; closing it is its owner's.
+        entities: where each entity type lives.
+        library: name of the container for processed records, staged outputs and parked messages.
+        time_limit: seconds that one request may take. A write that takes longer is `UNKNOWN`: it may still land.
+    """
+
+    def __init__(
+        self,
+        connection: CosmosConnection,
+        entities: Iterable[EntityContainer],
+        library: str = LIBRARY_CONTAINER,
+        *,
+        time_limit: float = TIME_LIMIT,
+    ) -> None:
+        self._connection = connection
+        self._containers = {entity.type: entity for entity in entities}
+        self._library_container = library
+        self._time_limit = time_limit
+
+    async def load_entity(self, effect: LoadEntity) -> Loaded | NoAnswer | Busy:
+        reply = await self._entity(effect.entity).read(effect.entity.id, effect.token)
+        if isinstance(reply, Absent):
+            return Loaded(None, None, 0, reply.token)
+        if not isinstance(reply, Document):
+            return reply
+        found = reply.properties
+        require_entity_document(effect.entity, found)
+        return Loaded(Json.of(without_system(found)), found["_etag"], found["_ts"], reply.token)
+
+    async def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
+        partition, document = self._entity(effect.entity), effect.document.value
+        if effect.etag is None:
+            reply = await partition.create(document)
+        else:
+            reply = await partition.replace(effect.entity.id, document, effect.etag)
+        if isinstance(reply, Taken) and await partition.is_unchanged(effect.entity.id, effect.etag, reply.token):
+            raise unique_key_taken(effect.entity)
+        if not isinstance(reply, Applied):
+            return reply
+        return UNKNOWN if reply.etag is None else Saved(reply.etag, reply.token)
+
+    async def find_processed(self, effect: FindProcessed) -> Found | NoAnswer | Busy:
+        wanted = {processed_id(message): message for message in effect.messages}
+        reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token, "c.id, c.message")
+        if not isinstance(reply, Documents):
+            return reply
+        for record in reply.properties:
+            _require_same(effect.entity, record["id"], record.get("message"), wanted[record["id"]])
+        return Found(frozenset(wanted[record["id"]] for record in reply.properties), reply.token)
+
+    async def load_processed(self, effect: LoadProcessed) -> FoundRecords | NoAnswer | Busy:
+        wanted = {processed_id(message): message for message in effect.messages}
+        reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
+        if not isinstance(reply, Documents):
+            return reply
+        found = {one["id"]: read_processed(from_library(one)) for one in reply.properties}
+        for id, record in found.items():
+            _require_same(effect.entity, id, record.message, wanted[id])
+        return FoundRecords(tuple(found[id] for id in wanted if id in found))
+
+    async def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
+        query = "SELECT TOP 1 c.id FROM c WHERE c.kind = @kind"
+        reply = await self._library(effect.entity).query(query, {"@kind": "processed"}, None)
+        return bool(reply.properties) if isinstance(reply, Documents) else reply
+
+    async def write_processed(self, effect: WriteProcessed) -> Written | Unknown | Busy:
+        documents = [to_library(effect.entity, record) for record in effect.records]
+        reply = await self._library(effect.entity).write_all(documents, Operation.RECORD)
+        # A commit relies on the token, so a write without one is as good as one that was not answered.
+        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
+
+    async def stage(self, effect: Stage) -> Written | Conflict | Unknown | Busy:
+        documents = [to_library(effect.entity, document) for document in effect.documents]
+        reply = await self._library(effect.entity).write_all(documents, Operation.STAGE)
+        if isinstance(reply, Conflict):
+            return reply
+        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
+
+    async def load_staged(self, effect: LoadStaged) -> FoundStaged | NoAnswer | Busy:
+        wanted = {staged_id(tx): tx for tx in effect.transactions}
+        reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
+        if not isinstance(reply, Documents):
+            return reply
+        found = {one["id"]: read_staged(from_library(one)) for one in reply.properties}
+        for id, document in found.items():
+            _require_same(effect.entity, id, document.tx, wanted[id])
+        return FoundStaged(tuple(found[id] for id in wanted if id in found))
+
+    async def delete_staged(self, effect: DeleteStaged) -> None:
+        await self._library(effect.entity).delete_all({staged_id(tx): None for tx in effect.transactions})
+
+    async def delete_processed(self, effect: DeleteProcessed) -> None:
+        await self._library(effect.entity).delete_all({processed_id(message): etag for message, etag in effect.records})
+
+    async def park(self, effect: Park) -> Written | Unknown | Busy:
+        documents = [to_library(effect.entity, effect.message)]
+        reply = await self._library(effect.entity).write_all(documents, Operation.PARK)
+        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
+
+    async def load_parked(self, effect: LoadParked) -> FoundParked | NoAnswer | Busy:
+        id = parked_id(effect.message)
+        reply = await self._library(effect.entity).read(id, effect.token)
+        if isinstance(reply, Absent):
+            return FoundParked(None, None, None)
+        if not isinstance(reply, Document):
+            return reply
+        if reply.read_at is None:
+            return UNKNOWN  # Without the service's time nothing is judged: any other clock could let a message through.
+        message = read_parked(from_library(reply.properties))
+        _require_same(effect.entity, id, message.message, effect.message)
+        return FoundParked(message, reply.properties["_etag"], datetime.fromtimestamp(reply.read_at, timezone.utc))
+
+    async def delete_parked(self, effect: DeleteParked) -> None:
+        await self._library(effect.entity).delete_all({parked_id(effect.message): effect.etag})
+
+    async def save_together(self, effect: SaveTogether) -> Saved | Conflict | Unknown | Busy:
+        return await self._beside(effect.entity).save_together(effect)
+
+    async def load_beside(self, effect: LoadBeside) -> FoundBeside | NoAnswer | Busy:
+        return await self._beside(effect.entity).load(effect)
+
+    async def find_entries(self, effect: FindEntries) -> FoundBeside | NoAnswer | Busy:
+        return await self._beside(effect.entity).find_entries(effect)
+
+    async def find_numbered(self, effect: FindNumbered) -> FoundNumbered | NoAnswer | Busy:
+        return await self._beside(effect.entity).find_numbered(effect)
+
+    async def find_owing(self, effect: FindOwing) -> FoundBeside | NoAnswer | Busy:
+        return await self._beside(effect.entity).find_owing()
+
+    async def has_companions(self, effect: HasCompanions) -> bool | NoAnswer | Busy:
+        return await self._beside(effect.entity).any()
+
+    async def replace_beside(self, effect: ReplaceBeside) -> None:
+        await self._beside(effect.entity).replace(effect)
+
+    async def delete_beside(self, effect: DeleteBeside) -> None:
+        await self._beside(effect.entity).delete(effect)
+
+    def _entity(self, entity: EntityRef) -> CosmosPartition:
+        return self._partition(entity, self._containers[entity.type].container, entity.partition)
+
+    def _beside(self, entity: EntityRef) -> CosmosBeside:
+        return CosmosBeside(entity, self._containers[entity.type], self._entity(entity))
+
+    def _library(self, entity: EntityRef) -> CosmosPartition:
+        return self._partition(entity, self._library_container, (entity.key,))
+
+    def _partition(self, entity: EntityRef, container: str, key: tuple[PartitionValue, ...]) -> CosmosPartition:
+        require_storable(entity)
+        return CosmosPartition(self._connection, container, key, self._time_limit)
+
+
+def _require_same(entity: EntityRef, id: str, stored: object, wanted: str) -> None:
+    """An id may be a hash; the body says what it is of."""
+    if stored != wanted:
+        raise DamagedDocument(
+            f"The library's document {id!r} of entity {entity} is about something else than its id says. Nothing was changed. "
+            "Restore it from a backup; or delete it, if it was put there by hand."
+        )

@@ -1,0 +1,95 @@
+"""What effects are called in spans and metrics, and which operation of Cosmos DB performs them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass
+from typing import Any, Final
+
+from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
+from exactlyonce.effects.companions import (
+    DeleteBeside,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    HasCompanions,
+    LoadBeside,
+    ReplaceBeside,
+    SaveTogether,
+)
+from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.entity import LoadEntity, SaveEntity
+from exactlyonce.effects.library import (
+    DeleteParked,
+    DeleteProcessed,
+    DeleteStaged,
+    FindProcessed,
+    HasRecords,
+    LoadParked,
+    LoadProcessed,
+    LoadStaged,
+    Park,
+    Stage,
+    WriteProcessed,
+)
+from exactlyonce.effects.publish import Publish
+
+Named = Callable[[Any], str]
+
+
+def _one(name: str) -> Named:
+    """The same operation, whatever is asked."""
+    return lambda _: name
+
+
+def _by_number(one: str, several: str, of: Callable[[Any], Sized]) -> Named:
+    """One operation for one document, another one for several."""
+    return lambda effect: one if len(of(effect)) == 1 else several
+
+
+_DATABASE: Final[Mapping[type[Effect[Any]], Named]] = {
+    LoadEntity: _one("read_item"),
+    SaveEntity: lambda effect: "create_item" if effect.etag is None else "replace_item",
+    FindProcessed: _by_number("read_item", "query_items", lambda effect: effect.messages),
+    LoadProcessed: _by_number("read_item", "query_items", lambda effect: effect.messages),
+    HasRecords: _one("query_items"),
+    WriteProcessed: _by_number("upsert_item", "execute_batch", lambda effect: effect.records),
+    Stage: _by_number("create_item", "execute_batch", lambda effect: effect.documents),
+    LoadStaged: _by_number("read_item", "query_items", lambda effect: effect.transactions),
+    DeleteStaged: _by_number("delete_item", "execute_batch", lambda effect: effect.transactions),
+    DeleteProcessed: _by_number("delete_item", "execute_batch", lambda effect: effect.records),
+    Park: _one("upsert_item"),
+    LoadParked: _one("read_item"),
+    DeleteParked: _one("delete_item"),
+    SaveTogether: _one("execute_batch"),
+    LoadBeside: _by_number("read_item", "query_items", lambda effect: effect.ids),
+    FindEntries: _one("query_items"),
+    FindNumbered: _one("query_items"),
+    FindOwing: _one("query_items"),
+    HasCompanions: _one("query_items"),
+    ReplaceBeside: _by_number("replace_item", "execute_batch", lambda effect: effect.companions),
+    DeleteBeside: _by_number("delete_item", "execute_batch", lambda effect: effect.companions),
+}
+_OTHERS: Final[tuple[type[Effect[Any]], ...]] = (Publish, WriteOnce, DeleteBlobs)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """How one kind of effect is told of.
+
+    Attributes:
+        name: of the effect: `load_entity`.
+        database: gives for an effect the name by which the conventions for Cosmos DB know what performs it; None if it is no
+            request to the store.
+    """
+
+    name: str
+    database: Named | None
+
+
+OPERATIONS: Final[Mapping[type[Effect[Any]], Operation]] = {
+    kind: Operation(re.sub(r"(?<!^)([A-Z])", r"_\1", kind.__name__).lower(), _DATABASE.get(kind))
+    for kind in (*_DATABASE, *_OTHERS)
+}
+"""All effects that reach the outside world. The others ask for time or chance, or stand for several."""

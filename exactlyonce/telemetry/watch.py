@@ -1,0 +1,193 @@
+"""Watching attempts: a span for each, and what they come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from opentelemetry import context as contexts
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, Status, StatusCode, Tracer
+
+from exactlyonce.attempt import Again, Finished, Memory, key_of
+from exactlyonce.effects.effect import Step
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.telemetry.metrics import Metrics
+from exactlyonce.telemetry.tally import Outcome, Tally
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
+
+Result = TypeVar("Result")
+ENTITY_TYPE: Final = "exactlyonce.entity.type"
+REASON: Final = "exactlyonce.reason"
+OCCASION: Final = "exactlyonce.occasion"
+_WATCH: Final = "exactlyonce.watch"
+
+
+@dataclass
+class Processing:
+    """One delivery of a message while it is processed.
+
+    Attributes:
+        envelope: of the message.
+        span: of the delivery.
+        outcome: what became of it; None until that is known, or if it failed.
+    """
+
+    envelope: Envelope
+    span: Span
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True)
+class Instruments:
+    """What to write with.
+
+    Attributes:
+        tracer, metrics: for spans, and for numbers.
+        now: the time of day.
+    """
+
+    tracer: Tracer
+    metrics: Metrics
+    now: Callable[[], datetime]
+
+
+class Watching:
+    """Attempts on one entity, made one after the other.
+
+    A delivery that has an attempt to itself is its parent. Several that share one are linked: none of them is its cause more
+    than the others. Where somebody else waits for the attempts, such as the invocation of a timer, that is the parent.
+
+    Args:
+        instruments: what to write with.
+        entity: that attempts are made on.
+        deliveries: that they are made for; None if somebody else waits for them.
+
+    Attributes:
+        context: for the spans of effects: that of the present attempt.
+    """
+
+    def __init__(self, instruments: Instruments, entity: EntityRef, deliveries: Sequence[Processing] | None) -> None:
+        self._tracer, self._metrics, self._now = instruments.tracer, instruments.metrics, instruments.now
+        self._entity = entity
+        self._deliveries = deliveries or ()
+        self._keys = [key_of(one.envelope) for one in self._deliveries]
+        self._tally = Tally(dict.fromkeys(self._keys))
+        self._labels: dict[str, str | int] = {ENTITY_TYPE: entity.type}
+        self._links: list[Link] = []
+        self._parent = contexts.get_current() if deliveries is None else Context()
+        if len(self._deliveries) == 1:
+            self._parent = trace.set_span_in_context(self._deliveries[0].span, Context())
+        else:
+            self._links = [Link(one.span.get_span_context()) for one in self._deliveries]
+        self._span: Span | None = None
+        self._step = ""
+        self._number = 0
+        self.context = contexts.set_value(_WATCH, self, self._parent)
+
+    @staticmethod
+    def present() -> Watching | None:
+        """Whose attempts the present task makes; None if nobody's."""
+        watch = contexts.get_value(_WATCH)
+        return watch if isinstance(watch, Watching) else None
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether what is published now was committed by an earlier attempt."""
+        return self._tally.saved is None
+
+    def attempts(self, attempt: Callable[[Memory], Step[Result | Again]]) -> Callable[[Memory], Step[Result | Again]]:
+        """The same attempts, watched."""
+        return lambda memory: self._watched(attempt(memory))
+
+    def close(self, error: BaseException | None = None) -> None:
+        """No more attempts are made; what went wrong, if anything, also tells of the last one."""
+        if self._span is not None:
+            if error is not None:
+                fail(self._span, error)
+            self._span.end()
+            self._span = None
+
+    def _watched(self, step: Step[Result]) -> Step[Result]:
+        self._begin(getattr(step, "__name__", "attempt"))  # As the strategy calls it: attempt, mark, sweep …
+        reply: Any = None
+        while True:
+            try:
+                effect = step.send(reply)
+            except StopIteration as finished:
+                result: Result = finished.value
+                self._end(result)
+                return result
+            reply = yield effect
+            self._tally.note(effect, reply)
+            if isinstance(effect, Publish):
+                self._published(effect, reply)
+
+    def _begin(self, step: str) -> None:
+        self._step = step
+        self._number += 1
+        self._tally.begin()
+        attributes: dict[str, str | int] = {"exactlyonce.attempt": self._number}
+        if len(self._deliveries) != 1:  # Of one, its own span names the entity.
+            attributes["exactlyonce.entity"] = str(self._entity)
+        if len(self._deliveries) > 1:
+            attributes["messaging.batch.message_count"] = len(self._deliveries)
+        name = f"{step} {self._entity.type}"
+        self._span = self._tracer.start_span(name, self._parent, attributes=attributes, links=self._links)
+        self.context = contexts.set_value(_WATCH, self, trace.set_span_in_context(self._span, self._parent))
+
+    def _end(self, result: object) -> None:
+        if self._step == "tend" and self._number == 1:
+            for since in self._tally.gaps:
+                self._metrics.gap_age(_seconds(since, self._now()), self._labels)
+        known = len(self._tally.processed)
+        self._tally.end(result)
+        if isinstance(result, Finished):
+            self._conclude(self._tally.outcomes(result))
+        elif isinstance(result, Again):
+            self._metrics.unfinished(1, {**self._labels, REASON: result.reason})
+            if self._span is not None:
+                self._span.set_attribute(REASON, result.reason)
+        if committed := list(self._tally.processed)[known:]:
+            self._committed(committed)
+        self.close()
+
+    def _committed(self, messages: list[str]) -> None:
+        self._metrics.processed(len(messages), self._labels)
+        self._metrics.commit(len(messages), self._labels)
+        for key, one in dict(zip(self._keys, self._deliveries, strict=True)).items():
+            time = one.envelope.time
+            if key in messages and time is not None and time.tzinfo is not None:  # An adapter may not know the zone.
+                self._metrics.lag(_seconds(time, self._now()), self._labels)
+
+    def _conclude(self, outcomes: dict[str, Outcome]) -> None:
+        """Tell each delivery what became of it. Of several copies in one group the last is the message, as for strategies."""
+        seen: set[str] = set()
+        for key, one in zip(reversed(self._keys), reversed(self._deliveries), strict=True):
+            outcome = outcomes[key]
+            one.outcome = "group" if key in seen and outcome in ("processed", "held") else outcome
+            seen.add(key)
+
+    def _published(self, effect: Publish, reply: object) -> None:
+        labels = {**self._labels, OCCASION: self._step if self.is_owed else "commit"}
+        if self.is_owed and self._step != "replay":
+            self._metrics.owed(len(effect.outputs), labels)
+        if reply is PUBLISHED:
+            for destination, number in Counter(output.destination for output in effect.outputs).items():
+                self._metrics.published(number, {**labels, "messaging.destination.name": destination})
+
+
+def fail(span: Span, error: BaseException) -> None:
+    """Tell that a span failed. Only the class of the error: its text may quote a body."""
+    span.set_status(Status(StatusCode.ERROR))
+    span.set_attribute("error.type", type(error).__name__)
+
+
+def _seconds(since: datetime, now: datetime) -> float:
+    """How long ago. Clocks of two machines may disagree; nothing is younger than nothing."""
+    return max(0.0, (now - since).total_seconds())

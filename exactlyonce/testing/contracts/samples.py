@@ -1,0 +1,260 @@
+"""What the store contract makes requests with: entities and documents of the library, made up; each new at every call."""
+
+# ruff: noqa: S101  # It belongs to a suite.
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any, Final
+from uuid import uuid4
+
+from exactlyonce.effects.companions import FindEntries, FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import (
+    FindProcessed,
+    Found,
+    FoundParked,
+    FoundStaged,
+    LoadParked,
+    LoadStaged,
+    Park,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
+from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.outputs import Output, OutputRef
+from exactlyonce.records.sequences import LARGEST_NUMBER, Order
+from exactlyonce.stores.port import AsyncStore
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, PartitionValue
+
+PLAIN: Final = "contract-plain"
+OWNED: Final = "contract-owned"
+LEVELS: Final = "contract-levels"
+UNIQUE: Final = "contract-unique"
+ENTITY_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    PLAIN: ("/id",),
+    OWNED: ("/owner",),
+    LEVELS: ("/tenant", "/place/region", "/number"),
+    UNIQUE: ("/owner",),
+}
+"""The entity types of the suite, each with the partition key paths of its container."""
+
+UNIQUE_KEYS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {UNIQUE: (("/email",), ("/name/first", "/name/last"))}
+"""The unique keys of containers of the suite, each with its paths."""
+
+AWKWARD: Final = (
+    "web/m-42",
+    "web/m%2F42",
+    "web/%",
+    "web/ÄÖÜ €",
+    "web/消息 🎯",
+    "web/a\\b?c#d",
+    "web/trailing space ",
+    "web/" + "x" * 1000,
+    "UPPER",
+    "upper",
+    "web/'quoted\" \n line",
+)
+"""Keys of messages that an id in a store may not be able to hold."""
+
+MEGABYTE: Final = 1_000_000
+AT: Final = datetime(2026, 11, 21, 10, 0, 2, 250_000, tzinfo=timezone.utc)
+
+
+def unique() -> str:
+    """A name nobody used before."""
+    return uuid4().hex
+
+
+def plain_entity() -> EntityRef:
+    """An entity whose id is its partition key."""
+    id = unique()
+    return EntityRef(PLAIN, (id,), id)
+
+
+def owned_entity(owner: str | None = None, type: str = OWNED) -> EntityRef:
+    """An entity whose partition other documents can share; in that of an owner, or in one of its own."""
+    owner = owner or unique()
+    return EntityRef(type, (owner, "north", 7) if type == LEVELS else (owner,), unique())
+
+
+def entity_document(entity: EntityRef, /, **properties: Any) -> Json:
+    """A document with the id and the partition key where the container wants them."""
+    document: dict[str, Any] = {"id": entity.id}
+    for path, value in zip(ENTITY_TYPES[entity.type], entity.partition, strict=True):
+        _put(document, path.split("/")[1:], value)
+    return Json.of({**document, **properties})
+
+
+def _put(document: dict[str, Any], names: list[str], value: PartitionValue) -> None:
+    for name in names[:-1]:
+        document = document.setdefault(name, {})
+    document[names[-1]] = value
+
+
+async def save(store: AsyncStore, entity: EntityRef, etag: str | None = None, /, **properties: Any) -> Saved:
+    """Save an entity, which succeeds."""
+    reply = await store.save_entity(SaveEntity(entity, entity_document(entity, **properties), etag))
+    assert isinstance(reply, Saved)
+    return reply
+
+
+async def load(store: AsyncStore, entity: EntityRef, token: str | None) -> Loaded:
+    """Load an entity at or after a token."""
+    reply = await store.load_entity(LoadEntity(entity, token))
+    assert isinstance(reply, Loaded)
+    return reply
+
+
+async def write(store: AsyncStore, entity: EntityRef, *messages: str) -> str:
+    """Write records of messages; the token of the write."""
+    records = tuple(a_record(entity, message) for message in messages)
+    reply = await store.write_processed(WriteProcessed(entity, records))
+    assert isinstance(reply, Written)
+    return reply.token
+
+
+async def find(store: AsyncStore, entity: EntityRef, *messages: str, token: str | None = None) -> set[str]:
+    """Which of the messages have records."""
+    reply = await store.find_processed(FindProcessed(entity, messages, token))
+    assert isinstance(reply, Found)
+    return set(reply.messages)
+
+
+async def staged_now(store: AsyncStore, entity: EntityRef, *transactions: str) -> tuple[StagedOutputs, ...]:
+    """Deleting gives no token; that of any later write to the partition covers it."""
+    token = await write(store, entity, f"web/{unique()}")
+    reply = await store.load_staged(LoadStaged(entity, transactions, token))
+    assert isinstance(reply, FoundStaged)
+    return reply.documents
+
+
+async def park(store: AsyncStore, entity: EntityRef, message: ParkedMessage) -> str:
+    """Park a message; the token of the write."""
+    reply = await store.park(Park(entity, message))
+    assert isinstance(reply, Written)
+    return reply.token
+
+
+async def parked(store: AsyncStore, entity: EntityRef, message: str, token: str | None) -> FoundParked:
+    """Look for a parked message, at or after a token."""
+    reply = await store.load_parked(LoadParked(entity, message, token))
+    assert isinstance(reply, FoundParked)
+    return reply
+
+
+async def parked_now(store: AsyncStore, entity: EntityRef, message: str) -> FoundParked:
+    """Deleting gives no token; that of any later write to the partition covers it."""
+    return await parked(store, entity, message, await write(store, entity, f"web/{unique()}"))
+
+
+def a_parked(entity: EntityRef, message: str, reason: str = "its handler raised ValueError") -> ParkedMessage:
+    """A message that was given up."""
+    envelope = Json.of({"id": "m-1", "data": {"text": "ÄÖÜ 🎯", "large": 2**53 + 1, "whole": 1.0}})
+    return ParkedMessage(entity.key, message, reason, AT, envelope)
+
+
+def a_record(entity: EntityRef, message: str) -> ProcessedRecord:
+    """A record of a message."""
+    return ProcessedRecord(entity.key, message, unique(), 1, AT, (OutputRef("o-1", "receipts"),), "digest")
+
+
+def a_staged(
+    entity: EntityRef, *, tx: str | None = None, size: int = 10, outputs: tuple[Output, ...] | None = None
+) -> StagedOutputs:
+    """Staged outputs of some transaction.
+
+    Args:
+        entity: that sends them.
+        tx: transaction id; a fresh one by default.
+        size: bytes of the one envelope, roughly.
+        outputs: in place of one made up.
+    """
+    envelope = Json.of({"id": "o-1", "data": {"padding": "x" * size, "text": "ÄÖÜ 🎯", "none": None}})
+    one = Output("o-1", "receipts", envelope, 1.5)
+    return StagedOutputs(entity.key, "web/m-1", tx or unique(), AT, (one,) if outputs is None else outputs)
+
+
+def a_colocated(entity: EntityRef, message: str, version: int = 1, *, owes: bool = False) -> ColocatedRecord:
+    """A record of a message that lies beside its entity; always the same."""
+    output = Output("o-1", "receipts", Json.of({"id": "o-1", "text": "ÄÖÜ 🎯"}), 1.5, Order("board/1", LARGEST_NUMBER))
+    return ColocatedRecord(
+        entity=entity.key,
+        message=message,
+        tx="5f",
+        version=version,
+        at=AT,
+        outputs=(output.ref,),
+        digest="digest",
+        owed=(output,) if owes else None,
+        owing_since=AT if owes else None,
+    )
+
+
+def an_entry(entity: EntityRef, version: int, message: str | None = None, *, padding: str = "") -> StreamEntry:
+    """An entry of the version stream."""
+    return StreamEntry(
+        entity=entity.key,
+        message=message or f"web/{unique()}",
+        tx="5f",
+        version=version,
+        at=AT,
+        envelope=Json.of({"id": "m-1", "data": {"text": "ÄÖÜ 🎯", "large": 2**53 + 1, "whole": 1.0}}),
+        before=Json.of({"padding": padding}),
+        whole=True,
+        outputs=(OutputRef("o-1", "receipts"),),
+        digest="digest",
+    )
+
+
+def a_numbered(entity: EntityRef, number: int = LARGEST_NUMBER) -> NumberedMessage:
+    """A message that waits for those before it."""
+    return NumberedMessage(
+        entity.key,
+        "/game/ÄÖÜ",
+        Order("board/1", number),
+        "game/m-1",
+        AT,
+        Json.of({"id": "m-1", "data": {"whole": 1.0}}),
+    )
+
+
+async def together(
+    store: AsyncStore, entity: EntityRef, *create: Companion, etag: str | None = None, **properties: Any
+) -> Saved:
+    """Save an entity and create companions, which succeeds."""
+    reply = await store.save_together(SaveTogether(entity, entity_document(entity, **properties), etag, create))
+    assert isinstance(reply, Saved)
+    return reply
+
+
+async def beside(
+    store: AsyncStore, entity: EntityRef, *ids: str, token: str | None = None
+) -> tuple[tuple[Companion, str], ...]:
+    """Companions of these ids, each with its ETag."""
+    reply = await store.load_beside(LoadBeside(entity, ids, token))
+    assert isinstance(reply, FoundBeside)
+    return reply.companions
+
+
+async def beside_now(store: AsyncStore, entity: EntityRef, *ids: str) -> tuple[Companion, ...]:
+    """Replacing and deleting give no token; that of any later write to the partition covers them."""
+    later = await save(store, EntityRef(entity.type, entity.partition, unique()))
+    return tuple(companion for companion, _ in await beside(store, entity, *ids, token=later.token))
+
+
+async def entries(store: AsyncStore, entity: EntityRef, *ranges: tuple[int, int], token: str | None) -> list[int]:
+    """The versions of the entries that are found."""
+    reply = await store.find_entries(FindEntries(entity, ranges, token))
+    assert isinstance(reply, FoundBeside)
+    return [companion_document(entity, companion)["version"] for companion, _ in reply.companions]
+
+
+async def put(store: AsyncStore, entity: EntityRef, companion: Companion, **properties: Any) -> None:
+    """Put a companion with other properties in its place, as no store would write it."""
+    document = companion_document(entity, companion)
+    place = EntityRef(entity.type, entity.partition, document["id"])
+    await store.save_entity(SaveEntity(place, entity_document(place, **{**document, **properties}), None))

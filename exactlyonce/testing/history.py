@@ -1,0 +1,107 @@
+"""What the documents of a memory store tell: every version ever written, so that what was overwritten counts as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, read_companion
+from exactlyonce.records.ledger import Entry, read_entity
+from exactlyonce.records.library import read_processed
+from exactlyonce.stores.memory.partitions import MemoryPartitions, Partition, Version
+from exactlyonce.testing.guarantee import Commit, Place, Told
+from exactlyonce.values.identity import EntityRef
+
+
+class Telling:
+    """Everything that a store was ever told.
+
+    Args:
+        store: to go through.
+
+    Attributes:
+        told: ledger and stream entries and records, by key of the entity and transaction.
+        commits: what they, and the documents of numbers, tell.
+        owing: entity and message of commits that owe outputs, as their newest documents say.
+        skipped, late: as in `Facts`.
+    """
+
+    def __init__(self, store: MemoryPartitions) -> None:
+        self.told: dict[tuple[str, str], Told] = {}
+        self.commits: list[Commit] = []
+        self.skipped: set[tuple[str, Place]] = set()
+        self.late: set[tuple[str, str]] = set()
+        self._owing: dict[str, set[tuple[str, str]]] = {}
+        for (type, *partition), log in store.entities.items():
+            for batch in _batches(log):
+                self._read_batch(type, tuple(partition), batch)
+        for key, log in store.library.items():
+            for version in log.log:
+                if version.document is not None and version.document.value["kind"] == "processed":
+                    self._take(key, read_processed(version.document.value))
+
+    @property
+    def owing(self) -> frozenset[tuple[str, str]]:
+        return frozenset(one for owing in self._owing.values() for one in owing)
+
+    def _read_batch(self, type: Any, partition: tuple[Any, ...], batch: list[Version]) -> None:
+        entries: dict[tuple[str, str], Entry] = {}
+        for version in batch:
+            place = json.dumps([type, *partition, version.id])
+            self._owing[place] = set()
+            beside = version.companion
+            if version.document is None:
+                continue
+            if beside is not None:
+                self._read_companion(place, _companion(beside), f"batch {batch[0].etag}", entries)
+                continue
+            ref = EntityRef(type, partition, version.id)
+            ledger = read_entity(ref, version.document).ledger
+            for entry in ledger.entries if ledger else ():
+                self._take(ref.key, entry)
+                entries[ref.key, entry.message] = entry
+                if entry.owed is not None:
+                    self._owing[place].add((ref.key, entry.message))
+
+    def _read_companion(self, place: str, one: Companion, batch: str, entries: dict[tuple[str, str], Entry]) -> None:
+        match one:
+            case NumberedMessage(held=None, message=None):
+                self.skipped.add((one.entity, (one.source, one.order.number)))
+            case NumberedMessage(held=None, message=str(message)):
+                if (one.entity, (one.source, one.order.number)) in self.skipped:
+                    self.late.add((one.entity, message))
+                    return
+                # Which commit it was, the entity in the same batch tells, if the message sent anything.
+                entry = entries.get((one.entity, message))
+                released = Commit.of(one.entity, one)
+                told = Commit.of(one.entity, entry) if entry else replace(released, tx=batch)
+                self.commits.append(replace(told, place=released.place))
+            case ColocatedRecord():
+                self._take(one.entity, one)
+                if one.owed is not None:
+                    self._owing[place].add((one.entity, one.message))
+            case StreamEntry():
+                self._take(one.entity, one)
+
+    def _take(self, key: str, told: Told) -> None:
+        self.told[key, told.tx] = told
+        self.commits.append(Commit.of(key, told))
+
+
+def _batches(partition: Partition) -> Iterator[list[Version]]:
+    """The writes of a partition, each with those that were made in one batch with it."""
+    batch: list[Version] = []
+    for position, version in enumerate(partition.log):
+        if position not in partition.within and batch:
+            yield batch
+            batch = []
+        batch.append(version)
+    if batch:
+        yield batch
+
+
+def _companion(document: dict[str, Any]) -> Companion:
+    type, *partition, id = json.loads(document["entity"])
+    return read_companion(EntityRef(type, tuple(partition), id), document)

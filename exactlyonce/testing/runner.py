@@ -1,0 +1,113 @@
+"""Running a handler without a store: how business code is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final, Generic, TypeVar
+
+from exactlyonce.errors import NoStateReturned
+from exactlyonce.handling.context import Context
+from exactlyonce.handling.routes import Routes
+from exactlyonce.values.identity import EntityRef, Origin, message_key
+
+NOW: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
+State = TypeVar("State")
+Message = TypeVar("Message")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message a handler sent; `destination` is None if it was announced."""
+
+    destination: str | None
+    message: Any
+    delay: timedelta | None = None
+    order_by: str | None = None
+
+
+@dataclass(frozen=True)
+class WrittenOnce:
+    """A blob a handler wrote."""
+
+    name: str
+    content: bytes
+    content_type: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Ran(Generic[State]):
+    """What a handler made of a state and a message."""
+
+    state: State
+    sent: tuple[Sent, ...]
+    deleted: bool
+    blobs: tuple[WrittenOnce, ...] = ()
+
+    @property
+    def messages(self) -> tuple[Any, ...]:
+        """What was sent or announced, in order."""
+        return tuple(one.message for one in self.sent)
+
+
+def run(
+    handler: Callable[[State, Message, Context], State],
+    state: State,
+    message: Message,
+    *,
+    message_id: str = "m-1",
+    source: str = "test",
+    entity: EntityRef | None = None,
+    now: datetime = NOW,
+) -> Ran[State]:
+    """Run a handler on a state and a message. The same arguments give the same result, ids and random numbers included.
+
+    Args:
+        handler: a handler, decorated or not.
+        state: the state before. It is handed over as it is: a handler that changes it changes yours.
+        message: an instance of a registered message type.
+        message_id, source, entity: identities that `context.new_id()` and `context.random` derive from.
+        now: what `context.now` says.
+
+    Raises:
+        NoStateReturned: the handler returned None without deleting the entity.
+    """
+    context = _Recorder(Origin(entity or EntityRef("test", ("e-1",), "e-1"), message_key(source, message_id)), now)
+    result = handler(state, message, context)
+    if result is None and not context.deleted:
+        raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")
+    return Ran(result, tuple(context.sent), context.deleted, tuple(context.written))
+
+
+class _Recorder(Context):
+    """A context that knows every destination, and keeps what is sent and written as it is then."""
+
+    def __init__(self, origin: Origin, now: datetime) -> None:
+        super().__init__(origin, now, _Anywhere(blobs="https://example.blob.core.windows.net/blobs"), tx="t-1")
+        self.sent: list[Sent] = []
+        self.written: list[WrittenOnce] = []
+
+    def send(
+        self, destination: str, message: object, *, delay: timedelta | None = None, order_by: str | None = None
+    ) -> None:
+        super().send(destination, message, delay=delay, order_by=order_by)
+        self.sent.append(Sent(destination, deepcopy(message), delay, order_by))
+
+    def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
+        address = super().write_once(name, content, content_type=content_type)
+        self.written.append(WrittenOnce(name, self.blobs[-1].content, content_type, address))
+        return address
+
+    def announce(self, event: object) -> None:
+        super().announce(event)
+        self.sent.append(Sent(None, deepcopy(event)))
+
+
+class _Anywhere(Routes):
+    """Every destination exists and takes everything."""
+
+    def check(self, destination: str, size: int) -> None:
+        pass

@@ -1,0 +1,97 @@
+"""An envelope as an AMQP message, and back: the AMQP protocol binding of CloudEvents 1.0.
+
+In binary mode the data is the body, and every attribute a property that begins with `cloudEvents:`, so that subscriptions can
+filter by it. In structured mode the whole envelope is the body. Binary mode is written wherever it can be, and both are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from exactlyonce.errors import MalformedMessage
+from exactlyonce.values.envelope import MAX_MESSAGE_BYTES
+from exactlyonce.values.frozen_json import Json
+
+_STRUCTURED: Final = "application/cloudevents"
+"""How the content type of structured mode begins."""
+_AS_JSON: Final = f"{_STRUCTURED}+json"
+_PREFIX: Final = "cloudEvents:"
+_PREFIXES: Final = (_PREFIX, "cloudEvents_")
+"""The binding knows a second one, for clients that take no colon in a name."""
+_MAX_PROPERTIES: Final = 16 * 1024
+"""Most characters that all attributes may have as properties; the service takes 64 KiB of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a message carries.
+
+    Attributes:
+        body: its bytes.
+        type: media type of the body; None if it does not say.
+        properties: its application properties.
+    """
+
+    body: bytes
+    type: str | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+def written(envelope: Json) -> Content:
+    """An envelope as content; in structured mode where an attribute cannot be a property, or all of them are too long."""
+    attributes = envelope.value
+    data, type = attributes.pop("data", None), attributes.pop("datacontenttype", None)
+    properties = {f"{_PREFIX}{name}": value for name, value in attributes.items()}
+    if not all(_plain(value) for value in (*properties.values(), type or "")) or _length(properties) > _MAX_PROPERTIES:
+        return Content(envelope.text.encode(), _AS_JSON)
+    return Content(Json.of(data).text.encode(), type, properties)
+
+
+def read(content: Content) -> bytes:
+    """The envelope in JSON, for `Envelope.read`. What is in neither mode is left as it is.
+
+    Raises:
+        MalformedMessage: it is in binary mode, but its data is no JSON.
+    """
+    attributes = {
+        name.removeprefix(prefix): value
+        for name, value in content.properties.items()
+        for prefix in _PREFIXES
+        if name.startswith(prefix) and value is not None
+    }
+    if not attributes or len(content.body) > MAX_MESSAGE_BYTES:
+        return content.body
+    try:
+        data = json.loads(content.body) if content.body else None
+        if _is_structured(content, data):
+            return content.body
+        if content.type:
+            attributes["datacontenttype"] = content.type
+        return Json.of({**attributes, "data": data}).text.encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise MalformedMessage(
+            f"The message is a CloudEvent in binary mode whose data ({content.type or 'of no type'}) is no JSON "
+            f"({type(error).__name__}). Handlers take JSON data only: correct the sender, or give this queue an adapter."
+        ) from None
+
+
+def _is_structured(content: Content, data: object) -> bool:
+    """Whether the body is the envelope, although there are attributes: structured mode may have them, too.
+
+    The type alone does not tell. The host sends a batch's types without those that are missing, so that a message may come
+    with another's.
+    """
+    named = (content.type or "").lower().startswith(_STRUCTURED)
+    return named and isinstance(data, dict) and "specversion" in data
+
+
+def _plain(value: object) -> bool:
+    """Whether a value is of a type that CloudEvents has, and AMQP too."""
+    return isinstance(value, str | bool) or (isinstance(value, int) and -(2**31) <= value < 2**31)
+
+
+def _length(properties: Mapping[str, Any]) -> int:
+    return sum(len(name) + len(str(value)) for name, value in properties.items())
