@@ -1,0 +1,1 @@
+"""Blob stores, for what is too large for a document or a queue."""

@@ -1,0 +1,1 @@
+"""Effects: every request that a protocol may make of the world, and the replies to it."""

@@ -1,1 +1,1 @@
-"""The protocols. One file is one protocol, read top to bottom; pure generators of effects."""
+"""The protocols: pure generators of effects. Each is a folder or a file over shared steps."""

@@ -1,0 +1,1 @@
+"""Records: what is stored, and how it is read and written as JSON."""

@@ -1,1 +1,1 @@
-"""Telemetry of the drivers: who observes what they do, and what becomes spans and metrics. Strategies know nothing of it."""
+"""Telemetry: the observer that reports to OpenTelemetry as spans and metrics. Protocols know nothing of it."""

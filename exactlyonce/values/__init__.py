@@ -1,0 +1,1 @@
+"""Values: the ground that everything stands on. Frozen and pure."""

@@ -100,5 +100,5 @@ def test_every_public_method_of_a_public_class_has_a_docstring(kind: type) -> No
 
 
 def test_modules_are_named_as_their_files() -> None:
-    assert module_of(LIBRARY / "stores" / "memory.py") == "exactlyonce.stores.memory.store"
+    assert module_of(LIBRARY / "stores" / "memory" / "store.py") == "exactlyonce.stores.memory.store"
     assert module_of(LIBRARY / "__init__.py") == "exactlyonce"

@@ -1,0 +1,1 @@
+"""The configuration of an application: its settings, its connections, and its host."""

@@ -1,0 +1,1 @@
+"""The outbox protocol: records apart from the entity, in a partition of their own."""

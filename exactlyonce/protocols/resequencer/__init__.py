@@ -1,0 +1,1 @@
+"""Read models that take messages in the order of their numbers."""

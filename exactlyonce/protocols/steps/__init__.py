@@ -1,0 +1,1 @@
+"""Steps that protocols share."""

@@ -1,0 +1,1 @@
+"""The version stream: no outputs are stored; a duplicate is handled again as it was."""

@@ -1,0 +1,1 @@
+"""A store in memory, which behaves as badly as it is asked to."""
