@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from exactlyonce.effects import companions as beside
-from exactlyonce.effects import effect as effects
-from exactlyonce.records import blobs
+from devtools.modelcheck.all_effects import effects
 
 NO_ANSWER_TO_READS: Final = {
     "behind": 'the replica has not reached the session token (404/1002); never "absent"',
@@ -170,5 +168,5 @@ FINISHERS: Final = {
 
 def request(name: str) -> str:
     """What an effect asks for: the beginning of its docstring."""
-    kind = next(vars(module)[name] for module in (effects, beside, blobs) if name in vars(module))
+    kind = getattr(effects, name)
     return " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
