@@ -14,11 +14,11 @@ from functools import cache, lru_cache
 from types import CodeType, ModuleType
 from typing import Any, Final
 
+from devtools.modelcheck.all_effects import effects
 from devtools.modelcheck.beside.scenarios import Menders
 from devtools.modelcheck.returning import Host
 from devtools.modelcheck.scenarios import Chores
 from exactlyonce import Outbox
-from exactlyonce.effects import effect as effects
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting import returns as returning_host
 from exactlyonce.hosting import settlement as giving_up
@@ -221,7 +221,7 @@ def _modules(name: str, sources: Mapping[str, str]) -> dict[str, ModuleType]:
     shipped = {original: sys.modules[original] for original in sources}
     try:
         for original, source in sources.items():
-            module = made[original] = ModuleType(f"broken_{plain}_{original.rpartition('.')[2]}")
+            module = made[original] = ModuleType(f"broken_{plain}_{original.replace('.', '_')}")
             module.__dict__["effects"] = effects  # Mutants name the replies that they make up.
             sys.modules[module.__name__] = module  # Dataclasses look their module up.
             exec(_compiled(source, original), module.__dict__)  # noqa: S102
