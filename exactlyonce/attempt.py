@@ -63,6 +63,15 @@ Handle = Callable[[Before, Envelope], Handled]
 """What a handler starts from, and a message, to the result; raises `ExactlyOnceError`. Pure."""
 
 
+Refusal = Callable[[datetime | None, datetime], ExactlyOnceError | None]
+"""By the `time` of a message and the store's present: why it cannot be judged; None if it can. As `Lifetimes.refusal`."""
+
+
+def never(time: datetime | None, now: datetime) -> None:
+    """The `Refusal` of nothing, where nothing is ever cleaned up."""
+    del time, now
+
+
 Evolve = Callable[[Json | None, tuple[Event, ...]], Json]
 """The body that events lead to from another one (None if absent); raises `ExactlyOnceError`. Pure."""
 
@@ -78,6 +87,7 @@ class Work:
         absent: the id and partition key properties of the entity's document, for when it has to be saved without a state.
         evolve: applies events, where the entity is event-sourced; None elsewhere.
         retention: age from which a ledger that keeps everything may forget.
+        refusal: of messages that are so old that clean-up may have taken what is needed to handle them again.
     """
 
     entity: EntityRef
@@ -86,6 +96,7 @@ class Work:
     absent: Json
     evolve: Evolve | None = None
     retention: timedelta = RETENTION
+    refusal: Refusal = never
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from exactlyonce.attempt import Again, Evolve, Finished, Handle, Memory, Strategy, Work, key_of
+from exactlyonce.attempt import Again, Evolve, Finished, Handle, Memory, Refusal, Strategy, Work, key_of, never
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.deadlines import ADVICE, Deadline
 from exactlyonce.drivers.observer import Delivery
@@ -47,6 +47,7 @@ class Assignment:
     absent: Json
     evolve: Evolve | None = None
     retention: timedelta = RETENTION
+    refusal: Refusal = never
 
 
 class _Waiting(NamedTuple):
@@ -174,6 +175,7 @@ class Combiner:
                 given.absent,
                 given.evolve,
                 given.retention,
+                given.refusal,
             )
             outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
             return outcome

@@ -125,7 +125,9 @@ class Receiver:
         runner, lifetimes = Runner(entity, ref, self.mending.routes), self.lifetimes()
         handle = Judging(runner, ref, lifetimes) if entity.strategy.forgets else runner
         retention = lifetimes.retention.kept(self.now())
-        assignment = Assignment(ref, entity.strategy, handle, runner.absent, runner.evolve, retention)
+        assignment = Assignment(
+            ref, entity.strategy, handle, runner.absent, runner.evolve, retention, lifetimes.refusal
+        )
         await self.combiner.process(assignment, envelope)
         if envelope.requeued:
             await self._take_away(ref, key_of(envelope))

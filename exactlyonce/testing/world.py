@@ -123,7 +123,7 @@ class Process:
         handle = Judging(runner, ref, lifetimes) if strategy.forgets else runner
         retention = lifetimes.retention.kept(self._world.clock.now())
         await self._combiner.process(
-            Assignment(ref, strategy, handle, runner.absent, runner.evolve, retention), envelope
+            Assignment(ref, strategy, handle, runner.absent, runner.evolve, retention, lifetimes.refusal), envelope
         )
         self._world.acknowledged.add((ref.key, key_of(envelope)))
 

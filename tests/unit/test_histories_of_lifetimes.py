@@ -5,18 +5,32 @@ Each goes with what ships (strategies, the judge, sweeper, clean-up of records) 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 import pytest
 
-from exactlyonce import Context, Destination, Entity, Envelope, Outbox, TooOldToJudge, TryAgainLater, VersionStream
+from exactlyonce import (
+    Context,
+    DamagedDocument,
+    Destination,
+    Entity,
+    Envelope,
+    Outbox,
+    TooOldToJudge,
+    TryAgainLater,
+    VersionStream,
+)
 from exactlyonce.attempt import Strategy, key_of
+from exactlyonce.effects.companions import DeleteBeside, FoundBeside, LoadBeside
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.protocols.outbox.clean import clean_processed
 from exactlyonce.protocols.outbox.settle import settle, sweep
+from exactlyonce.records.companions import entry_id
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
@@ -136,6 +150,29 @@ async def test_what_a_stream_sends_again_for_a_late_copy_is_not_applied_again() 
     with pytest.raises(TooOldToJudge):
         await history.count(receipt)
     assert history.times(receipt) == 1
+
+
+@pytest.mark.parametrize("forgets", [True, False], ids=["old", "young"])
+async def test_of_a_group_only_the_copy_is_refused_whose_way_back_clean_up_has_begun_to_take(forgets: bool) -> None:
+    history = History(VersionStream(2), lifetimes=SHORTEST)
+    for number in (1, 2, 3):
+        await history.process.deliver(history.shop, deposit(f"m-{number}"))
+    history.until(16.5 if forgets else 14)
+    ids = (entry_id(SHOP, key_of(deposit("m-2"))),)  # Clean-up was stopped when it had deleted the second entry.
+    found = history.world.store.load_beside(LoadBeside(SHOP, ids))
+    assert isinstance(found, FoundBeside)
+    history.world.store.delete_beside(DeleteBeside(SHOP, tuple((ids[0], etag) for _, etag in found.companions)))
+    fresh = replace(deposit("m-4"), time=history.clock.now())
+    deliveries = (history.process.deliver(history.shop, one) for one in (deposit("m-1"), fresh))
+    copy, new = await asyncio.gather(*deliveries, return_exceptions=True)
+    if forgets:
+        assert isinstance(copy, TooOldToJudge)
+        assert "web/m-1 on entity account/a: It was processed as version 1" in str(copy)
+        assert (new, history.times(fresh), history.times(deposit("m-1"))) == (None, 1, 1)
+    else:  # That was not clean-up.
+        assert isinstance(copy, DamagedDocument)
+        assert isinstance(new, DamagedDocument)
+        assert history.times(fresh) == 0
 
 
 async def test_an_embedded_ledger_has_forgotten_what_comes_late_and_refuses_it() -> None:

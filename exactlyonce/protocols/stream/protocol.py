@@ -10,10 +10,12 @@ Publishing comes after the batch; messages are acknowledged after publishing. No
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
-from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Work, key_of
+from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Refusal, Work, key_of
 from exactlyonce.effects.companions import FindEntries, SaveTogether
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Saved
@@ -24,11 +26,12 @@ from exactlyonce.errors import (
     ExactlyOnceError,
     HandlerError,
     NonDeterministicHandler,
+    TooOldToJudge,
 )
 from exactlyonce.protocols.outbox.protocol import start_over, write_blobs
 from exactlyonce.protocols.steps.batch import BATCH_BYTES, GROUP_LIMIT, Batch, Result, draft_batch
 from exactlyonce.protocols.steps.sight import Sight, look_beside
-from exactlyonce.protocols.stream.versions import Point, is_whole, point_before, versions_for, way_back
+from exactlyonce.protocols.stream.versions import Point, is_whole, leads_back, point_before, versions_for, way_back
 from exactlyonce.records.companions import StreamEntry, entry_id
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger
 from exactlyonce.records.outputs import Output, digest
@@ -69,7 +72,7 @@ class VersionStream:
         return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 10 effects.
+        """Process messages for one entity; copies of one message count once. At most 11 effects.
 
         Raises:
             StoredDataError: a document cannot be trusted.
@@ -162,7 +165,9 @@ def outputs_again(
 def handled_again(
     work: Work, messages: dict[str, Envelope], entries: tuple[StreamEntry, ...], sight: Sight
 ) -> Step[tuple[tuple[str, ExactlyOnceError], ...] | Again]:
-    """Handle duplicates on the states they were first handled on, and publish; return those that failed. At most 2 effects."""
+    """Handle duplicates on the states they were first handled on, and publish; return those that failed. At most 3 effects; the
+    third only where entries are gone.
+    """
     ranges = tuple(versions_for(entry.version, sight.ledger) for entry in entries)
     # Read the states that duplicates were first handled on. One request reads at most `snapshot_every` entries for each.
     found = yield from FindEntries(work.entity, ranges, sight.memory.entity_token)
@@ -172,7 +177,16 @@ def handled_again(
     now = Point(sight.body, sight.ledger.sequences)
     outputs: list[Output] = []
     failed: list[tuple[str, ExactlyOnceError]] = []
+    gone = tuple(entry for entry in entries if not leads_back(entry.version, stream, sight.ledger))
+    if gone:
+        # Ask for the time. Of messages that are older than the retention, clean-up may have taken what they are handled on:
+        # they are refused alone. Without the entries of a younger one nothing is done at all.
+        begun = yield from Begin()
+        failed += _too_old(work.entity, messages, gone, work.refusal, begun.at)
+    refused = {message for message, _ in failed}
     for entry in entries:
+        if entry.message in refused:
+            continue
         try:
             before = point_before(work, entry.version, stream, sight.ledger, now)
         except HandlerError as error:  # An event that cannot be applied; what is damaged stops everything.
@@ -192,6 +206,30 @@ def handled_again(
         if published is not PUBLISHED:
             return Again(sight.memory, "the outputs of a duplicate could not be published")
     return tuple(failed)
+
+
+def _too_old(
+    entity: EntityRef,
+    messages: dict[str, Envelope],
+    gone: tuple[StreamEntry, ...],
+    refusal: Refusal,
+    now: datetime,
+) -> Iterator[tuple[str, ExactlyOnceError]]:
+    """Those of the messages whose way back is gone that are so old that clean-up may have begun with it.
+
+    It deletes in any order, and may be stopped: an entry may be there when one that it needs is not. Both are older than the
+    retention, since those that it needs are younger, or went with their whole interval; so the message is too old to be judged.
+    """
+    for entry in gone:
+        if isinstance(refusal(messages[entry.message].time, now), TooOldToJudge):
+            yield (
+                entry.message,
+                TooOldToJudge(
+                    f"Message {entry.message} on entity {entity}: It was processed as version {entry.version}, so long ago "
+                    "that clean-up has taken what is needed to handle it again. Nothing was sent. It may be dropped, unless "
+                    "what it sent was never published."
+                ),
+            )
 
 
 def _entry(work: Work, sight: Sight, result: Result) -> StreamEntry:

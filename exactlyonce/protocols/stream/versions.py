@@ -100,6 +100,12 @@ def is_whole(version: int, before: Point, ledger: Ledger) -> bool:
     return version % every == 0
 
 
+def leads_back(version: int, found: tuple[StreamEntry, ...], ledger: Ledger) -> bool:
+    """Whether all entries are found that lead to what the handler of a version started from."""
+    first, last = versions_for(version, ledger)
+    return {*range(first, last + 1)} <= {entry.version for entry in found}
+
+
 def point_before(work: Work, version: int, found: tuple[StreamEntry, ...], ledger: Ledger, now: Point) -> Point:
     """What the handler of a version started from.
 

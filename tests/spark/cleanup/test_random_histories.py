@@ -19,7 +19,7 @@ from exactlyonce import Envelope
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.effects.companions import DeleteBeside
 from exactlyonce.effects.library import DeleteProcessed, DeleteStaged
-from exactlyonce.errors import DamagedDocument, TooOldToJudge, TryAgainLater
+from exactlyonce.errors import TooOldToJudge, TryAgainLater
 from exactlyonce.protocols.colocated import sweep
 from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import SeededTrouble
@@ -91,18 +91,12 @@ class History:
             await process.close()
             self.world.store.land_delayed()
             for one, result in zip(some, results, strict=True):
-                if isinstance(result, TooOldToJudge) or (isinstance(result, DamagedDocument) and self._is_old(one)):
+                if isinstance(result, TooOldToJudge):
                     self.refused += 1
-                elif isinstance(result, (asyncio.CancelledError, TryAgainLater, DamagedDocument)):
-                    messages.append(
-                        one
-                    )  # Its queue delivers it again: it may have shared an attempt with one that is old.
+                elif isinstance(result, (asyncio.CancelledError, TryAgainLater)):
+                    messages.append(one)  # Its queue delivers it again.
                 elif result is not None:
                     raise result
-
-    def _is_old(self, message: Message) -> bool:
-        """Whether clean-up may have begun with the stream entries that handling it again needs."""
-        return self.now - self.came[_name(message)] > RETENTION.total_seconds()
 
     async def _come(self, process: Process, message: Message) -> None:
         type, envelope = message
