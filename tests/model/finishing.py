@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from devtools.modelcheck.specification.chores import cleaning_staged, settling, sweeping
 from devtools.modelcheck.specification.driving import Crash
 from devtools.modelcheck.specification.leftovers import Leftover, is_finished, left_by
-from devtools.modelcheck.specification.occasions_beside import replaying, settling_beside, sweeping_beside
-from devtools.modelcheck.specification.occasions_blobs import cleaning_blobs
-from devtools.modelcheck.specification.occasions_ordered import SOURCE, ordered, tending
+from devtools.modelcheck.specification.occasions import cleaning_blobs, cleaning_staged, replaying, settling, sweeping
+from devtools.modelcheck.specification.pasts import SOURCE, ordered, tending
 from devtools.modelcheck.specification.playing import Occasion, Start, finish, marking, message, play, process
 from devtools.modelcheck.specification.settings import protocol_of
 from devtools.modelcheck.specification.stored import Stored
@@ -42,10 +40,8 @@ def one_more(occasion: Occasion, stored: Stored) -> Stored:
 def swept(occasion: Occasion, stored: Stored) -> Stored:
     """The sweeper comes along. It tends read models and marks what they sent; streams owe nothing that it could find."""
     match protocol_of(occasion.strategy):
-        case "outbox":
-            return finish(sweeping(), stored)[1]
-        case "colocated":
-            return finish(sweeping_beside(), stored)[1]
+        case "outbox" | "colocated":
+            return finish(sweeping(occasion.preset), stored)[1]
         case "resequencer":
             memory, stored = finish(tending(occasion.preset), stored)
             return finish(marking(occasion.strategy, memory), stored)[1]
@@ -64,9 +60,8 @@ def sent_again(occasion: Occasion, stored: Stored) -> Stored:
 
 def settled(occasion: Occasion, stored: Stored) -> Stored:
     """The host gives up on the deliveries, and the settler decides about them."""
-    apart = protocol_of(occasion.strategy) == "outbox"
     for one in _delivered(occasion, stored):
-        stored = _settled(settling(one) if apart else settling_beside(occasion.preset, one), stored, one)
+        stored = _settled(settling(occasion.preset, one), stored, one)
     return stored
 
 

@@ -20,10 +20,9 @@ from devtools.modelcheck.specification.chapters import CHAPTERS
 from devtools.modelcheck.specification.diagrams import NO_ANSWER
 from devtools.modelcheck.specification.driving import Driven, Outcome
 from devtools.modelcheck.specification.leftovers import is_finished, leftovers
-from devtools.modelcheck.specification.occasions import FIRST, NEW, crashed
-from devtools.modelcheck.specification.occasions_beside import stream_attempts
-from devtools.modelcheck.specification.occasions_ordered import ONE, TWO, crowded, receptions
+from devtools.modelcheck.specification.occasions import stream_attempts
 from devtools.modelcheck.specification.pages import COMMAND, FOLDER, pages
+from devtools.modelcheck.specification.pasts import FIRST, NEW, ONE, TWO, crowded
 from devtools.modelcheck.specification.places import Place
 from devtools.modelcheck.specification.playing import WHERE, Occasion, attempt, play, process
 from devtools.modelcheck.specification.settings import (
@@ -37,7 +36,7 @@ from devtools.modelcheck.specification.settings import (
 from devtools.modelcheck.specification.stored import Stored
 from devtools.modelcheck.specification.vocabulary import FINISHERS, LEFTOVERS, REPLIES
 from devtools.modelcheck.specification.words import Line, words_at
-from exactlyonce import VersionStream
+from exactlyonce import Resequencer, VersionStream
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
 from exactlyonce.effects.effect import Effect, Step, Together
 from exactlyonce.records.companions import Event
@@ -147,9 +146,15 @@ def test_whatever_a_crash_leaves_has_a_name_and_one_of_those_that_the_index_name
     assert {one for _, finishers in LEFTOVERS.values() for one in finishers} == FINISHERS.keys()
 
 
+def before_publishing(preset: str) -> Stored:
+    """What is stored if the first attempt dies right before it publishes."""
+    start = attempt(STRATEGIES[preset], Memory(), FIRST)
+    return play(start, Stored(), lambda after: bool(after.published))[1]
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_what_was_committed_and_not_published_is_found_and_gone_after_a_redelivery(preset: str) -> None:
-    stored = crashed(PRESETS[preset], Stored(), FIRST, "published")
+    stored = before_publishing(preset)
     assert [one.kind for one in leftovers(stored)] == ["committed, not published"]
     occasion = Occasion(preset, attempt(PRESETS[preset], Memory(), NEW), stored, (FIRST,))
     assert leftovers(redeliver(occasion, stored)) == frozenset()
@@ -157,7 +162,7 @@ def test_what_was_committed_and_not_published_is_found_and_gone_after_a_redelive
 
 @pytest.mark.parametrize("preset", [COLOCATED, STREAM])
 def test_what_was_committed_beside_the_entity_is_found_and_gone_after_a_redelivery(preset: str) -> None:
-    stored = crashed(STRATEGIES[preset], Stored(), FIRST, "published")
+    stored = before_publishing(preset)
     assert [one.kind for one in leftovers(stored)] == ["committed, not published"]
     occasion = Occasion(preset, attempt(STRATEGIES[preset], Memory(), NEW), stored, (FIRST,))
     assert leftovers(redeliver(occasion, stored)) == frozenset()
@@ -210,9 +215,10 @@ def test_events_change_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_order_for_all_sources_changes_no_step() -> None:
     """As the page on the resequencer says."""
-    assert {one.preset for one in receptions()} == {WAITING, IN_TIME}
-    plain, in_time = (Driven(one for one in receptions() if one.preset == preset) for preset in (WAITING, IN_TIME))
-    assert plain.steps.keys() == in_time.steps.keys()
+    (received,) = (
+        part.driven for chapter in CHAPTERS for part in chapter.parts if part.function is Resequencer.attempt
+    )
+    assert all(seen.presets.keys() == {WAITING, IN_TIME} for seen in received.steps.values())
 
 
 def arrows(driven: Driven) -> dict[str, dict[str, set[str]]]:
@@ -227,7 +233,7 @@ def arrows(driven: Driven) -> dict[str, dict[str, set[str]]]:
 
 
 def test_what_is_lost_is_not_finished() -> None:
-    (left,) = leftovers(crashed(PRESETS["Outbox()"], Stored(), FIRST, "published"))
+    (left,) = leftovers(before_publishing("Outbox()"))
     assert left not in leftovers(Stored())
     assert not is_finished(left, Stored())
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from devtools.modelcheck.specification.occasions import FIRST, SECOND
-from devtools.modelcheck.specification.occasions_ordered import ONE, TWO, tending
+from devtools.modelcheck.specification.pasts import FIRST, ONE, SECOND, TWO, tending
 from devtools.modelcheck.specification.playing import finish, play, process
 from devtools.modelcheck.specification.replies import options
 from devtools.modelcheck.specification.settings import COLOCATED, SKIPPING, STRATEGIES, STREAM, WAITING

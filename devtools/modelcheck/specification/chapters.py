@@ -5,15 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Any, Final
 
-from devtools.modelcheck.specification import chores, occasions, occasions_beside, occasions_ordered
+from devtools.modelcheck.specification import occasions
 from devtools.modelcheck.specification.driving import Driven
-from devtools.modelcheck.specification.occasions_blobs import cleanings_of_blobs
-from devtools.modelcheck.specification.occasions_truncation import cleanings_beside
 from devtools.modelcheck.specification.playing import Occasion
+from devtools.modelcheck.specification.settings import COLOCATED, WAITING
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
@@ -79,62 +78,66 @@ CHAPTERS: Final = (
         "outbox.md",
         outbox,
         (
-            Part("Processing messages", Outbox.attempt, occasions.attempts),
-            Part("Marking what was published", Outbox.mark, occasions.markings),
+            Part("Processing messages", Outbox.attempt, partial(occasions.attempts, *occasions.OUTBOX)),
+            Part("Marking what was published", Outbox.mark, partial(occasions.markings, *occasions.OUTBOX)),
         ),
     ),
     Chapter(
         "settling.md",
         settling,
         (
-            Part("Sweeping an entity", settling.sweep, chores.sweeps),
-            Part("Settling a message that the host gave up on", settling.settle, chores.settlements),
-            Part("Sending a parked message again", settling.requeue, chores.requeuings),
-            Part("Making a parked message a new one", settling.renew, chores.renewals),
+            Part("Sweeping an entity", settling.sweep, occasions.sweeps),
+            Part(
+                "Settling a message that the host gave up on",
+                settling.settle,
+                partial(occasions.settlements, *occasions.OUTBOX),
+            ),
+            Part("Sending a parked message again", settling.requeue, occasions.requeuings),
+            Part("Making a parked message a new one", settling.renew, occasions.renewals),
         ),
     ),
     Chapter(
         "returning.md",
         returning,
         (
-            Part("Returning a message unless it is parked", returning.give_back, chores.returnings),
-            Part("Returning a message that cannot be parked", returning.send, chores.first_returnings),
+            Part("Returning a message unless it is parked", returning.give_back, occasions.returnings),
+            Part("Returning a message that cannot be parked", returning.send, occasions.sendings),
         ),
     ),
     Chapter(
         "retention.md",
         retention,
         (
-            Part("Deleting staged outputs", retention.clean_staged, chores.cleanings_of_staged),
-            Part("Deleting processed records", retention.clean_processed, chores.cleanings_of_processed),
-            Part("Deleting blobs", retention.clean_blobs, cleanings_of_blobs),
-            Part("Deleting companions", truncation.clean_beside, cleanings_beside),
+            Part("Deleting staged outputs", retention.clean_staged, occasions.cleanings_of_staged),
+            Part("Deleting processed records", retention.clean_processed, occasions.cleanings_of_processed),
+            Part("Deleting blobs", retention.clean_blobs, occasions.cleanings_of_blobs),
+            Part("Deleting companions", truncation.clean_beside, occasions.cleanings_beside),
         ),
     ),
     Chapter(
         "colocated.md",
         colocated,
         (
-            Part("Processing messages", Colocated.attempt, occasions_beside.colocated_attempts),
-            Part("Sweeping an entity", colocated.sweep, occasions_beside.colocated_sweeps),
+            Part("Processing messages", Colocated.attempt, partial(occasions.attempts, COLOCATED)),
+            Part("Sweeping an entity", colocated.sweep, occasions.sweeps_beside),
         ),
     ),
     Chapter(
         "version-stream.md",
         version_stream,
         (
-            Part("Processing messages", VersionStream.attempt, occasions_beside.stream_attempts),
-            Part("Finding what a read model lacks", replaying.versions_of, occasions_beside.searches),
-            Part("Sending again", replaying.replay, occasions_beside.replays),
+            Part("Processing messages", VersionStream.attempt, occasions.stream_attempts),
+            Part("Finding what a read model lacks", replaying.versions_of, occasions.searches),
+            Part("Sending again", replaying.replay, occasions.replays),
         ),
     ),
     Chapter(
         "resequencer.md",
         resequencer,
         (
-            Part("Receiving messages", Resequencer.attempt, occasions_ordered.receptions),
-            Part("Marking what was published", Resequencer.mark, occasions_ordered.markings_in_order),
-            Part("Tending a read model", gaps.tend, occasions_ordered.tendings),
+            Part("Receiving messages", Resequencer.attempt, occasions.receptions),
+            Part("Marking what was published", Resequencer.mark, partial(occasions.markings, WAITING)),
+            Part("Tending a read model", gaps.tend, occasions.tendings),
         ),
     ),
     Chapter(
@@ -144,7 +147,7 @@ CHAPTERS: Final = (
             Part(
                 "Settling a message that the host gave up on",
                 settling_beside.settle_beside,
-                occasions_ordered.all_settlements,
+                partial(occasions.settlements, *occasions.BESIDE),
             ),
         ),
     ),

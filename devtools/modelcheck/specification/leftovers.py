@@ -113,7 +113,7 @@ def left_by(crash: tuple[Occasion, Stored]) -> frozenset[Leftover]:
     if not can_be_finished(occasion):
         return frozenset()
     before = leftovers(occasion.stored)
-    committed = {one.message for one in before if one.kind.startswith("committed")}
+    committed = {one.message for one in before if one.kind.startswith(("committed", "published"))}
     staged = {one.tx for one in before if one.kind.startswith("staged")}
     # What is merely finished for an earlier attempt is progress, and staged outputs that were left over are so still. Where
     # there is one order for all sources, a message may have to wait for another source.

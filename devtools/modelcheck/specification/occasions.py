@@ -1,101 +1,242 @@
-"""Where attempts of the outbox start from: entities with every kind of past, messages of every kind.
-
-The pasts are made by the strategies too; some by another preset, since presets may be exchanged on
-existing data.
-"""
+"""How generators are started, on every past."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
 
+from devtools.modelcheck.specification.pasts import (
+    DAMAGED,
+    FIRST,
+    FOREIGN,
+    NEW,
+    ONE,
+    crowded,
+    messages_for,
+    of_kind,
+    ordered,
+    pasts,
+    tending,
+)
 from devtools.modelcheck.specification.playing import (
+    ABSENT,
+    READ_MODEL,
     Occasion,
+    Start,
     attempt,
     marking,
     message,
+    next_release,
     play,
     process,
+    work,
 )
-from devtools.modelcheck.specification.settings import COLOCATED, PRESETS, STRATEGIES, WIDEST
-from devtools.modelcheck.specification.stored import Stored
-from exactlyonce import Outbox
-from exactlyonce.attempt import Memory, Strategy
-from exactlyonce.records.ledger import LEDGER
+from devtools.modelcheck.specification.replies import AT, LIMIT
+from devtools.modelcheck.specification.settings import (
+    COLOCATED,
+    IN_TIME,
+    PRESETS,
+    RESEQUENCERS,
+    STRATEGIES,
+    STREAM,
+    WAITING,
+    protocol_of,
+)
+from devtools.modelcheck.specification.stored import ENTITY, Stored
+from exactlyonce.attempt import Handle, Memory, key_of
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox.clean import clean_blobs, clean_processed, clean_staged
+from exactlyonce.protocols.outbox.settle import renew, requeue, settle, sweep
+from exactlyonce.protocols.steps.clean_companions import clean_beside
+from exactlyonce.protocols.steps.give_back import give_back, send
+from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.protocols.stream.replay import Missing, replay, versions_of
+from exactlyonce.records.blobs import ListedBlob
+from exactlyonce.records.companions import StreamEntry
+from exactlyonce.records.library import ProcessedRecord, StagedOutputs
+from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.frozen_json import Json
 
-FIRST, SECOND, THIRD, NEW = (message(id) for id in ("m1", "m2", "m3", "new"))
-FOREIGN = Json.of({"id": "a", "handled": 7})
-DAMAGED = Json.of({"id": "a", LEDGER: {"schema": 1}})
-
-
-def attempts() -> Iterator[Occasion]:
-    """Every occasion to process."""
-    presets = tuple(PRESETS.items())
-    for number, (preset, strategy) in enumerate(presets):
-        yield from _first(preset, strategy)
-        _, other = presets[number - 1]
-        for maker, lengths in ((strategy, (1, 2, 3)), (other, (3,))):
-            yield from _later(preset, strategy, maker, lengths)
-            yield from _after_crashes(preset, strategy, maker)
+OUTBOX: Final = tuple(PRESETS)
+BESIDE: Final = (COLOCATED, STREAM, WAITING)
+REASON: Final = "the host gave up on it"
+RETURNED: Final = replace(NEW, time=AT)
 
 
-def markings() -> Iterator[Occasion]:
-    """Every occasion to mark."""
-    for preset, strategy in PRESETS.items():
-        remembered, one = process(strategy, Stored(), FIRST)
-        _, two = process(strategy, one, SECOND)
-        for stored in (one, two):
-            yield Occasion(preset, marking(strategy, remembered), stored)
-        for stored in (Stored(), one, two, Stored((FOREIGN,)), one.with_entity(DAMAGED)):
-            yield Occasion(preset, marking(strategy, replace(remembered, saved=None)), stored)
+def attempts(*presets: str) -> Iterator[Occasion]:
+    """Process messages, alone and in groups, of every kind, in processes that remember and that do not."""
+    for preset in presets:
+        strategy = STRATEGIES[preset]
+        first, second, third, new = messages_for(preset)
+        kinds = tuple((of_kind(new, kind),) for kind in ("quiet", "large", "blob", "fails"))
+        groups = ((first, new), (second, third))
+        for memory, stored in pasts(preset):
+            alone = ((first,), (third,), (new,), (new, new), *(() if stored.entity else kinds))
+            for group in (*alone, *(groups if strategy.group_limit > 1 else ())):
+                yield Occasion(preset, attempt(strategy, Memory(), *group), stored, group)
+            yield Occasion(preset, attempt(strategy, memory, new), stored, (new,))
 
 
-def crashed(strategy: Strategy, stored: Stored, one: Envelope, before: str) -> Stored:
-    """What is stored if an attempt dies right before it changes this part of it."""
-    return play(
-        attempt(strategy, Memory(), one), stored, lambda after: getattr(after, before) != getattr(stored, before)
-    )[1]
+def stream_attempts() -> Iterator[Occasion]:
+    """Process messages with a stream; also when the handler has changed since."""
+    yield from attempts(STREAM)
+    for _, stored in pasts(STREAM):
+        if any(entry.message == key_of(FIRST) for entry in stored.companions_of(StreamEntry)):
+            changed = attempt(STRATEGIES[STREAM], Memory(), FIRST, handler=next_release)
+            yield Occasion(STREAM, changed, stored, (FIRST,))
 
 
-def _first(preset: str, strategy: Outbox) -> Iterator[Occasion]:
-    """Entities that no message reached."""
-    kinds = ("quiet", "large", "blob", "fails")
-    for one in (NEW, *(message("new", kind) for kind in kinds)):
-        yield Occasion(preset, attempt(strategy, Memory(), one), Stored(), (one,))
-    yield Occasion(preset, attempt(strategy, Memory(), NEW, NEW), Stored(), (NEW,))
-    yield Occasion(preset, attempt(strategy, Memory(), NEW), Stored((FOREIGN,)), (NEW,))
-    if strategy.group_limit > 1:
-        yield Occasion(preset, attempt(strategy, Memory(), FIRST, NEW), Stored(), (FIRST, NEW))
+def receptions() -> Iterator[Occasion]:
+    """Receive messages; also those that have no place or another's, and more than one batch can release."""
+    yield from attempts(WAITING, IN_TIME)
+    kinds = tuple(ordered(1, kind) for kind in ("quiet", "blob", "fails"))
+    strange = (ordered(1, id="impostor"), message("unnumbered"), ordered(2, source="app"))
+    for preset in (WAITING, IN_TIME):
+        for _, stored in pasts(preset):
+            for one in (*kinds, *strange):
+                yield Occasion(preset, attempt(RESEQUENCERS[preset], Memory(), one), stored, (one,))
+    yield Occasion(WAITING, attempt(RESEQUENCERS[WAITING], Memory(), ONE), crowded(), (ONE,))
 
 
-def _later(preset: str, strategy: Outbox, maker: Outbox, lengths: tuple[int, ...]) -> Iterator[Occasion]:
-    """Entities with a past that ended well: of one, two or three messages, so that entries left or are about to."""
-    past = (FIRST, SECOND, THIRD)
-    for length in lengths:
-        memory, stored = process(maker, Stored(), *past[:length])
-        for one in (NEW, past[0], past[length - 1]):
-            yield Occasion(preset, attempt(strategy, Memory(), one), stored, (one,))
-        yield Occasion(preset, attempt(strategy, memory, NEW), stored, (NEW,))
-        if strategy.group_limit > 1:
-            for one in (past[0], past[length - 1]):
-                yield Occasion(preset, attempt(strategy, Memory(), one, NEW), stored, (one, NEW))
-    others = process(STRATEGIES[COLOCATED], Stored(), FIRST)[1]
-    for spoilt in (stored.with_entity(FOREIGN), stored.with_entity(DAMAGED), others):
-        for one in (FIRST, NEW):
-            yield Occasion(preset, attempt(strategy, Memory(), one), spoilt, (one,))
+def markings(*presets: str) -> Iterator[Occasion]:
+    """Mark what was published; also where others came first, or the process has no document."""
+    for preset in presets:
+        for memory, stored in pasts(preset):
+            later = process(STRATEGIES[preset], stored, messages_for(preset)[-1])[1] if memory.published else stored
+            spoilt = (stored.with_entity(document) for document in (FOREIGN, DAMAGED))
+            for now in (Stored(), stored, later, *spoilt) if memory.published else ():
+                for remembered in (memory, replace(memory, saved=None)):
+                    yield Occasion(preset, marking(STRATEGIES[preset], remembered), now)
 
 
-def _after_crashes(preset: str, strategy: Outbox, maker: Outbox) -> Iterator[Occasion]:
-    """Entities that an attempt left right before it published."""
-    for one in (FIRST, message("m1", "large")):
-        busy = crashed(maker, process(maker, Stored(), SECOND, THIRD)[1], one, "published")
-        stored = crashed(maker, Stored(), one, "published")
-        for before in (stored, busy):
-            yield Occasion(preset, attempt(strategy, Memory(), one), before, (one,))
-            if strategy.group_limit > 1:
-                yield Occasion(preset, attempt(strategy, Memory(), one, NEW), before, (one, NEW))
-        for number in range(WIDEST):
-            yield Occasion(preset, attempt(strategy, Memory(), NEW), stored, (one, NEW))
-            _, stored = process(maker, stored, message(f"later-{number}"))
+def tendings() -> Iterator[Occasion]:
+    """Look after a read model."""
+    return (Occasion(preset, tending(preset), stored) for preset in RESEQUENCERS for _, stored in pasts(preset))
+
+
+def sweeps() -> Iterator[Occasion]:
+    """Sweep an entity."""
+    return (Occasion(preset, sweeping(preset), stored) for preset in OUTBOX for _, stored in pasts(preset))
+
+
+def sweeps_beside() -> Iterator[Occasion]:
+    """Sweep co-located records."""
+    return (Occasion(COLOCATED, sweeping(COLOCATED), stored) for _, stored in pasts(COLOCATED))
+
+
+def settlements(*presets: str) -> Iterator[Occasion]:
+    """Settle messages; also when the handler has changed since."""
+    for preset in presets:
+        first, second, _, new = messages_for(preset)
+        for _, stored in pasts(preset):
+            for one in (first, second, new, message("unnumbered")):
+                for handler in (None, next_release) if preset == STREAM else (None,):
+                    yield Occasion(preset, settling(preset, one, handler), stored)
+
+
+def requeuings() -> Iterator[Occasion]:
+    """Send a parked message again."""
+    return _parked(Start(requeue, (ENTITY, key_of(NEW), "out", _a_minute, Memory())))
+
+
+def renewals() -> Iterator[Occasion]:
+    """Make a parked message a new one."""
+    return _parked(Start(renew, (ENTITY, key_of(NEW), _a_minute, Memory())))
+
+
+def returnings() -> Iterator[Occasion]:
+    """Send a message to its queue once more, unless it is parked."""
+    return _parked(Start(give_back, (ENTITY, key_of(NEW), Output(NEW.id, "in", RETURNED.to_json()), Memory())))
+
+
+def sendings() -> Iterator[Occasion]:
+    """Do so without a look."""
+    yield Occasion(OUTBOX[0], Start(send, (Output(NEW.id, "in", RETURNED.to_json()), Memory())), Stored())
+
+
+def _parked(start: Start) -> Iterator[Occasion]:
+    """A start where a message is not parked, and where it is."""
+    _, parked = play(settling(OUTBOX[0], RETURNED), Stored())
+    return (Occasion(OUTBOX[0], start, stored) for stored in (Stored(), parked))
+
+
+def searches() -> Iterator[Occasion]:
+    """Find the versions that sent something."""
+    start = Start(versions_of, (ENTITY, Missing("out", READ_MODEL, 1, 1), Memory()))
+    return (Occasion(STREAM, start, stored) for _, stored in pasts(STREAM))
+
+
+def replays() -> Iterator[Occasion]:
+    """Send again; also when the handler has changed since."""
+    for _, stored in pasts(STREAM):
+        for start in (replaying(), replaying(Missing("out", READ_MODEL, 1, 1)), replaying(handler=next_release)):
+            yield Occasion(STREAM, start, stored)
+
+
+def cleanings_of_staged() -> Iterator[Occasion]:
+    """Delete staged outputs."""
+    return (Occasion(preset, cleaning_staged(stored), stored) for preset in OUTBOX for _, stored in pasts(preset))
+
+
+def cleanings_of_processed() -> Iterator[Occasion]:
+    """Delete all records."""
+    for preset in OUTBOX:
+        for _, stored in pasts(preset):
+            records = stored.library_documents(ProcessedRecord)
+            found = tuple((record.message, stored.library_etag(f"processed:{record.message}")) for record in records)
+            yield Occasion(preset, Start(clean_processed, (ENTITY, found)), stored)
+
+
+def cleanings_of_blobs() -> Iterator[Occasion]:
+    """Delete blobs."""
+    for preset in (*OUTBOX, *BESIDE):
+        for _, stored in pasts(preset):
+            yield Occasion(preset, cleaning_blobs(preset, stored), stored)
+
+
+def cleanings_beside() -> Iterator[Occasion]:
+    """Delete companions, when all are old."""
+    for preset in BESIDE:
+        for _, stored in pasts(preset):
+            candidates = tuple((id, etag) for id, (_, etag) in stored.companions().items())
+            start = Start(clean_beside, (protocol_of(STRATEGIES[preset]), ENTITY, candidates, Memory()))
+            yield Occasion(preset, start, stored)
+
+
+def sweeping(preset: str) -> Start:
+    """A sweep."""
+    return Start(colocated.sweep if preset == COLOCATED else sweep, (ENTITY, Memory()))
+
+
+def settling(preset: str, one: Envelope, handler: Handle | None = None) -> Start:
+    """The settling of one message."""
+    if preset in PRESETS:
+        return Start(settle, (ENTITY, one, REASON, ABSENT, Memory()))
+    asked = work(one, handler=handler) if handler else work(one)
+    return Start(settle_beside, (protocol_of(STRATEGIES[preset]), asked, REASON, Memory()))
+
+
+def replaying(missing: Missing | None = None, first: int = 1, handler: Handle | None = None) -> Start:
+    """Sending again all from a version on, or what is missing of it."""
+    asked = work(handler=handler) if handler else work()
+    return Start(replay, (asked, (first, 9), Memory(), missing))
+
+
+def cleaning_staged(stored: Stored) -> Start:
+    """A clean-up with everything staged as candidates."""
+    staged = tuple(document.tx for document in stored.library_documents(StagedOutputs))
+    return Start(clean_staged, (ENTITY, staged or ("never staged",), ABSENT, Memory()))
+
+
+def cleaning_blobs(preset: str, stored: Stored) -> Start:
+    """A clean-up with all blobs as candidates, when all are old."""
+    blobs = sorted(stored.blobs, key=lambda blob: blob.name)
+    listed = tuple(ListedBlob(blob.name, blob.author, timedelta(days=1)) for blob in blobs)
+    return Start(clean_blobs, (ENTITY, listed, ABSENT, Memory(), protocol_of(STRATEGIES[preset])))
+
+
+def _a_minute(_: datetime) -> timedelta:
+    """Age above which nothing is sent again."""
+    return timedelta(seconds=LIMIT)

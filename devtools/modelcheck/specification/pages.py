@@ -113,7 +113,9 @@ def _part(part: Part, steps: Mapping[Place, Seen], numbers: Mapping[Place, int])
 
 def _rows(seen: Seen, numbers: Mapping[Place, int]) -> Iterator[tuple[str, str]]:
     """Replies, and what follows them; at last a crash."""
-    for reply, targets in rows_of(seen.after):
+    known = [*REPLIES[seen.place.effect.partition(" + ")[0]]]
+    after = sorted(seen.after.items(), key=lambda item: known.index(item[0].partition(" + ")[0]))
+    for reply, targets in rows_of(dict(after)):
         steps = sorted(numbers[one] for one in targets if isinstance(one, Place))
         ends = sorted(one for one in targets if isinstance(one, Outcome))
         yield reply, "; ".join((*([", ".join(map(str, steps))] if steps else []), *map(_end, ends)))

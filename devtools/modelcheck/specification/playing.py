@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -123,6 +124,18 @@ def play(start: Start, stored: Stored, until: Callable[[Stored], bool] = lambda 
             step.close()
             return None, stored
         reply, stored = option.reply, option.stored
+
+
+def changes(start: Start, stored: Stored) -> Iterator[Stored]:
+    """What is stored after each change that a run makes in a world without trouble."""
+    step = start.run()
+    reply: Any = None
+    with suppress(StopIteration):
+        while True:
+            option = usual(step.send(reply), stored)
+            if option.stored != stored:
+                yield option.stored
+            reply, stored = option.reply, option.stored
 
 
 def finish(start: Start, stored: Stored) -> tuple[Memory, Stored]:
