@@ -7,6 +7,7 @@ import json
 import signal
 import ssl
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,8 @@ def test_a_client_that_does_not_know_the_certificate_refuses_it(emulator: Runnin
         connect(emulator.endpoint, ssl.create_default_context())
 
 
+# asyncio of Python 3.10 leaves the transport of a connection over TLS that is cut off to the garbage collector.
+@pytest.mark.filterwarnings(*["ignore:unclosed transport:ResourceWarning"] * (sys.version_info < (3, 11)))
 async def test_a_reply_can_be_lost_over_https_too(emulator: RunningEmulator, client: CosmosClient) -> None:
     container = await (await client.create_database("faulty")).create_container("c", KEY)
     emulator.add_fault(FaultRule("faulty", operations=("create",), when="before", action="reset", times=1))
