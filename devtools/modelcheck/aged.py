@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import product
 from typing import Final
 
 from devtools.modelcheck.explorer import PASSES, Explorer
@@ -50,7 +51,7 @@ class AgedExplorer(Explorer):
     def _is_old(self, number: int, store: Store) -> bool:
         """Whether a message is too old to be judged."""
         age: timedelta = (store.now - self._ages.times[number]) * TICK
-        return age > self._ages.lifetimes.oldest_judged(AT)
+        return age > self._ages.oldest_judged(store.now)
 
     def _tasks(
         self, worker: Worker, state: State, others: tuple[Worker, ...]
@@ -61,8 +62,8 @@ class AgedExplorer(Explorer):
             if start is None or start.task != "attempt":
                 yield begun, queue, left
             elif all(self._ages.times[number] * TICK - AHEAD <= state[0].now * TICK for number in start.messages):
-                for behind in range(self._ages.behind + 1):
-                    yield self.workers.attempt(worker, start.messages, behind), queue, left
+                for behind, heard in product(range(self._ages.behind + 1), self._ages.heard(state[0].now)):
+                    yield self.workers.attempt(worker, start.messages, behind, heard=heard), queue, left
 
     def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
         """As elsewhere; records go by their age."""
@@ -70,23 +71,37 @@ class AgedExplorer(Explorer):
             if cost != FORGOTTEN:
                 yield cost, start
         store, left = state[0], state[4]
-        cleaned = self._ages.kept if self._ages.cleaned is None else self._ages.cleaned * TICK
+        if not left[FORGOTTEN]:
+            return
+        for heard in self._ages.heard(store.now):
+            if old := self._old_records(entity, store, heard=heard):
+                yield FORGOTTEN, Start("forget", entity, old, heard=heard)
+
+    def _old_records(self, entity: int, store: Store, *, heard: bool) -> tuple[int, ...]:
+        """Messages whose records clean-up may delete, if it has heard of the last change of the retention, or if not."""
+        retention = self._ages.known(heard=heard).retention
+        kept = retention.kept(AT + store.now * TICK)
+        cleaned = kept if self._ages.cleaned is None else self._ages.cleaned * TICK
         records = store.libraries[entity].now
-        old = tuple(
+        return tuple(
             number
             for number, key in enumerate(self.keys)
             if (found := records.get(f"processed:{key}")) is not None and (store.now - found[1]) * TICK >= cleaned
         )
-        if old and left[FORGOTTEN]:
-            yield FORGOTTEN, Start("forget", entity, old)
 
     def _happenings(self, state: State) -> Iterator[Move]:
         """What happens without a worker: time passes, too."""
         yield from super()._happenings(state)
         store, *rest = state
-        if store.now < self._ages.last:
+        if store.now < self._ages.last and not self._waits_for_news(state):
             later = self.world.stores.changed(store, now=store.now + 1)
             yield Move((later, *rest), False, None, -1, None, PASSES)  # type: ignore[arg-type]
+
+    def _waits_for_news(self, state: State) -> bool:
+        """Whether somebody is at work who has not heard of a change, and would have by the next tick."""
+        store, _, workers, _, _ = state
+        late = any(one.situation is not None and not one.situation.start.heard for one in workers)
+        return late and False not in self._ages.heard(store.now + 1)
 
     def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None, bool]:
         """As elsewhere; a delivery of a message that was refused is put aside."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Final
 
 from devtools.modelcheck.aged import REFUSED
 from devtools.modelcheck.answers import OVERDUE
 from devtools.modelcheck.catalogue import FORGOTTEN, INLINE, OTHER, RECORD
-from devtools.modelcheck.scenarios import UNLIMITED, Ages, Budget, Scenario
+from devtools.modelcheck.scenarios import AT, TICK, UNLIMITED, Ages, Budget, Scenario
 from exactlyonce import Outbox
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 
 STAGED_EMBEDDED: Final = Outbox(None, 0)
 """A ledger that keeps everything, and outputs apart from it: as where presets were exchanged."""
@@ -16,6 +18,18 @@ STAGED_EMBEDDED: Final = Outbox(None, 0)
 
 def _scenario(name: str, copies: tuple[int, ...], strategy: Outbox, ages: Ages, *seen: str, **more: Any) -> Scenario:
     return Scenario(name, copies, strategy, ages=ages, witnesses=frozenset((REFUSED, *seen)), **{"workers": 1, **more})
+
+
+def changing(kind: type[Retention], days: int, before: int) -> Ages:
+    """A retention that is changed a day and a half after the beginning.
+
+    Args:
+        kind: what ships, or a broken twin of it.
+        days, before: that it is, and that it was.
+    """
+    hour = timedelta(hours=1)
+    changed = kind(timedelta(days=days), timedelta(days=before), AT + 3 * TICK)
+    return Ages(6, (0, 0), Lifetimes(changed, hour), Lifetimes(Retention(timedelta(days=before)), hour))
 
 
 CLEANING: Final = Budget(forgotten=UNLIMITED)
@@ -32,6 +46,12 @@ SMALL: Final = (
     _scenario(
         "records go with age beside the sweeper", (2, 1), INLINE, Ages(5, (0, 0)), RECORD, FORGOTTEN, OVERDUE,
         budget=Budget(sweeps=1, forgotten=UNLIMITED),
+    ),
+    _scenario(
+        "a retention is shortened", (2, 1), INLINE, changing(Retention, 2, 4), RECORD, FORGOTTEN, budget=CLEANING
+    ),
+    _scenario(
+        "a retention is lengthened", (2, 1), INLINE, changing(Retention, 4, 2), RECORD, FORGOTTEN, budget=CLEANING
     ),
     _scenario("entries go with age", (2, 1, 1), Outbox.embedded(), Ages(5, (0, 5, 5))),
     _scenario("entries that owe stay", (1, 1, 1), STAGED_EMBEDDED, Ages(5, (0, 5, 5)), OVERDUE, budget=Budget(crashes=1)),
@@ -52,6 +72,14 @@ LARGE: Final = (
     _scenario(
         "records go with age, lost writes", (2, 1), INLINE, Ages(6, (2, 0)), RECORD, FORGOTTEN,
         budget=Budget(unknown=1, forgotten=UNLIMITED),
+    ),
+    _scenario(
+        "a retention is shortened, two workers", (2, 1), INLINE, changing(Retention, 2, 4), RECORD, FORGOTTEN, workers=2,
+        budget=CLEANING,
+    ),
+    _scenario(
+        "a retention is lengthened, two workers", (2, 1), INLINE, changing(Retention, 4, 2), RECORD, FORGOTTEN, workers=2,
+        budget=CLEANING,
     ),
     _scenario("entries that owe stay, longer", (1, 1, 1), STAGED_EMBEDDED, Ages(6, (0, 5, 5)), budget=Budget(crashes=1)),
     _scenario("inline entries that owe stay", (1, 1, 1), Outbox.embedded(), Ages(6, (0, 5, 5)), budget=Budget(crashes=1)),

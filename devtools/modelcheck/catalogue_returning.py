@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from devtools.modelcheck.catalogue import INLINE, LATE, OTHER, PARKED
-from devtools.modelcheck.returned import ASIDE, REFUSED, RETURNED, STAYS
+from devtools.modelcheck.returned import ASIDE, REFUSED, REQUEUED, RETURNED, STAYS, TOO_OLD
 from devtools.modelcheck.returning import ReturningScenario
 from devtools.modelcheck.scenarios import Ages, Budget
 from exactlyonce.hosting.failures import Cause
@@ -38,6 +38,10 @@ SMALL: Final = (
     ),
     _scenario("returned from dead letters", Budget(crashes=1, poisoned=1), STAYS, counted=False, causes=SOME),
     _scenario("returned until too old", Budget(unknown=1, poisoned=1), REFUSED, ASIDE, ages=Ages(3, (0,))),
+    _scenario(
+        "parked until too old", Budget(poisoned=1, requeues=2), causes=(Cause.OWN,), ages=Ages(3, (0,)),
+        witnesses=frozenset((PARKED, REQUEUED, TOO_OLD, REFUSED)),
+    ),
 )  # fmt: skip
 
 LARGE: Final = (

@@ -83,11 +83,18 @@ def told_by(output: Output) -> tuple[str, str]:
     return told["message"], told["on"]
 
 
-def aged(work: Work, messages: tuple[int, ...], ages: Ages) -> Work:
-    """The work where messages have an age: they tell their time, and are judged by it."""
+def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = True) -> Work:
+    """The work where messages have an age: they tell their time, and are judged by it.
+
+    Args:
+        work: to be done.
+        messages: their numbers.
+        ages: of the scenario.
+        heard: whether the process that does it has heard of the last change of the retention.
+    """
     return replace(
         work,
         messages=tuple(dated(number, AT + ages.times[number] * TICK) for number in messages),
-        handle=Judging(work.handle, work.entity, ages.lifetimes) if ages.judges else work.handle,
+        handle=Judging(work.handle, work.entity, ages.known(heard=heard)) if ages.judges else work.handle,
         retention=ages.kept if ages.trimmed is None else ages.trimmed * TICK,
     )

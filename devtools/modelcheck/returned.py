@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from devtools.modelcheck.amounts import spent, with_copies, without_copies
 from devtools.modelcheck.answers import LOST, World
-from devtools.modelcheck.deliveries import POISONED, vanished
+from devtools.modelcheck.deliveries import POISONED, ever_parked, vanished
 from devtools.modelcheck.explorer import PASSES, Explorer
 from devtools.modelcheck.judging import lost
 from devtools.modelcheck.mentions import Write
@@ -34,21 +34,25 @@ from devtools.modelcheck.returning import (
     kind_of,
     received,
 )
-from devtools.modelcheck.scenarios import AT, TICK
-from devtools.modelcheck.store import Store, token_at
+from devtools.modelcheck.scenarios import AT, PLACES, TICK
+from devtools.modelcheck.store import Store, entity_ref, token_at
 from devtools.modelcheck.workers import NOTHING, Start, Worker, Workers
 from devtools.modelcheck.writes import Answer
 from exactlyonce.attempt import Finished, key_of
 from exactlyonce.effects.effect import UNKNOWN, Effect, Step
-from exactlyonce.effects.library import LoadParked, Park, Written
+from exactlyonce.effects.library import FoundParked, LoadParked, Park, Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import MessageError
 from exactlyonce.hosting.failures import Cause
 from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
+from exactlyonce.protocols.outbox.settle import Requeued
 from exactlyonce.values.envelope import Envelope
 
+REQUEUES: Final = PLACES["requeues"]
 RETURNED: Final = "a message was returned to its queue"
 ASIDE: Final = "a message was put aside"
+REQUEUED: Final = "a parked message was sent again"
+TOO_OLD: Final = "a parked message was too old to be sent again"
 STAYS: Final = "a message that was to be returned lay parked"
 REFUSED: Final = "a copy was too old to be judged"
 
@@ -87,23 +91,29 @@ class ReturningWorld(World):
         for answer in super()._load_parked(effect, store):
             if answer.aged and effect.token is None and any(effect.message == key for key, _ in store.committed):
                 continue  # A replica that lags far enough hides what is to be taken away: that is best effort.
-            found = effect.token is not None and getattr(answer.reply, "message", None) is not None
-            yield replace(answer, witnessed=STAYS) if found else answer
+            found = isinstance(answer.reply, FoundParked) and answer.reply.message is not None
+            seen = STAYS if found and effect.token is not None else None
+            if found and self._scenario.ages is not None:
+                yield replace(answer, reply=replace(answer.reply, now=AT + store.now * TICK), witnessed=seen)
+            else:
+                yield replace(answer, witnessed=seen)
 
     def _return(self, effect: Publish, store: Store) -> Iterator[Answer]:
         """A message arrives in its queue once more, or does not."""
         (output,) = effect.outputs
         envelope = Envelope.read(output.envelope.text)
-        number = self._keys.index(output.id)
+        key = key_of(envelope)
+        number = self._keys.index(key)
         place = STAGES * kind_of(envelope) * len(self._keys) + number
         violation = self._too_often(envelope) or self._too_late(envelope, store)
         after = store
-        if not self._scenario.strict:  # What is parked and was returned waits for a repair.
-            after = self.stores.changed(store, requeued=store.requeued | {output.id})
+        by_hand = output.id == envelope.id
+        if by_hand or not self._scenario.strict:  # What is parked and was sent again waits for a repair.
+            after = self.stores.changed(store, requeued=store.requeued | {key})
         if violation is not None:
             place = 0
-        told, said = (str(place),), f"returns {output.id} to its queue"
-        yield Answer(PUBLISHED, after, None, None, violation, said, RETURNED, again=told)
+        told, said = (str(place),), f"sends {key} again" if by_hand else f"returns {key} to its queue"
+        yield Answer(PUBLISHED, after, None, None, violation, said, REQUEUED if by_hand else RETURNED, again=told)
         yield Answer(UNKNOWN, after, LOST, None, violation, f"{said}; the reply is lost", again=told)
         yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
 
@@ -120,7 +130,7 @@ class ReturningWorld(World):
         now = AT + store.now * TICK
         if now - envelope.time <= ages.lifetimes.oldest_judged(now) - 2 * ages.lifetimes.delivery_limit:
             return None
-        return f"nothing_lost: {key_of(envelope)} is returned, and may be too old when it arrives"
+        return f"nothing_lost: {key_of(envelope)} is sent to its queue, and may be too old when it arrives"
 
 
 class ReturningWorkers(Workers):
@@ -144,7 +154,7 @@ class ReturningWorkers(Workers):
 
     def _started_again(self, worker: Worker, start: Start, memory: Any) -> Start:  # noqa: ARG002
         """The same again; what is settled is no longer settled for the first time."""
-        if start.task == "attempt":
+        if start.task != "settle":
             return replace(start, memory=memory)
         kind, _, known = start.candidates
         return replace(start, memory=NOTHING, candidates=(kind, str(AGAIN), known))
@@ -158,6 +168,10 @@ class ReturningWorkers(Workers):
         return super()._key(number % self.messages)
 
     def _run(self, start: Start) -> Step[Any]:
+        if start.task == "requeue":
+            ages = self._world.ages
+            limit = None if ages is None else ages.lifetimes.send_limit
+            return self._world.chores.requeue(entity_ref(0), self._key(start.messages[0]), "in", limit, start.memory)
         if start.task not in {"attempt", "settle"}:
             return super()._run(start)
         kind, stage, *known = start.candidates
@@ -237,7 +251,10 @@ class ReturningExplorer(Explorer):
         others: tuple[Worker, ...],  # noqa: ARG002
     ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
         """Every way to give an idle worker something to do."""
-        _, queue, _, _, left = state
+        store, queue, _, _, left = state
+        if left[REQUEUES]:
+            for number in ever_parked(self.keys, store.libraries[0]):
+                yield self.workers.chore(worker, Start("requeue", 0, (number,))), queue, spent(left, REQUEUES)
         for place, copies in enumerate(queue):
             if not copies:
                 continue
@@ -258,7 +275,7 @@ class ReturningExplorer(Explorer):
                 after = (store, given_up, workers, delayed, spent(left, POISONED))
                 yield Move(after, True, None, -1, None, f"The host gives up on {self.keys[number]}")
         ages = self.scenario.ages
-        deciding = any(one.situation is not None and one.situation.start.task == "settle" for one in workers)
+        deciding = any(one.situation is not None and one.situation.start.task != "attempt" for one in workers)
         if ages is not None and store.now < ages.last and not deciding:  # No decision takes half a day.
             later = self.world.stores.changed(store, now=store.now + 1)
             yield Move((later, queue, workers, delayed, left), False, None, -1, None, PASSES)
@@ -286,7 +303,9 @@ class ReturningExplorer(Explorer):
         situation = worker.situation
         if situation is None or situation.effect is not None or isinstance(situation.result, Exception):
             return super()._settled(worker, store, violation)
-        if situation.start.task == "settle":
+        if isinstance(situation.result, Requeued) and situation.result.outcome == "too old":
+            self.witnessed.add(TOO_OLD)
+        if situation.start.task != "attempt":
             return self.workers.following(worker), violation, True
         if not isinstance(situation.result, Finished) or not situation.result.failed:
             return super()._settled(worker, store, violation)

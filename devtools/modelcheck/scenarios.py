@@ -11,7 +11,7 @@ from exactlyonce import Outbox
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import settle as settling
-from exactlyonce.values.lifetimes import Lifetimes, Retention
+from exactlyonce.values.lifetimes import SETTLING_IN, Lifetimes, Retention
 
 UNLIMITED: Final = -1
 
@@ -81,6 +81,8 @@ class Ages:
         last: tick at which the clock stops.
         times: for each message the tick that its copies tell as their time; they arrive at most a day before it.
         lifetimes: of the application; a retention of two days, so that a message is judged up to an age of one tick.
+        before: what they were before the retention was changed; None if it never was. Every process goes by them until the
+            change, and for a day after it any process may.
         behind: how many ticks the present that attempts are told may be behind the store's.
         judges: whether messages are judged by their age, as what ships does.
         cleaned: age from which clean-up deletes, in ticks; None for the retention.
@@ -91,11 +93,27 @@ class Ages:
     last: int
     times: tuple[int, ...]
     lifetimes: Lifetimes = TWO_DAYS
+    before: Lifetimes | None = None
     behind: int = 0
     judges: bool = True
     cleaned: int | None = None
     trimmed: int | None = None
     limits: bool = True
+
+    def heard(self, now: int) -> tuple[bool, ...]:
+        """Whether a process has heard of the change of the retention: all that may be, at a tick."""
+        changed = self.lifetimes.retention.changed
+        if self.before is None or changed is None or AT + now * TICK >= changed + SETTLING_IN:
+            return (True,)
+        return (False,) if AT + now * TICK < changed else (False, True)
+
+    def known(self, *, heard: bool) -> Lifetimes:
+        """What a process goes by."""
+        return self.lifetimes if heard or self.before is None else self.before
+
+    def oldest_judged(self, now: int) -> timedelta:
+        """Age above which some process refuses a message, at a tick."""
+        return min(self.known(heard=heard).oldest_judged(AT + now * TICK) for heard in self.heard(now))
 
     @property
     def kept(self) -> timedelta:

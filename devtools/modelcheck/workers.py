@@ -34,6 +34,7 @@ class Start:
         memory: what its process remembers of the entity.
         candidates: transactions whose staged outputs are to be cleaned up.
         behind: how many ticks its process's present is behind the store's.
+        heard: whether its process has heard of the last change of the retention.
     """
 
     task: str
@@ -42,6 +43,7 @@ class Start:
     memory: Memory = NOTHING
     candidates: tuple[str, ...] = ()
     behind: int = 0
+    heard: bool = True
 
 
 class Worker:
@@ -132,10 +134,10 @@ class Workers:
                 if len({self._scenario.target(number) for number in group}) == 1:
                     yield group
 
-    def attempt(self, worker: Worker, held: tuple[int, ...], behind: int = 0) -> Worker:
+    def attempt(self, worker: Worker, held: tuple[int, ...], behind: int = 0, *, heard: bool = True) -> Worker:
         """An idle worker takes deliveries."""
         entity = self._scenario.target(held[0])
-        start = Start("attempt", entity, held, worker.memories[entity], behind=behind)
+        start = Start("attempt", entity, held, worker.memories[entity], behind=behind, heard=heard)
         return self._begun(start, worker.memories, held)
 
     def settle(self, worker: Worker, place: int) -> Worker:
@@ -289,4 +291,4 @@ class Workers:
         work = Work(
             entity, tuple(envelope_of(number) for number in start.messages), handler, Json.of({"id": entity.id})
         )
-        return work if ages is None else aged(work, start.messages, ages)
+        return work if ages is None else aged(work, start.messages, ages, heard=start.heard)

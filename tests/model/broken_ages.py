@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from devtools.modelcheck.catalogue_ages import SMALL
+from devtools.modelcheck.catalogue_ages import SMALL, changing
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.twins import Change, broken_outbox
+from exactlyonce.values.lifetimes import Retention
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 AHEAD = WORLDS["records go with age, a sender's clock a day ahead"]
@@ -16,6 +18,20 @@ ENTRIES = WORLDS["entries go with age"]
 OWING = WORLDS["entries that owe stay"]
 OVERDUE = WORLDS["what is owed grows too old"]
 TWICE, LOST = "at_most_one_state_change", "nothing_lost"
+
+
+class DeletedAtOnce(Retention):
+    """One by which records are deleted though somebody may still judge by what it was."""
+
+    def kept(self, now: datetime) -> timedelta:
+        return self.current
+
+
+class JudgedAtOnce(Retention):
+    """One by which messages are judged though what tells of them may still be deleted by what it was."""
+
+    def judged(self, now: datetime) -> timedelta:
+        return self.current
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,18 @@ BROKEN_AGES: tuple[BrokenAges, ...] = (
                 'if entry.owed not in (None, "staged") or (entry.seen or now) >= oldest',
             ),
         ),
+    ),
+    BrokenAges(
+        "a shorter retention is deleted by at once",
+        WORLDS["a retention is shortened"],
+        TWICE,
+        (("lifetimes", changing(DeletedAtOnce, 2, 4).lifetimes),),
+    ),
+    BrokenAges(
+        "a longer retention is judged by at once",
+        WORLDS["a retention is lengthened"],
+        TWICE,
+        (("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
     ),
     BrokenAges("what is too old is published all the same", OVERDUE, LOST, (("limits", False),)),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from devtools.modelcheck.catalogue_returning import SMALL
 from devtools.modelcheck.returning import Host, ReturningScenario
-from devtools.modelcheck.twins import Change, broken_host
+from devtools.modelcheck.twins import Change, broken_chores, broken_host
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["returned beside a crash"]
@@ -26,15 +26,18 @@ ACCEPTED = "    if published is not PUBLISHED:\n        return Again("
 
 @dataclass(frozen=True, slots=True)
 class BrokenReturning:
-    """A broken host, a scenario in which it shows, the property that falls there, and in how many steps."""
+    """A broken host or requeuing, a scenario in which it shows, the property that falls there, and in how many steps."""
 
     name: str
     scenario: ReturningScenario
     falls: str
     steps: int
     changes: tuple[Change, ...] = ()
+    requeues: bool = False
 
     def scenario_with_twin(self) -> ReturningScenario:
+        if self.requeues:
+            return replace(self.scenario, name=self.name, chores=broken_chores(self.name, *self.changes))
         host = broken_host(self.name, *self.changes) if self.changes else Host(takes_away=False)
         return replace(self.scenario, name=self.name, host=host)
 
@@ -101,6 +104,14 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         LOST,
         7,
         (Change("now - came.time > self.lifetimes().send_limit(now)", "False"),),
+    ),
+    BrokenReturning(
+        "requeued at any age",
+        WORLDS["parked until too old"],
+        LOST,
+        10,
+        (Change("if limit is not None and (refusal :=", "if limit is not None and not found.now and (refusal :="),),
+        requeues=True,
     ),
 )
 

@@ -21,6 +21,7 @@ STATES = {
     "returned from a poison queue": 16_895,
     "returned from dead letters": 1_464,
     "returned until too old": 9_826,
+    "parked until too old": 8_426,
 }
 """Pinned: a scenario that suddenly has fewer states shows less than it did."""
 
