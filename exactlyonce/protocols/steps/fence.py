@@ -27,7 +27,7 @@ def look(entity: EntityRef, memory: Memory, protocol: Protocol = "outbox") -> St
         StoredDataError: the document cannot be trusted.
         ConfigurationError: it belongs to another protocol.
     """
-    # Load the entity. The view may be old: nothing that follows relies on an absence without a fence.
+    # Load the entity. The view may be old: then a save fails, and an absence proves nothing without a fence.
     loaded = yield from LoadEntity(entity, memory.entity_token)
     if isinstance(loaded, NoAnswer):
         return Again(memory, "the entity could not be read")
