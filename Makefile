@@ -78,7 +78,7 @@ bench-spark: .make/python  ## measure the audit on 10,000 to 1,000,000 records, 
 	$(PYTHON) -m benchmarks.spark
 
 audit-under-load: .make/python  ## audit a system at work for MINUTES, then again while it is cleaned up: nothing may be found
-	EXACTLYONCE_AUDIT_MINUTES=$(MINUTES) $(PYTHON) -m pytest tests/spark/audit/test_under_load.py --timeout 7200
+	EXACTLYONCE_AUDIT_MINUTES=$(MINUTES) $(PYTHON) -m pytest tests/spark/auditor/test_under_load.py --timeout 7200
 
 test-pythons: .make/node  ## the library's tests on every Python from 3.10 to 3.13 that is there
 	@set -e; for version in 3.10 3.11 3.12 3.13; do \

@@ -25,11 +25,11 @@ from benchmarks.pages import require_place, write_audit
 from benchmarks.spark_data import AT, JOB, LATER, Tables, generate
 from exactlyonce.values.lifetimes import Retention
 from spark_jobs.audit import Audit, Options
-from spark_jobs.configuration import Account
-from spark_jobs.ownership import Beginning
+from spark_jobs.job.configuration import Account
 from spark_jobs.report.contents import Contents
-from spark_jobs.sessions import local_session
-from spark_jobs.telling import Lines
+from spark_jobs.report.progress import Lines
+from spark_jobs.source.application import Beginning
+from spark_jobs.spark.session import local_session
 
 RESULT: Final = Path(__file__).with_name("results") / "spark.json"
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "performance.md"

@@ -10,9 +10,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.configuration import Job
-from spark_jobs.cosmos_io import Query, Spent
-from spark_jobs.schemas import Asked, selection
+from spark_jobs.job.configuration import Job
+from spark_jobs.source.port import Query, Spent
+from spark_jobs.transforms.schemas import Asked, selection
 
 RECORDS_PER_ENTITY: Final = 10
 ENTRIES: Final = 2

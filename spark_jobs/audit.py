@@ -18,26 +18,26 @@ from urllib.parse import urlsplit
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.accounts import ready
-from spark_jobs.auditing.checkpoints import Checkpoint, Checkpoints, Subject, still_open, versions_seen
-from spark_jobs.auditing.judging import Judging, chosen, thresholds_of, to_look_at_again
-from spark_jobs.auditing.keeping import kept, suited
-from spark_jobs.auditing.looks import Chosen, Looks
-from spark_jobs.auditing.picturing import instant, pictures
-from spark_jobs.auditing.writing import PAGE, destination, write
-from spark_jobs.configuration import Account, Job, load
-from spark_jobs.cosmos_io import Source
-from spark_jobs.exits import Exit, ending
-from spark_jobs.failures import translated
-from spark_jobs.folders import Folder
-from spark_jobs.ownership import Beginning
+from spark_jobs.auditor.checkpoints import Checkpoint, Checkpoints, Subject, still_open, versions_seen
+from spark_jobs.auditor.figures import instant, pictures
+from spark_jobs.auditor.judgement import Judging, chosen, thresholds_of, to_look_at_again
+from spark_jobs.auditor.look import Chosen, Looks
+from spark_jobs.auditor.results import PAGE, destination, write
+from spark_jobs.job.configuration import Account, Job, load
+from spark_jobs.job.exits import Exit, ending
 from spark_jobs.report.contents import Contents, Finding
 from spark_jobs.report.page import MOST_SHOWN
-from spark_jobs.sessions import session
-from spark_jobs.sources import source_of
-from spark_jobs.telling import Telling, told
-from spark_jobs.transforms.capping import capped
+from spark_jobs.report.progress import Telling, told
+from spark_jobs.source.account import ready
+from spark_jobs.source.application import Beginning
+from spark_jobs.source.factory import source_of
+from spark_jobs.source.port import Source
+from spark_jobs.spark.failures import translated
+from spark_jobs.spark.folder import Folder
+from spark_jobs.spark.frames import kept, suited
+from spark_jobs.spark.session import session
 from spark_jobs.transforms.facts import Facts
+from spark_jobs.transforms.head import capped
 
 FIRST, SECOND = "first look", "second look"
 

@@ -32,23 +32,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from exactlyonce.drivers.retry import Backoff
-from spark_jobs.accounts import ready
-from spark_jobs.auditing.keeping import suited
-from spark_jobs.cleaning.counting import Summary, counted, results
-from spark_jobs.cleaning.judging import GOES, judged
-from spark_jobs.cleaning.looks import Looks
-from spark_jobs.cleaning.lost_blobs import BlobPlace, LostBlobs
-from spark_jobs.cleaning.removal import WAVE, Removal
-from spark_jobs.cleaning.stores import Place
-from spark_jobs.cleaning.writing import TABLE, destination, write
-from spark_jobs.configuration import Account, Job, load
-from spark_jobs.cosmos_io import Source
-from spark_jobs.exits import Exit, ending
-from spark_jobs.failures import translated
-from spark_jobs.ownership import Beginning
-from spark_jobs.sessions import session
-from spark_jobs.sources import source_of
-from spark_jobs.telling import Telling, told
+from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs
+from spark_jobs.cleaner.removal import WAVE, Removal
+from spark_jobs.cleaner.results import TABLE, destination, write
+from spark_jobs.cleaner.scan import Looks
+from spark_jobs.cleaner.store import Place
+from spark_jobs.cleaner.summary import Summary, counted, results
+from spark_jobs.cleaner.verdicts import GOES, judged
+from spark_jobs.job.configuration import Account, Job, load
+from spark_jobs.job.exits import Exit, ending
+from spark_jobs.report.progress import Telling, told
+from spark_jobs.source.account import ready
+from spark_jobs.source.application import Beginning
+from spark_jobs.source.factory import source_of
+from spark_jobs.source.port import Source
+from spark_jobs.spark.failures import translated
+from spark_jobs.spark.frames import suited
+from spark_jobs.spark.session import session
 
 OUT: Final = "reports/cleanup"
 
@@ -188,11 +188,11 @@ def clean(
         job: what is to be cleaned up.
         account: where it is.
         options: whether to delete, and where results go.
-        telling: told of what goes on; see `telling.told`.
+        telling: told of what goes on; see `progress.told`.
         clock: this machine's, in seconds since 1970.
 
     Raises:
-        AccountError, ConfigurationError, UnsafeError: as `Cleanup.run` and `accounts.ready`.
+        AccountError, ConfigurationError, UnsafeError: as `Cleanup.run` and `account.ready`.
     """
     beginning = ready(job, account, clock)
     source = source_of(spark, job, account)

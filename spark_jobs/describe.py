@@ -15,8 +15,8 @@ from typing import Any
 
 from exactlyonce import Entity
 from exactlyonce.errors import ConfigurationError
-from spark_jobs.configuration import Job
-from spark_jobs.exits import Exit, ending
+from spark_jobs.job.configuration import Job
+from spark_jobs.job.exits import Exit, ending
 
 
 def entities_of(module: ModuleType) -> tuple[Entity[Any], ...]:

@@ -87,7 +87,7 @@ class Act:
 def unavailable() -> str | None:
     """Why there are no such acts on this machine; None if there are."""
     try:
-        from spark_jobs.sessions import require_java  # noqa: PLC0415  # Spark is for developers only.
+        from spark_jobs.spark.session import require_java  # noqa: PLC0415  # Spark is for developers only.
 
         require_java()
     except ImportError:
@@ -148,8 +148,8 @@ def _audit(scene: Scene, title: str, database: str, expected: frozenset[Told], *
 
 def _clean_up(scene: Scene, *, delete: bool) -> int:
     """Returns how many documents would go, or went."""
-    from spark_jobs.cleaning.counting import REMOVED  # noqa: PLC0415  # See `unavailable`.
-    from spark_jobs.cleaning.judging import GOES  # noqa: PLC0415
+    from spark_jobs.cleaner.summary import REMOVED  # noqa: PLC0415  # See `unavailable`.
+    from spark_jobs.cleaner.verdicts import GOES  # noqa: PLC0415
     from spark_jobs.cleanup import Cleanup, Options  # noqa: PLC0415
 
     with _stage(scene, OLD) as stage:
@@ -161,11 +161,11 @@ def _clean_up(scene: Scene, *, delete: bool) -> int:
 def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[tuple[Any, ...]]:
     """What a job works with, by the account's clock: that of this machine was not moved on."""
     from exactlyonce.values.lifetimes import Retention  # noqa: PLC0415
-    from spark_jobs.configuration import Account, Job  # noqa: PLC0415
-    from spark_jobs.ownership import Beginning  # noqa: PLC0415
-    from spark_jobs.sessions import session  # noqa: PLC0415
-    from spark_jobs.sources import source_of  # noqa: PLC0415
-    from spark_jobs.telling import told  # noqa: PLC0415  # See `unavailable`.
+    from spark_jobs.job.configuration import Account, Job  # noqa: PLC0415
+    from spark_jobs.report.progress import told  # noqa: PLC0415  # See `unavailable`.
+    from spark_jobs.source.application import Beginning  # noqa: PLC0415
+    from spark_jobs.source.factory import source_of  # noqa: PLC0415
+    from spark_jobs.spark.session import session  # noqa: PLC0415
 
     games = ranges.using(writing(scene.strategy))
     entities = (games, boards.using(reading(games)))

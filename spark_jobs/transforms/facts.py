@@ -14,8 +14,8 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from exactlyonce.values.identity import EntityRef, message_key
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, RETENTION
-from spark_jobs import limits
-from spark_jobs.schemas import LIBRARY
+from spark_jobs.job import limits
+from spark_jobs.transforms.schemas import LIBRARY
 
 SEEN: Final = StructType(
     [StructField("entity", StringType()), StructField("version", LongType()), StructField("seen_at", LongType())]

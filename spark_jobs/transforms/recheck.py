@@ -14,7 +14,7 @@ from operator import and_
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.schemas import IDENTITY
+from spark_jobs.transforms.schemas import IDENTITY
 
 
 def confirmed(first: DataFrame, second: DataFrame) -> DataFrame:

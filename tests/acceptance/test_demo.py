@@ -18,7 +18,7 @@ SIDE_BY_SIDE = 2
 
 AUDITED = ("outbox", "transaction_id", "stream")
 """Strategies whose demos play the last acts, too: that of `make demo`, and those that leave most beside the entity.
-`tests/spark/audit` has the others."""
+`tests/spark/auditor` has the others."""
 AUDITS = ("shooting-range", "shooting-range-damaged", "shooting-range-old")
 """Databases that are audited, in this order."""
 

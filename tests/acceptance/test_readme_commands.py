@@ -35,7 +35,7 @@ JOBS: Final = (
 """Run below as they stand, one after the other, in a folder of their own."""
 ELSEWHERE: Final = {
     # With fewer shots, by SHOTS and GAMES. The last acts of two strategies are left out, by AUDIT: the audits of their games
-    # are tests/spark/audit's.
+    # are tests/spark/auditor's.
     **{
         f"make demo STRATEGY={strategy}": test_demo.test_every_shot_takes_place_once_whatever_happens
         for strategy in test_demo.MENDED
@@ -99,8 +99,8 @@ def test_a_command_runs_to_its_end_as_it_stands(command: str, tmp_path: Path) ->
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """A folder with the job file of some games, and the environment that leads to them."""
-    from tests.spark.audit.app import App, job, shot
-    from tests.spark.owning import own  # Spark may be absent where other tests of this file run.
+    from tests.spark.application import own  # Spark may be absent where other tests of this file run.
+    from tests.spark.auditor.app import App, job, shot
 
     with running_emulator() as cosmos:
         create_containers(cosmos, DATABASE)

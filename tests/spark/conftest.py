@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
-from spark_jobs.auditing.keeping import LITTLE
-from spark_jobs.configuration import Account
-from spark_jobs.sessions import local_session
+from spark_jobs.job.configuration import Account
+from spark_jobs.spark.frames import LITTLE
+from spark_jobs.spark.session import local_session
 
 PARTITIONS: Final = 3
 """Physical partitions of every container."""

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.schemas import FINDING
+from spark_jobs.transforms.schemas import FINDING
 
 MOST_VERSIONS: Final = 100
 """How many versions a finding lists: of a range as long as a history the first ones say enough."""

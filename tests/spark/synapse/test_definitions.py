@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from spark_jobs import audit, cleanup
-from spark_jobs.configuration import Job
+from spark_jobs.job.configuration import Job
 from tests.packaging.sources import ROOT
 
 FOLDER = ROOT / "infra" / "synapse"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.auditing.judging import made
+from spark_jobs.auditor.judgement import made
 from spark_jobs.transforms.facts import SEEN, Facts, Thresholds
 from spark_jobs.transforms.rules import ALL, Rule
 from tests.spark.transforms import cases, healthy_cases

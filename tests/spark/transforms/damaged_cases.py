@@ -11,7 +11,7 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import Order, Reception
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
-from spark_jobs.schemas import LIBRARY
+from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored
 from tests.spark.transforms.planting import (
     DAY,

@@ -11,7 +11,7 @@ from uuid import UUID
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.identity import EntityRef, message_key
-from spark_jobs.schemas import LIBRARY
+from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored
 
 Documents = list[Stored]

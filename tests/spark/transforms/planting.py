@@ -15,8 +15,8 @@ from exactlyonce.records.sequences import Order, Reception
 from exactlyonce.stores.cosmos.layout import to_library
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin, message_key
-from spark_jobs.schemas import LIBRARY
 from spark_jobs.transforms.facts import Thresholds
+from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)

@@ -36,9 +36,9 @@ from exactlyonce.testing.guarantee import Commit
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import read_shape
-from spark_jobs.auditing.judging import made
-from spark_jobs.schemas import LIBRARY
+from spark_jobs.auditor.judgement import made
 from spark_jobs.transforms.facts import Facts, Thresholds
+from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.conftest import Finding, Kept, judged
 from tests.spark.transforms.damaging import DAMAGES
 from tests.spark.transforms.dumping import Stored, moved, rows, stored_in

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from exactlyonce.records.ledger import read_entity
-from spark_jobs.auditing.judging import made
-from spark_jobs.schemas import LIBRARY
+from spark_jobs.auditor.judgement import made
 from spark_jobs.transforms.facts import SEEN, Facts, Thresholds
 from spark_jobs.transforms.rules import ALL
+from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.conftest import Finding, Kept, all_findings, as_findings
 from tests.spark.transforms.dumping import moved, renamed, rows, stored_in
 from tests.spark.transforms.pipelines import LIFETIMES, PATHS, READERS, SENDERS, WORDS, Pipeline

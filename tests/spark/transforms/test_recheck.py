@@ -7,9 +7,9 @@ from datetime import datetime
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.schemas import FINDING
-from spark_jobs.transforms.capping import capped
+from spark_jobs.transforms.head import capped
 from spark_jobs.transforms.recheck import confirmed
+from spark_jobs.transforms.schemas import FINDING
 
 pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from pyspark.sql import DataFrame
 
-from spark_jobs.auditing.judging import made
+from spark_jobs.auditor.judgement import made
 from spark_jobs.transforms.facts import Facts
 from spark_jobs.transforms.rules import ALL
 from tests.spark.transforms.conftest import Kept, all_findings, as_findings

@@ -1,0 +1,97 @@
+"""What the report's charts show, counted on the executors.
+
+How many duplicates arrived over time is not among it: a duplicate leaves no trace in what is stored, so only the telemetry of
+the application knows.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+
+from spark_jobs.report.contents import Pictures
+from spark_jobs.spark.frames import kept
+from spark_jobs.transforms.facts import Facts, second
+from spark_jobs.transforms.head import capped
+
+SPANS: Final = (1, 10, 60, 600, 3600, 86_400, 604_800)
+"""Seconds that one point of a chart may stand for."""
+MOST_POINTS: Final = 120
+LONGEST: Final = timedelta(weeks=MOST_POINTS)
+"""What is older stands at the left edge."""
+AGES: Final = (("< 1 min", 60), ("1-10 min", 600), ("10-60 min", 3600), ("1-24 h", 86_400), ("> 1 d", None))
+"""Names of ages, and how many seconds are too many for each."""
+KINDS: Final = {
+    "entry": "entries in ledgers",
+    "record": "records",
+    "beside": "records beside",
+    "stream": "stream entries",
+}
+WORST: Final = 10
+
+_COMMITS, _OWED = "commits", "owed"
+
+
+def pictures(facts: Facts, findings: DataFrame, now: int) -> Pictures:
+    """The pictures of an audit.
+
+    Args:
+        facts: of the documents that were judged.
+        findings: `schemas.FINDING`.
+        now: the service's time in seconds since 1970.
+    """
+    told = kept(_moments(facts, now).groupBy("series", "second").count())
+    ends, _ = capped(told.where(F.col("series") != _OWED).agg(F.min("second"), F.max("second")), 1)
+    first, last = ends[0][0], ends[0][1]
+    span = next((span for span in SPANS if (last or 0) - (first or 0) < MOST_POINTS * span), SPANS[-1])
+    begins = F.when(F.col("series") == _OWED, _age(now)).otherwise(F.col("second") - F.pmod("second", F.lit(span)))
+    most = (len(KINDS) + 3) * (MOST_POINTS + 2) + len(AGES)
+    counted, _ = capped(
+        told.groupBy("series", begins.alias("begin")).agg(F.sum("count").alias("count")).orderBy("begin"), most
+    )
+    series: dict[str, list[tuple[int, int]]] = {}
+    for row in counted:
+        series.setdefault(row["series"], []).append((row["begin"], row["count"]))
+    owed = dict(series.pop(_OWED, []))
+    timed = {name: tuple((instant(begin), number) for begin, number in points) for name, points in series.items()}
+    worst, _ = capped(findings.groupBy("entity").count().orderBy(F.desc("count"), "entity"), WORST)
+    return Pictures(
+        backlog=tuple((name, owed.get(place, 0)) for place, (name, _) in enumerate(AGES)),
+        span=span,
+        commits=timed.pop(_COMMITS, ()),
+        growth=dict(sorted(timed.items())),
+        worst=tuple((row["entity"] or "of no known entity", row["count"]) for row in worst),
+    )
+
+
+def _moments(facts: Facts, now: int) -> DataFrame:
+    """What is counted: `series` that it belongs to, `second` in which it was written."""
+    kinds = F.create_map(*(F.lit(text) for pair in KINDS.items() for text in pair))
+    told = facts.transactions
+    once = told.select("entity", "version", "message", "at").dropDuplicates(["entity", "version", "message"])
+    parts = [
+        once.select(F.lit(_COMMITS).alias("series"), second("at").alias("second")),
+        told.where(F.col("owes").isNotNull()).select(F.lit(_OWED).alias("series"), second("at").alias("second")),
+        told.select(kinds[F.col("told")].alias("series"), second("at").alias("second")),
+        facts.staged.select(F.lit("staged outputs").alias("series"), F.col("ts").alias("second")),
+        facts.numbered.select(F.lit("numbers").alias("series"), F.col("ts").alias("second")),
+    ]
+    oldest = now - int(LONGEST.total_seconds())
+    moment = F.greatest(F.least("second", F.lit(now)), F.lit(oldest))
+    return reduce(DataFrame.unionByName, parts).withColumn("second", moment)
+
+
+def _age(now: int) -> Column:
+    """The place in `AGES`."""
+    age = F.lit(now) - F.col("second")
+    limits = [limit for _, limit in AGES if limit is not None]
+    return reduce(lambda place, limit: place + (age >= limit).cast("bigint"), limits, F.lit(0).cast("bigint"))
+
+
+def instant(second: int) -> datetime:
+    """A time of the service."""
+    return datetime.fromtimestamp(second, timezone.utc)

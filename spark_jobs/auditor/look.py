@@ -1,0 +1,206 @@
+"""Looks at what is stored: at everything, at what changed, or at chosen entities.
+
+Entities are read before the library's container: what has left a ledger by then has its record already. So an entry that is
+seen neither in its ledger nor as a record is missing, or the replica that was read lags.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Final
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+from pyspark.sql.types import StringType, StructField, StructType
+
+from spark_jobs.job.configuration import EntityPlace, Job
+from spark_jobs.report.contents import ReadTold
+from spark_jobs.report.progress import Telling
+from spark_jobs.source.port import Query, Source, literal
+from spark_jobs.spark.frames import PARSED_OF_A_TASK, gathered, kept, packed, suited
+from spark_jobs.transforms.documents import documents
+from spark_jobs.transforms.schemas import LIBRARY, Asked, selection
+
+CHOSEN_AT_ONCE: Final = 200_000
+"""Bytes of the values that one query names; the service takes 512 KiB of text, and what they stand in needs little."""
+
+_ENTITY: Final = StructType([StructField("entity", StringType())])
+
+Condition = Callable[[Asked], str]
+"""A condition of the query language for what a query asks for, see `schemas.Asked`; empty for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a look is confined to.
+
+    Attributes:
+        entities: keys of entities.
+        ids: ids of documents that do not say which entity they are about.
+    """
+
+    entities: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+
+    def conditions(self) -> Iterator[Condition]:
+        """Conditions that together let through the documents of what was chosen, and others that have the same id."""
+        for some in _batches(self.entities):
+            yield _about(some)
+        for some in _batches(self.ids):
+            yield lambda _, some=some: _is_in('c["id"]', some)  # type: ignore[misc]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look brought.
+
+    Attributes:
+        documents: `schemas.DOCUMENT`, or some columns of it.
+        rows: how many were read.
+    """
+
+    documents: DataFrame
+    rows: int
+
+
+@dataclass
+class Looks:
+    """Reads for an audit, and keeps account of it.
+
+    Attributes:
+        spark: the session.
+        source: where from.
+        job: names the containers.
+        telling: told of each container.
+        clock: seconds from any beginning.
+        reads: what was read so far.
+    """
+
+    spark: SparkSession
+    source: Source
+    job: Job
+    telling: Telling
+    clock: Callable[[], float] = time.monotonic
+    reads: list[ReadTold] = field(default_factory=list)
+
+    def everything(self, purpose: str) -> Looked:
+        """All documents: `schemas.DOCUMENT`.
+
+        Raises:
+            AccountError, ConfigurationError: as `Source.read`.
+        """
+        return self._look(purpose, [lambda _: ""])
+
+    def changed(self, purpose: str, since: int) -> Looked:
+        """`entity, id` of documents written at this time of the service or later, in seconds since 1970.
+
+        Otherwise as `everything`.
+        """
+        return self._look(purpose, [lambda _: f'c["_ts"] >= {since}'], lambda found: found.select("entity", "id"))
+
+    def chosen(self, purpose: str, chosen: Chosen) -> Looked:
+        """All documents of chosen entities, and the chosen ones that say of no entity. Otherwise as `everything`."""
+        wanted = self.spark.createDataFrame([(one,) for one in chosen.entities], _ENTITY)
+
+        def only_chosen(found: DataFrame) -> DataFrame:
+            nameless = found.where(F.col("entity").isNull())
+            return found.join(F.broadcast(wanted), "entity", "left_semi").unionByName(nameless)
+
+        return self._look(purpose, list(chosen.conditions()) or [lambda _: "false"], only_chosen)
+
+    def _look(
+        self,
+        purpose: str,
+        conditions: Sequence[Condition],
+        told: Callable[[DataFrame], DataFrame] = lambda found: found,
+    ) -> Looked:
+        """Read the containers one after the other, then keep what all of their documents tell: rules go over it many times."""
+        places = [*{one.container: one for one in map(_Place.of, reversed(self.job.entities))}.values()]
+        places.append(_Place(self.job.library, LIBRARY, (), ("records", "staged")))
+        raw = [(place, *self._read(purpose, place, conditions)) for place in places]
+        rows = sum(number for _, _, number in raw)
+        self.telling.begin(f"{purpose}, documents")
+        with suited(self.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
+            found = [documents(packed(frame, number, PARSED_OF_A_TASK), place.name) for place, frame, number in raw]
+            looked = kept(gathered(told(reduce(DataFrame.unionByName, found)), rows))
+        for _, frame, _ in raw:
+            frame.unpersist()
+        self.telling.done("made")
+        return Looked(looked, rows)
+
+    def _read(self, purpose: str, place: _Place, conditions: Sequence[Condition]) -> tuple[DataFrame, int]:
+        """Read a container now. Returns its rows, which are kept until they are unpersisted, and how many they are."""
+        self.telling.begin(f"{purpose}, {place.container}")
+        begun, units = self.clock(), self.source.spent.units
+        raw = [self.source.read(query) for query in place.queries(conditions)]
+        found = reduce(DataFrame.unionByName, raw).persist(StorageLevel.MEMORY_AND_DISK)
+        rows = found.count()
+        spent = self.source.spent.units - units
+        self.reads.append(ReadTold(place.container, purpose, rows, spent or None, self.clock() - begun))
+        self.telling.done(f"{rows:,} documents, {spent:,.0f} RU")
+        return found, rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A container, what the rules call it, and what to ask of it."""
+
+    container: str
+    name: str
+    partition_key: tuple[str, ...]
+    asked: tuple[Asked, Asked]
+
+    @classmethod
+    def of(cls, place: EntityPlace) -> _Place:
+        return cls(place.container, place.type, place.partition_key, ("entities", "companions"))
+
+    def queries(self, conditions: Sequence[Condition]) -> Iterator[Query]:
+        for asked in self.asked:
+            wanted = selection(asked, self.partition_key)
+            for condition in conditions:
+                where = " AND ".join(f"({part})" for part in (wanted.where, condition(asked)) if part)
+                yield Query(self.container, wanted.columns, where or None)
+
+
+def _about(entities: tuple[str, ...]) -> Condition:
+    """Documents about these entities."""
+    ids = tuple(id for id in map(_id_of, entities) if id is not None)
+    conditions = {
+        "records": _is_in('c["pk"]', entities),
+        "staged": _is_in('c["pk"]', entities),
+        "companions": _is_in('c["entity"]', entities),
+        "entities": _is_in('c["id"]', ids),
+    }
+    return lambda asked: conditions[asked]
+
+
+def _id_of(entity: str) -> str | None:
+    """The id of an entity's document; None if the key is none: damaged documents may say anything."""
+    try:
+        parts = json.loads(entity)
+    except ValueError:
+        return None
+    return str(parts[-1]) if isinstance(parts, list) and parts else None
+
+
+def _is_in(expression: str, values: tuple[str, ...]) -> str:
+    return f"{expression} IN ({', '.join(map(literal, values))})" if values else "false"
+
+
+def _batches(values: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Runs of values that one query can name."""
+    batch: list[str] = []
+    size = 0
+    for value in values:
+        size += len(literal(value)) + 2
+        if batch and size > CHOSEN_AT_ONCE:
+            yield tuple(batch)
+            batch, size = [], len(literal(value)) + 2
+        batch.append(value)
+    if batch:
+        yield tuple(batch)

@@ -1,0 +1,196 @@
+"""Blobs of attempts that were lost, through `clean_blobs` on the driver: there are few, and each needs its entity's fence.
+
+Where they are is said by the settings of the application: `EXACTLYONCE__blobContainer`, and the storage connection that
+`EXACTLYONCE__connection` names (`AzureWebJobsStorage` by default).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import SystemRandom
+from typing import Any, Final
+
+from azure.identity.aio import DefaultAzureCredential
+
+from exactlyonce.attempt import Memory
+from exactlyonce.blobs.azure import AzureBlobs
+from exactlyonce.blobs.port import AsyncBlobs
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.blobs import DeleteBlobs
+from exactlyonce.errors import ConfigurationError, MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
+from exactlyonce.protocols.outbox.clean import blob_candidates, clean_blobs
+from exactlyonce.records.blobs import ListedBlob
+from exactlyonce.records.ledger import Protocol
+from exactlyonce.values.frozen_json import Json
+from spark_jobs.cleaner.fence import AT_ONCE
+from spark_jobs.cleaner.store import MeteredConnection, Place
+from spark_jobs.cleaner.summary import REMOVED
+from spark_jobs.cleaner.verdicts import GOES, Reason
+from spark_jobs.job.configuration import EntityPlace, Job
+from spark_jobs.job.configuration import Protocol as Kept
+
+_PROTOCOLS: Final[Mapping[Kept, Protocol]] = {
+    Kept.OUTBOX: "outbox",
+    Kept.COLOCATED: "colocated",
+    Kept.STREAM: "stream",
+    Kept.RESEQUENCER: "resequencer",
+}
+_LISTED_AT_ONCE: Final = 2_000
+_JUDGED_AT_ONCE: Final = 100
+"""Most that `clean_blobs` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobPlace:
+    """Where blobs are.
+
+    Attributes:
+        container: its name.
+        account: connection string, or address of the blob service.
+        client_id: of a user-assigned managed identity.
+    """
+
+    container: str
+    account: str = field(repr=False)
+    client_id: str | None = None
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str] = os.environ) -> BlobPlace | None:
+        """The place that settings name; None if they name no container.
+
+        Raises:
+            ConfigurationError: they name a container, but not where it is.
+        """
+        container = environment.get("EXACTLYONCE__blobContainer")
+        if not container:
+            return None
+        name = environment.get("EXACTLYONCE__connection") or "AzureWebJobsStorage"
+        service, account = (environment.get(f"{name}__{part}") for part in ("blobServiceUri", "accountName"))
+        found = environment.get(name) or service or (account and f"https://{account}.blob.core.windows.net")
+        if not found:
+            raise ConfigurationError(
+                f"EXACTLYONCE__blobContainer names a container, but not where it is: set {name}__blobServiceUri."
+            )
+        return cls(container, found, environment.get(f"{name}__clientId"))
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[AsyncBlobs]:
+        """The blobs, for the length of an `async with` block."""
+        identity = DefaultAzureCredential(managed_identity_client_id=self.client_id) if self.client_id else None
+        blobs = AzureBlobs(self.account, self.container, identity)
+        try:
+            yield blobs
+        finally:
+            await blobs.close()
+            if identity is not None:
+                await identity.close()
+
+
+@dataclass
+class LostBlobs:
+    """Looks after blobs.
+
+    Attributes:
+        job: limits and entity types.
+        retention: age up to which what tells of a commit is certainly there.
+        place: of the entities.
+        blobs: where blobs are.
+        names: of those that were deleted, or would be.
+        results: how many of each result, as `summary.Counts` has them.
+    """
+
+    job: Job
+    retention: timedelta
+    place: Place
+    blobs: AsyncBlobs
+    backoff: Backoff = field(default_factory=Backoff)
+    names: list[str] = field(default_factory=list)
+    results: Counter[str] = field(default_factory=Counter)
+
+    async def clean(self) -> None:
+        """Go through all blobs, so many at a time.
+
+        Raises:
+            ConfigurationError, TryAgainLater: the storage account refuses or does not answer.
+        """
+        connection = self.place.connect()
+        blobs: Any = self.blobs if self.place.writes else _Unsent(self.blobs)
+        driver = AsyncDriver(self.place.store(connection), Publisher({}), Surroundings(), blobs)
+        try:
+            listed: list[ListedBlob] = []
+            async for blob in self.blobs.list_blobs():
+                listed.append(blob)
+                if len(listed) == _LISTED_AT_ONCE:
+                    await self._judge(driver, connection, listed)
+                    listed = []
+            await self._judge(driver, connection, listed)
+        finally:
+            await connection.close()
+        if self.place.writes:
+            await self._count_again()
+        self.names.sort()
+        self.results = +self.results  # Without zeros.
+
+    async def _judge(self, driver: AsyncDriver, connection: MeteredConnection, listed: list[ListedBlob]) -> None:
+        found = blob_candidates(listed, horizon=self.job.horizon, retention=self.retention)
+        places = {one.type: one for one in self.job.entities}
+        groups = [
+            blobs[first : first + _JUDGED_AT_ONCE]
+            for blobs in found.values()
+            for first in range(0, len(blobs), _JUDGED_AT_ONCE)
+        ]
+        for first in range(0, len(groups), AT_ONCE):
+            await connection.turn()
+            await asyncio.gather(*(self._of_one(driver, places, some) for some in groups[first : first + AT_ONCE]))
+
+    async def _of_one(
+        self, driver: AsyncDriver, places: Mapping[str, EntityPlace], blobs: tuple[ListedBlob, ...]
+    ) -> None:
+        """Look after blobs of one entity."""
+        assert blobs[0].author is not None  # noqa: S101  # So `blob_candidates` picks them.
+        entity = blobs[0].author.entity
+        place = places.get(entity.type)
+        if place is None or len(place.partition_key) != len(entity.partition):
+            self.results[Reason.NO_TYPE] += len(blobs)
+            return
+        tombstone, protocol = Json.of(self.place.absent(entity)), _PROTOCOLS[place.protocol]
+        try:
+            told = await driver.run(
+                Retrying(self.backoff, SystemRandom()).process(
+                    entity, lambda memory: clean_blobs(entity, blobs, tombstone, memory, protocol), Memory()
+                )
+            )
+        except (StoredDataError, MessageError):
+            self.results[Reason.UNREADABLE] += len(blobs)
+        except (TryAgainLater, UniqueKeyTaken):
+            self.results[Reason.UNDECIDED] += len(blobs)
+        else:
+            self.names += told.names
+            self.results[REMOVED if self.place.writes else GOES] += len(told.names)
+            self.results[Reason.NAMED] += len(blobs) - len(told.names)
+
+    async def _count_again(self) -> None:
+        for name in self.names:
+            async for found in self.blobs.list_blobs(name):
+                if found.name == name:
+                    self.results[REMOVED] -= 1
+                    self.results[Reason.LEFT] += 1
+
+
+class _Unsent:
+    """Blobs of which none is deleted."""
+
+    def __init__(self, blobs: AsyncBlobs) -> None:
+        self.write_once = blobs.write_once
+
+    async def delete_blobs(self, effect: DeleteBlobs) -> None:
+        pass

@@ -1,0 +1,148 @@
+"""What may go: the rules of `strategies.retention` and `strategies.truncation`, on frames.
+
+`strategies.truncation.may_go` and `last_entry` say the same of one document; a property test compares them. A view of any age
+will do for both, as is argued there. Of staged documents the view only tells which are worth a fence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+from pyspark.sql.types import StringType
+
+from spark_jobs.job.configuration import Job
+from spark_jobs.job.configuration import Protocol as Kept
+from spark_jobs.source.application import Beginning
+from spark_jobs.transforms.facts import type_of
+from spark_jobs.transforms.schemas import LIBRARY
+
+GOES: Final = "goes"
+"""Verdict on what may be deleted; all others are a `Reason`."""
+
+
+class Reason(StrEnum):
+    """Why a document is kept."""
+
+    TOO_YOUNG = "too young"
+    OWES = "owes outputs"
+    WAITS = "holds a message that waits"
+    NEEDED = "needed by younger ones"
+    """An entry of an interval that is not old as a whole, or of a stream that the entity's document does not tell of; a number
+    that its sequence has not passed."""
+    NAMED = "named by its entity"
+    PARKED = "parked"
+    """It waits for people, who requeue it or delete it."""
+    UNREADABLE = "unreadable"
+    """By these jobs, or its entity's document is. A newer version of the library may have written it."""
+    NO_TYPE = "of no entity of the job file"
+    """So nobody looked whether that entity owes."""
+    UNDECIDED = "not decided"
+    """Its entity was too busy for a fence, did not answer, or does not exist and shares unique keys with another tombstone. The
+    next run tries again."""
+    CHANGED = "changed meanwhile"
+    LEFT = "still there"
+    """It was to be deleted, and nobody knows why it was not, or a replica was behind. The next run tries again."""
+
+
+JUDGED: Final = ("container", "kind", "id", "partition", "etag", "ts", "entity", "message", "tx", "verdict")
+
+
+def judged(documents: DataFrame, job: Job, beginning: Beginning) -> DataFrame:
+    """The verdict on each document of the library.
+
+    Args:
+        documents: `schemas.DOCUMENT` with a column `container`: those of all entities, and of what may be old.
+        job: limits and entity types.
+        beginning: of the clean-up: its time, and the age from which anything is old.
+
+    Returns:
+        The columns of `JUDGED`. `partition` is the JSON array of the partition key's values.
+    """
+    mine = documents.where(F.col("kind").isNull() | (F.col("kind") != "entity"))
+    known = mine.join(_ledgers(documents), "entity", "left")
+    age = F.lit(beginning.now) - F.col("ts")
+    old = age > beginning.kept.total_seconds()
+    is_entry = (F.col("kind") == "entry") & F.col("problem").isNull() & old
+    newest = F.max(F.when(is_entry, F.col("version"))).over(Window.partitionBy("entity"))
+    with_last = known.withColumn("newest", F.coalesce(newest, F.lit(0))).withColumn("last", _last())
+    verdict = F.coalesce(
+        F.when(F.col("problem").isNotNull(), Reason.UNREADABLE),
+        F.when(F.col("kind") == "parked", Reason.PARKED),
+        F.when(~_is_known(job), Reason.NO_TYPE),
+        F.when(F.col("kind") == "staged", _of_staged(age > job.horizon.total_seconds())),
+        F.when(~old, Reason.TOO_YOUNG),
+        F.when(F.col("place") == LIBRARY, GOES),
+        F.when(F.col("owes").isNotNull(), Reason.OWES),
+        F.when(F.col("held"), Reason.WAITS),
+        F.when((F.col("kind") != "processed") & (_place() > F.col("last")), Reason.NEEDED),
+        F.lit(GOES),
+    )
+    partition = F.when(F.col("place") == LIBRARY, _in_library("entity")).otherwise(_beside("entity"))
+    return with_last.withColumns({"verdict": verdict, "partition": partition}).select(*JUDGED)
+
+
+def _ledgers(documents: DataFrame) -> DataFrame:
+    """What the documents of entities say: `entity`, kind of the stream, receptions, and transactions that are named."""
+    readable = documents.where((F.col("kind") == "entity") & F.col("problem").isNull() & F.col("ledger").isNotNull())
+    return readable.select(
+        "entity",
+        *(F.col(f"ledger.{name}").alias(f"its_{name}") for name in ("snapshot_every", "event_sourced", "receptions")),
+        F.col("ledger.entries.tx").alias("named"),
+    )
+
+
+def _last() -> Column:
+    """The last version or number that may go."""
+    every = F.col("its_snapshot_every")
+    whole = F.floor(F.col("newest") / every) * every
+    entry = F.when(every.isNull(), 0).when(F.col("its_event_sourced"), whole).otherwise(F.col("newest"))
+    of_source = F.filter("its_receptions", lambda one: one.getField("source") == F.col("source"))
+    numbered = F.coalesce(of_source.getItem(0).getField("next"), F.lit(1)) - 1
+    return F.when(F.col("kind") == "entry", entry).when(F.col("kind") == "numbered", numbered)
+
+
+def _place() -> Column:
+    return F.when(F.col("kind") == "entry", F.col("version")).otherwise(F.col("order.number"))
+
+
+def _of_staged(old: Column) -> Column:
+    is_named = F.coalesce(F.array_contains("named", F.col("tx")), F.lit(False))
+    return F.when(~old, Reason.TOO_YOUNG).when(is_named, Reason.NAMED).otherwise(GOES)
+
+
+def _is_known(job: Job) -> Column:
+    """Whether the entity is of a type of the job file, and has a partition key like it. Only an outbox stages anything."""
+    parts = F.size(F.from_json("entity", "array<string>"))
+
+    def is_of(type: str, width: int, *, stages: bool) -> Column:
+        same = (type_of("entity") == type) & (parts == width + 2)
+        return same if stages else same & (F.col("kind") != "staged")
+
+    types = (is_of(one.type, len(one.partition_key), stages=one.protocol is Kept.OUTBOX) for one in job.entities)
+    return F.coalesce(reduce(or_, types), F.lit(False))
+
+
+def _udf(function: Callable[[str | None], str | None]) -> Callable[[str], Column]:
+    return F.udf(function, StringType())
+
+
+@_udf
+def _in_library(entity: str | None) -> str | None:
+    return json.dumps([entity])
+
+
+@_udf
+def _beside(entity: str | None) -> str | None:
+    """The partition key that the key of an entity names; None for what is no key."""
+    try:
+        _, *partition, _ = json.loads(entity or "")
+    except ValueError:
+        return None
+    return json.dumps(partition)

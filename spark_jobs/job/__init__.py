@@ -1,0 +1,1 @@
+"""What a job is given, and how it ends."""

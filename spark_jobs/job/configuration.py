@@ -1,0 +1,291 @@
+"""What a job works on: a JSON file that names places and limits, and the account, from the environment.
+
+The file holds no secret. Where nothing else is said, jobs use Microsoft Entra ID; an account key is read from the
+environment only, for the local Cosmos.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from exactlyonce import Colocated, Entity, Outbox, Resequencer, VersionStream
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.values.durations import Duration, Positive
+from spark_jobs.job import limits
+from spark_jobs.job.problems import refusal, require_none, told
+
+_MAX_PATHS: Final = 3
+
+
+class Protocol(StrEnum):
+    """The strategies, by what they leave in an entity's container."""
+
+    OUTBOX = "outbox"
+    COLOCATED = "colocated"
+    STREAM = "stream"
+    RESEQUENCER = "resequencer"
+
+
+_PROTOCOLS: Final[Mapping[type, Protocol]] = {
+    Outbox: Protocol.OUTBOX,
+    Colocated: Protocol.COLOCATED,
+    VersionStream: Protocol.STREAM,
+    Resequencer: Protocol.RESEQUENCER,
+}
+
+Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^/\\?#\t\r\n]*[^/\\?#\s]$")]
+"""As databases and containers may be called."""
+KeyPath = Annotated[str, Field(pattern=r"^/.+$")]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class EntityPlace(_Model):
+    """Where the entities of one type live.
+
+    Attributes:
+        type: name of the entity type.
+        container: name of its container.
+        partition_key: paths of that container's partition key, from the top.
+        protocol: what the entities run on.
+    """
+
+    type: str = Field(min_length=1)
+    container: Name
+    partition_key: tuple[KeyPath, ...] = Field(("/id",), min_length=1, max_length=_MAX_PATHS)
+    protocol: Protocol
+
+
+class Job(_Model):
+    """The job file. Durations are ISO 8601 or seconds. The retention is the application's: `application.retention_of`.
+
+    Attributes:
+        database: name of the database; `COSMOS__database` has precedence.
+        endpoint: of the account; `COSMOS__accountEndpoint` has precedence.
+        entities: the entity types.
+        library: name of the library's container.
+        consumers: for each destination whose queue is read by an entity type of this job, that type.
+        horizon: age below which staged outputs are left alone.
+        owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap
+            are findings.
+        garbage_after: age from which staged outputs that belong to no commit are a finding: clean-up should have taken them.
+        grace: age below which nothing is judged, since reads of several containers are not of one moment.
+        live_since: when the application went live; None if that is not known.
+        rate: most RU per second that the job may spend; None for no limit.
+        source: how Cosmos DB is read and deleted from: "feed_ranges", or "connector" for azure-cosmos-spark, which no
+            job takes unasked.
+    """
+
+    database: Name
+    endpoint: str | None = Field(None, pattern=r"^https?://[^/\s;=?#@]+/?$")
+    entities: tuple[EntityPlace, ...] = Field(min_length=1)
+    library: Name = Field("exactlyonce", validate_default=True)
+    consumers: dict[str, str] = Field(default_factory=dict)
+    horizon: Positive = limits.HORIZON
+    owed_after: Positive = limits.OWED_AFTER
+    lost_after: Positive = limits.LOST_AFTER
+    gap_after: Positive = limits.GAP_AFTER
+    garbage_after: Positive = limits.GARBAGE_AFTER
+    grace: Duration = limits.GRACE
+    live_since: AwareDatetime | None = None
+    rate: float | None = Field(None, gt=0)
+    source: Literal["feed_ranges", "connector"] = "feed_ranges"
+
+    @classmethod
+    def of(cls, entities: Iterable[Entity[Any]], *, database: str, **rest: Any) -> Self:
+        """The job file of an application.
+
+        Args:
+            entities: as the application declares them.
+            database: name of the database.
+            rest: the other fields of the file.
+
+        Raises:
+            ConfigurationError: naming all that is wrong.
+        """
+        places = [
+            {
+                "type": one.name,
+                "container": one.container,
+                "partition_key": one.paths,
+                "protocol": _protocol(one),
+            }
+            for one in entities
+        ]
+        return cls.read({"database": database, "entities": places, **rest})
+
+    @classmethod
+    def read(cls, content: object) -> Self:
+        """A job from what a job file holds.
+
+        Raises:
+            ConfigurationError: naming all that is wrong.
+        """
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            raise refusal("The job is not configured as it has to be", told(error, _known())) from None
+
+    def text(self) -> str:
+        """The content of a job file."""
+        return self.model_dump_json(indent=2, exclude_unset=True) + "\n"
+
+    # Each runs where the fields it needs are well-formed, so that all problems are told at once.
+    @field_validator("entities")
+    @classmethod
+    def _told_apart(cls, places: tuple[EntityPlace, ...]) -> tuple[EntityPlace, ...]:
+        require_none(_told_twice(places))
+        return places
+
+    @field_validator("library")
+    @classmethod
+    def _apart(cls, library: str, others: ValidationInfo) -> str:
+        inside = [place.type for place in others.data.get("entities", ()) if place.container == library]
+        require_none(f"is the container of entity {type!r}, too: they need one each" for type in inside)
+        return library
+
+    @field_validator("consumers")
+    @classmethod
+    def _known(cls, consumers: dict[str, str], others: ValidationInfo) -> dict[str, str]:
+        if "entities" in others.data:
+            require_none(_unknown_consumers(consumers, [place.type for place in others.data["entities"]]))
+        return consumers
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How to reach the account. Secrets are never shown; they reach the executors in the closures of tasks.
+
+    Attributes:
+        endpoint: its address.
+        key: the account key, for the local Cosmos; None to use an identity.
+        client_id: of a user-assigned managed identity or a service principal; None for the default identity.
+        tenant_id: of the identity.
+        client_secret: of a service principal, which is what pools without managed identities use; None for another identity.
+    """
+
+    endpoint: str
+    key: str | None = field(default=None, repr=False)
+    client_id: str | None = None
+    tenant_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, job: Job, environment: Mapping[str, str] = os.environ) -> Account:
+        """The account of a job: the file says where, the environment says who asks.
+
+        Raises:
+            ConfigurationError: nothing says where, or what says who is not whole.
+        """
+        if problems := [*_endpoint_problems(job.endpoint), *_identity_problems(environment)]:
+            raise refusal("The account is not configured as it has to be", problems)
+        return cls(
+            job.endpoint or "",
+            environment.get("COSMOS__accountKey") or None,
+            environment.get("COSMOS__clientId") or environment.get("AZURE_CLIENT_ID") or None,
+            environment.get("AZURE_TENANT_ID") or None,
+            environment.get("AZURE_CLIENT_SECRET") or None,
+        )
+
+
+def load(path: Path, environment: Mapping[str, str] = os.environ) -> tuple[Job, Account]:
+    """Read a job file and the account's settings.
+
+    Args:
+        path: of the file.
+        environment: `COSMOS__accountEndpoint` and `COSMOS__database` have precedence over the file. Who asks is said here only:
+            `COSMOS__accountKey` for the local Cosmos; else a managed identity (`COSMOS__clientId`), or a service principal
+            (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`).
+
+    Raises:
+        ConfigurationError: naming the file and all that is wrong.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+    except OSError as error:
+        raise ConfigurationError(f"The job file {path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:  # No JSON, or no UTF-8.
+        raise ConfigurationError(f"The job file {path} is not JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"The job file {path} has to hold a JSON object.")
+    for name, variable in (("endpoint", "COSMOS__accountEndpoint"), ("database", "COSMOS__database")):
+        if value := environment.get(variable):
+            content[name] = value
+    problems = [*_endpoint_problems(content.get("endpoint")), *_identity_problems(environment)]
+    try:
+        job = Job.model_validate(content)
+    except ValidationError as error:
+        problems += told(error, _known())
+    if problems:
+        raise refusal(f"The job file {path}, or the environment, is not as it has to be", problems)
+    return job, Account.of(job, environment)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Of a name given twice, one value would be lost without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"it names {next(name for name in names if names.count(name) > 1)!r} twice in one object")
+    return found
+
+
+def _known() -> dict[str, Iterable[str]]:
+    return {"": Job.model_fields, "entities": EntityPlace.model_fields}
+
+
+def _told_twice(places: tuple[EntityPlace, ...]) -> Iterator[str]:
+    names = Counter(place.type for place in places)
+    yield from (f"name the type {name!r} twice" for name, times in names.items() if times > 1)
+    first: dict[str, EntityPlace] = {}
+    for place in places:
+        other = first.setdefault(place.container, place)
+        if other.partition_key != place.partition_key:
+            yield (
+                f"say two things of the container {place.container!r}: the partition key {', '.join(other.partition_key)} "
+                f"(entity {other.type!r}) and {', '.join(place.partition_key)} (entity {place.type!r})"
+            )
+
+
+def _unknown_consumers(consumers: Mapping[str, str], types: list[str]) -> Iterator[str]:
+    for destination, type in consumers.items():
+        if type not in types:
+            yield f"says that {type!r} reads {destination!r}, which is none of the entities: {', '.join(types)}"
+
+
+def _protocol(entity: Entity[Any]) -> Protocol:
+    protocol = _PROTOCOLS.get(type(entity.strategy))
+    if protocol is None:
+        raise ConfigurationError(
+            f"Entity {entity.name!r} runs on {type(entity.strategy).__name__}, which the jobs do not know: upgrade them."
+        )
+    return protocol
+
+
+def _endpoint_problems(endpoint: object) -> Iterator[str]:
+    if endpoint is None:
+        yield "there is no endpoint: set COSMOS__accountEndpoint, or `endpoint` in the file"
+
+
+def _identity_problems(environment: Mapping[str, str]) -> Iterator[str]:
+    """An account key is Base64; the SDK answers anything else with a trace that names no setting."""
+    try:
+        b64decode(environment.get("COSMOS__accountKey", ""), validate=True)
+    except ValueError:
+        yield "COSMOS__accountKey is no account key: copy it whole, or unset it to use an identity"
+    if environment.get("AZURE_CLIENT_SECRET"):
+        named = {"AZURE_TENANT_ID"} if environment.get("COSMOS__clientId") else {"AZURE_TENANT_ID", "AZURE_CLIENT_ID"}
+        if missing := sorted(name for name in named if not environment.get(name)):
+            yield f"AZURE_CLIENT_SECRET is set, but {' and '.join(missing)} is not: a service principal needs all of them"

@@ -1,0 +1,229 @@
+"""The end of the seam that leaves reading and deleting to azure-cosmos-spark, Microsoft's connector.
+
+**The connector was never run in development or CI**: its jar cannot be had there. What is checked are its options, against
+the names and values that its documentation and its source give (a table in the tests), and the calls that the Java SDK
+below it makes, against the local Cosmos. So a job takes it only if its file says `"source": "connector"`. Run it once against
+an account of yours before you rely on it, and compare with what `"source": "feed_ranges"` finds.
+
+Its errors reach the job as they are: an account that refuses ends it with exit code 70 and a Java trace. An account that
+throttles for ever keeps it waiting for ever: give the job a time limit.
+
+It does not tell what became of a delete: it skips documents that are gone (404) or have changed (412) in silence. So every
+outcome is `unknown` here, and jobs count by reading again.
+
+A managed identity is not supported by it on Synapse and Fabric (says its documentation): there, put a service principal's
+AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET into the environment of the driver.
+
+Source: "Configuration Reference" of azure-cosmos-spark, and the names that its CosmosConfig.scala accepts, as of 2026.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StringType, StructField, StructType
+
+from exactlyonce.errors import ConfigurationError
+from spark_jobs.job.configuration import Account
+from spark_jobs.source.port import RAW, Outcome, Query, Spent, require_deletable
+
+FORMAT: Final = "cosmos.oltp"
+_CLASS: Final = "com.azure.cosmos.spark.CosmosItemsDataSource"
+_BODY: Final = "_rawBody"
+"""The column in which the connector gives, and takes, a document as JSON text."""
+
+_SECRET: Final = ("spark.cosmos.accountKey", "spark.cosmos.auth.aad.clientSecret")
+_REDACTED: Final = "(?i)url|secret|password|token|key"
+
+
+class Options(dict[str, str]):
+    """Options of the connector. Shown without its secrets."""
+
+    def __repr__(self) -> str:
+        return repr({name: "***" if name in _SECRET else value for name, value in self.items()})
+
+    __str__ = __repr__
+
+
+def options(
+    account: Account,
+    database: str,
+    container: str,
+    environment: Mapping[str, str] = os.environ,
+    rate: float | None = None,
+) -> Options:
+    """What every use of the connector is given.
+
+    Args:
+        account: where.
+        database, container: names.
+        environment: `AZURE_SUBSCRIPTION_ID` and `AZURE_RESOURCE_GROUP` of the account, if they are known.
+        rate: most RU per second over all executors; None for no limit. The connector gives each an equal part.
+
+    Raises:
+        ConfigurationError: nothing says who asks.
+    """
+    found = Options(
+        {
+            "spark.cosmos.accountEndpoint": account.endpoint,
+            "spark.cosmos.database": database,
+            "spark.cosmos.container": container,
+            "spark.cosmos.applicationName": "exactlyonce",
+            **_identity(account, environment),
+        }
+    )
+    if rate is not None:
+        found |= {
+            "spark.cosmos.throughputControl.enabled": "true",
+            "spark.cosmos.throughputControl.name": "exactlyonce",
+            "spark.cosmos.throughputControl.targetThroughput": str(max(1, int(rate))),
+            # No container of its own, in which several jobs could share one limit.
+            "spark.cosmos.throughputControl.globalControl.useDedicatedContainer": "false",
+        }
+    return found
+
+
+def reading(query: Query) -> Options:
+    """What is added to read a query."""
+    return Options(
+        {
+            "spark.cosmos.read.customQuery": query.text,
+            "spark.cosmos.read.inferSchema.enabled": "false",
+            "spark.cosmos.read.forceEventualConsistency": "true",
+            # One task for each physical partition. Other strategies first ask the change feed for sizes, or cut partitions
+            # into ranges, in which Java SDK 4.81 repeats rows after a split.
+            "spark.cosmos.read.partitioning.strategy": "Restrictive",
+        }
+    )
+
+
+def deleting() -> Options:
+    """What is added to delete documents that still are what was read."""
+    return Options(
+        {
+            "spark.cosmos.write.strategy": "ItemDeleteIfNotModified",
+            "spark.cosmos.write.bulk.enabled": "true",
+        }
+    )
+
+
+def _identity(account: Account, environment: Mapping[str, str]) -> dict[str, str]:
+    if account.key:
+        return {"spark.cosmos.auth.type": "MasterKey", "spark.cosmos.accountKey": account.key}
+    if not account.tenant_id:
+        raise ConfigurationError(
+            "The connector needs to know who asks: set AZURE_TENANT_ID for a managed identity, and AZURE_CLIENT_ID and "
+            'AZURE_CLIENT_SECRET as well for a service principal, which Synapse needs; or set "source": "feed_ranges" in the '
+            "job file."
+        )
+    found = {
+        "spark.cosmos.auth.type": "ServicePrincipal" if account.client_secret else "ManagedIdentity",
+        "spark.cosmos.account.tenantId": account.tenant_id,
+        "spark.cosmos.auth.aad.clientId": account.client_id,
+        "spark.cosmos.auth.aad.clientSecret": account.client_secret,
+        # For requests to the management plane; some versions ask for them of every service principal.
+        "spark.cosmos.account.subscriptionId": environment.get("AZURE_SUBSCRIPTION_ID"),
+        "spark.cosmos.account.resourceGroupName": environment.get("AZURE_RESOURCE_GROUP"),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def is_present(spark: SparkSession) -> bool:
+    """Whether the connector is on the class path of the driver."""
+    jvm = spark._jvm  # noqa: SLF001  # PySpark has no public way to the JVM.
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_CLASS)  # type: ignore[union-attr]
+    except Py4JError:
+        return False
+    return True
+
+
+class Connector:
+    """A `Source` that leaves all to the connector. See this module about what was never run.
+
+    Args:
+        spark: the session.
+        account: where.
+        database: name of the database.
+        partition_keys: for each container the paths of its partition key.
+        environment: see `options`.
+        rate: most RU per second; None for no limit.
+
+    Raises:
+        ConfigurationError: nothing says who asks.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        account: Account,
+        database: str,
+        partition_keys: Mapping[str, tuple[str, ...]],
+        *,
+        environment: Mapping[str, str] = os.environ,
+        rate: float | None = None,
+    ) -> None:
+        self.spent = Spent(spark.sparkContext)
+        """Stays zero: the connector tells no costs."""
+        self._spark = spark
+        self._paths = partition_keys
+        self._options = {name: options(account, database, name, environment, rate) for name in partition_keys}
+        # Plans show options; Spark's own pattern hides secrets and tokens, but no "accountKey".
+        spark.conf.set("spark.sql.redaction.options.regex", _REDACTED)
+
+    def read(self, query: Query) -> DataFrame:
+        """The rows of a query; see `Source.read`."""
+        schema = StructType([StructField(_BODY, StringType())])
+        given = self._of(query.container) | reading(query)
+        rows = self._spark.read.schema(schema).format(FORMAT).options(**given).load()
+        return rows.select(f.col(_BODY).alias(RAW.fieldNames()[0]))
+
+    def delete(self, container: str, rows: DataFrame) -> DataFrame:
+        """Delete documents that still are what was read; see `Source.delete`. All outcomes are unknown."""
+        require_deletable(rows)
+        given = self._of(container) | deleting()
+        kept = rows.localCheckpoint(eager=True)  # Its lineage may read what is deleted here.
+        bodies(kept, self._paths[container]).write.format(FORMAT).options(**given).mode("append").save()
+        return kept.withColumn("outcome", f.lit(Outcome.UNKNOWN.value))
+
+    def _of(self, container: str) -> Options:
+        found = self._options.get(container)
+        if found is None:
+            raise ConfigurationError(f"The job file names no container {container!r}.")
+        return found
+
+
+def bodies(rows: DataFrame, paths: tuple[str, ...]) -> DataFrame:
+    """Rows to delete as the connector takes documents: JSON with id, ETag and the partition key's values.
+
+    Args:
+        rows: with the columns `partition`, `id` and `etag`.
+        paths: of the partition key, such as `("/tenant", "/customer/id")`.
+    """
+
+    def body(partition: str, id: str, etag: str) -> str:
+        return json.dumps({"id": id, "_etag": etag, **placed(paths, json.loads(partition))})
+
+    return rows.select(f.udf(body, StringType())("partition", "id", "etag").alias(_BODY))
+
+
+def placed(paths: tuple[str, ...], values: list[object]) -> dict[str, object]:
+    """The part of a document that holds its partition key.
+
+    >>> placed(("/tenant", "/customer/id"), ["t1", 7])
+    {'tenant': 't1', 'customer': {'id': 7}}
+    """
+    document: dict[str, object] = {}
+    for path, value in zip(paths, values, strict=True):
+        *steps, last = path.split("/")[1:]
+        inside = document
+        for step in steps:
+            inside = inside.setdefault(step, {})  # type: ignore[assignment]
+        inside[last] = value
+    return document

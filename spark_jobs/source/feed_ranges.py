@@ -1,0 +1,89 @@
+"""The end of the seam that runs everywhere: feed ranges, read and cleaned by the executors through the Python SDK."""
+
+from __future__ import annotations
+
+from azure.core.exceptions import AzureError
+from pyspark import RDD
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from spark_jobs.job.configuration import Account
+from spark_jobs.source.account import connected, container_of, refusal
+from spark_jobs.source.deleter import Deleting
+from spark_jobs.source.pacing import Patience
+from spark_jobs.source.port import RAW, Query, Spent, require_deletable
+from spark_jobs.source.range_reader import PAGE, FeedRange, RangeReading, ranges_of
+
+
+class FeedRanges:
+    """A `Source` that needs nothing but the Python SDK on driver and executors.
+
+    The driver lists a container's feed ranges, one for each physical partition, and one task reads each. A key, if there
+    is one, travels in the tasks' closures; neither Spark's configuration nor its pages show it.
+
+    Args:
+        spark: the session.
+        account: where.
+        database: name of the database.
+        rate: most RU per second, shared by the tasks that run at a time; None for no limit.
+        page: most rows of a page.
+        patience: with requests that are not answered.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        account: Account,
+        database: str,
+        *,
+        rate: float | None = None,
+        page: int = PAGE,
+        patience: Patience | None = None,
+    ) -> None:
+        self.spent = Spent(spark.sparkContext)
+        self._spark = spark
+        self._account = account
+        self._database = database
+        self._rate = rate
+        self._page = page
+        self._patience = patience or Patience()
+
+    def read(self, query: Query) -> DataFrame:
+        """The rows of a query; see `Source.read`."""
+        ranges = self._ranges(query.container)
+        reading = RangeReading(
+            self._account,
+            self._database,
+            query.container,
+            query.text,
+            self.spent,
+            rate=self._share(len(ranges)),
+            page=self._page,
+            patience=self._patience,
+        )
+        rows = self._spark.sparkContext.parallelize(ranges, len(ranges)).mapPartitions(reading)
+        return self._spark.createDataFrame(rows, RAW, verifySchema=False)
+
+    def delete(self, container: str, rows: DataFrame) -> DataFrame:
+        """Delete documents that still are what was read; see `Source.delete`."""
+        require_deletable(rows)
+        tasks = self._spark.sparkContext.defaultParallelism
+        deleting = Deleting(
+            self._account, self._database, container, self.spent, rate=self._share(tasks), patience=self._patience
+        )
+        placed: RDD[Row] = rows.repartition(tasks, "partition").sortWithinPartitions("partition").rdd
+        told = placed.mapPartitions(lambda part: ((*row, outcome.value) for row, outcome in deleting(part)))
+        schema = StructType([*rows.schema.fields, StructField("outcome", StringType())])
+        # At once and once: a frame that is used twice would delete twice, and be told that all is gone.
+        return self._spark.createDataFrame(told, schema, verifySchema=False).localCheckpoint(eager=True)
+
+    def _ranges(self, container: str) -> list[FeedRange]:
+        with connected(self._account) as client:
+            try:
+                return ranges_of(container_of(client, self._database, container))
+            except AzureError as error:
+                raise refusal(error, f"the container {container!r} of database {self._database!r}") from None
+
+    def _share(self, tasks: int) -> float | None:
+        """What one task may spend, so that those that run at a time keep to the rate."""
+        return None if self._rate is None else self._rate / min(tasks, self._spark.sparkContext.defaultParallelism)

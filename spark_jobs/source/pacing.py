@@ -1,0 +1,121 @@
+"""Not too fast, and not for ever: repetition with a cap, and a limit on request units per second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from azure.core.exceptions import AzureError, ClientAuthenticationError
+from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
+
+from spark_jobs.source.account import refusal
+
+Result = TypeVar("Result")
+
+_NOT_NOW: Final = frozenset({410, 429, 449})
+"""Throttled, the partition is moving, or in the way of another request: nothing was applied."""
+_PERHAPS: Final = frozenset({408, 500, 502, 503, 504})
+"""The service does not know, or is not there."""
+_ANSWERED: Final = (CosmosHttpResponseError, CosmosBatchOperationError)
+_RETRY_AFTER: Final = "x-ms-retry-after-ms"
+
+
+def is_refused_for_now(error: BaseException) -> bool:
+    """Whether a request was refused for a reason that passes, so that even a write may be sent again."""
+    return isinstance(error, _ANSWERED) and error.status_code in _NOT_NOW
+
+
+def is_without_answer(error: BaseException) -> bool:
+    """Whether nobody knows what became of a request: a read may be sent again, a write may have been applied."""
+    if isinstance(error, _ANSWERED):
+        return error.status_code in _PERHAPS
+    # No reply, or one that was cut off: whatever has a status of its own, it is not the service's.
+    return isinstance(error, AzureError) and not isinstance(error, ClientAuthenticationError)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often a request is sent, and how long is waited in between.
+
+    Attributes:
+        sends: most sends of one request.
+        first: seconds before the second send; doubled for each that follows.
+        longest: most seconds before a send, unless the service asks for more.
+    """
+
+    sends: int = 9
+    first: float = 0.1
+    longest: float = 5.0
+
+    def wait(self, sent: int, error: BaseException) -> float:
+        """Seconds to wait after a request was sent so many times: at least as long as the service asks."""
+        headers = getattr(error, "headers", None) or {}
+        asked = float(headers.get(_RETRY_AFTER, 0)) / 1000
+        return max(asked, min(self.longest, self.first * 2.0 ** (sent - 1)))
+
+
+def insist(
+    request: Callable[[], Result],
+    what: str,
+    *,
+    passes: Callable[[BaseException], bool],
+    patience: Patience,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Result:
+    """Send a request until it is answered, or for as long as patience lasts.
+
+    Args:
+        request: sends it; may raise what the SDK raises.
+        what: is asked for, to be named in an error.
+        passes: which errors are worth another send; others are raised as they are.
+        patience: how often and how fast.
+        sleep: waits for so many seconds.
+
+    Raises:
+        AccountError: it was not answered so many times.
+        AzureError: an error that does not pass.
+    """
+    sent = 1
+    while True:
+        try:
+            return request()
+        except AzureError as error:  # noqa: PERF203  # It is why there is a loop.
+            if not passes(error):
+                raise
+            if sent >= patience.sends:
+                raise refusal(error, what) from None
+            sleep(patience.wait(sent, error))
+            sent += 1
+
+
+class Allowance:
+    """Request units that may be spent per second. What was spent is waited for before the next request.
+
+    Args:
+        rate: RU per second; None for no limit.
+        clock: seconds from any beginning.
+        sleep: waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        rate: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._sleep = sleep
+        self._free_at = clock()
+
+    def spend(self, units: float) -> None:
+        """Note what a request was charged: it is known only afterwards."""
+        if self._rate is not None:
+            self._free_at = max(self._free_at, self._clock()) + units / self._rate
+
+    def wait(self) -> None:
+        """Wait until the next request may be sent."""
+        if (left := self._free_at - self._clock()) > 0:
+            self._sleep(left)

@@ -1,0 +1,144 @@
+"""What one task does to read one feed range. Plain Python: no Spark in here.
+
+A feed range is an interval of hashed partition keys, so it stays what it is when physical partitions split. The SDK's way
+through one does not: if a partition splits between two pages, azure-cosmos 4.17 goes back to the beginning of the range
+and gives the first rows again (measured). So a task reads what are whole partitions when it starts, each by itself, and
+gives up when a page comes from another partition: Spark runs the task again, and forgets the rows of the first run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from azure.core.exceptions import AzureError
+from azure.cosmos import ContainerProxy
+
+from spark_jobs.job.configuration import Account
+from spark_jobs.job.exits import AccountError
+from spark_jobs.source.account import connected, container_of, refusal
+from spark_jobs.source.pacing import Allowance, Patience, insist, is_refused_for_now, is_without_answer
+from spark_jobs.source.port import Meter
+
+PAGE: Final = 1000
+"""Most rows of a page; the service ends one at 4 MB as well."""
+
+_CHARGE: Final = "x-ms-request-charge"
+_PARTITION: Final = "x-ms-documentdb-partitionkeyrangeid"
+
+FeedRange = dict[str, Any]
+"""As azure-cosmos 4.17 gives it: `{"Range": {"min": hash, "max": hash, "isMinInclusive": true, "isMaxInclusive": false}}`."""
+_compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class RangeSplit(AccountError):
+    """A physical partition split while it was read; the task has to start over."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    rows: list[str]
+    continuation: str | None
+    partitions: frozenset[str]
+
+
+@dataclass(frozen=True)
+class RangeReading:
+    """Reads feed ranges: what Spark gives to each task.
+
+    Attributes:
+        account: where.
+        database, container: names.
+        text: of the query.
+        meter: counts rows and RU.
+        rate: RU per second that this task may spend; None for no limit.
+        page: most rows of a page.
+        patience: with requests that are not answered.
+    """
+
+    account: Account
+    database: str
+    container: str
+    text: str = field(repr=False)
+    meter: Meter = field(repr=False)
+    rate: float | None = None
+    page: int = PAGE
+    patience: Patience = field(default_factory=Patience)
+
+    def __call__(self, ranges: Iterable[FeedRange]) -> Iterator[tuple[str]]:
+        """The rows of ranges, each as its JSON text.
+
+        Raises:
+            AccountError: the account does not answer for longer than patience lasts, or refuses.
+            RangeSplit: a partition split; nothing that was yielded counts.
+        """
+        allowance = Allowance(self.rate)
+        with connected(self.account) as client:
+            container = container_of(client, self.database, self.container)
+            for one in ranges:
+                for part in self._insist(partial(_parts, container, one)):
+                    yield from ((row,) for row in self._rows(container, part, allowance))
+
+    def _rows(self, container: ContainerProxy, part: FeedRange, allowance: Allowance) -> Iterator[str]:
+        continuation: str | None = None
+        seen: frozenset[str] = frozenset()
+        while True:
+            allowance.wait()
+            page = self._insist(partial(self._page, container, part, continuation, allowance))
+            seen |= page.partitions
+            if len(seen) > 1:
+                raise RangeSplit(
+                    f"A partition of the container {self.container!r} split while it was read. If Spark gives up on the task, "
+                    "run the job again."
+                )
+            yield from page.rows
+            if not page.continuation:
+                return
+            continuation = page.continuation
+
+    def _page(
+        self, container: ContainerProxy, part: FeedRange, continuation: str | None, allowance: Allowance
+    ) -> _Page:
+        replies: list[dict[str, Any]] = []
+        pages = container.query_items(
+            self.text,
+            feed_range=part,
+            max_item_count=self.page,
+            response_hook=lambda headers, _: replies.append(dict(headers)),
+        ).by_page(continuation)
+        rows = [_compact(row) for row in next(pages, ())]
+        units = sum(float(headers.get(_CHARGE, 0)) for headers in replies)
+        allowance.spend(units)
+        self.meter.count(len(rows), units)
+        partitions = frozenset(str(headers[_PARTITION]) for headers in replies if headers.get(_PARTITION))
+        return _Page(rows, pages.continuation_token, partitions)  # type: ignore[attr-defined]
+
+    def _insist(self, request: Callable[[], Any]) -> Any:
+        what = f"the container {self.container!r} of database {self.database!r}"
+        try:
+            return insist(request, what, passes=_passes, patience=self.patience)
+        except AzureError as error:
+            raise refusal(error, what) from None
+
+
+def _passes(error: BaseException) -> bool:
+    return is_refused_for_now(error) or is_without_answer(error)
+
+
+def ranges_of(container: ContainerProxy) -> list[FeedRange]:
+    """A container's physical partitions as they are now: by itself, the SDK remembers them for all clients of a process."""
+    return list(container.read_feed_ranges(force_refresh=True))
+
+
+def _parts(container: ContainerProxy, whole: FeedRange) -> list[FeedRange]:
+    """A range cut at the bounds of today's partitions. Hashes are written so that they sort as text."""
+    parts = []
+    for partition in ranges_of(container):
+        bounds = partition["Range"]
+        low, high = max(bounds["min"], whole["Range"]["min"]), min(bounds["max"], whole["Range"]["max"])
+        if low < high:
+            parts.append({"Range": {**bounds, "min": low, "max": high}})
+    return parts

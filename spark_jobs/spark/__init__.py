@@ -1,0 +1,1 @@
+"""Spark itself: the session, its file systems, its frames, its failures."""

@@ -1,0 +1,109 @@
+"""The Spark session of a job: the one that is there on a pool, or a small one on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from exactlyonce.errors import ConfigurationError
+
+_HERE: Final = Path(__file__).resolve().parent
+_OLDEST_JAVA: Final = 17
+_NEWEST_JAVA: Final = 21
+"""Spark 3.5 is made for Java 8, 11 and 17; with 21 it is known to work, and nothing was tried beyond."""
+_NAMED_OFTEN: Final = ("functions", "PythonUtils", "PythonSQLUtils")
+
+
+def session(name: str) -> SparkSession:
+    """The session to work in.
+
+    Under `spark-submit`, on Synapse and in notebooks it is what they configure; else a local one is started.
+
+    Args:
+        name: of the application, as Spark shows it.
+
+    Raises:
+        ConfigurationError: there is no Java for a local one.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ and SparkSession.getActiveSession() is None:
+        return local_session(name)
+    found = SparkSession.builder.appName(name).getOrCreate()
+    found.conf.set("spark.sql.session.timeZone", "UTC")
+    return _acquainted(found)
+
+
+def local_session(
+    name: str, *, cores: int = 2, shuffle_partitions: int = 4, attempts: int = 4, java: str = ""
+) -> SparkSession:
+    """Start Spark inside this process, without a page of its own and with warnings only.
+
+    Args:
+        name: of the application.
+        cores: how many tasks run at a time.
+        shuffle_partitions: into how many parts joins and groupings cut their data.
+        attempts: how often a task is run before the job fails; plain `local[n]` gives it no second chance, a pool three.
+        java: more options for it, separated by spaces.
+
+    Raises:
+        ConfigurationError: there is no Java, or none that Spark 3.5 runs on.
+    """
+    require_java()
+    # Workers run the interpreter of the driver, and find this package wherever the driver found it.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    paths = [str(_HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        "spark.default.parallelism": str(cores),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()} {java}",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
+    }
+    builder = SparkSession.builder.appName(name).master(f"local[{cores},{attempts}]")
+    for option, value in options.items():
+        builder = builder.config(option, value)
+    return _acquainted(builder.getOrCreate())
+
+
+def _acquainted(spark: SparkSession) -> SparkSession:
+    """The session, which asks Java only once for the classes that PySpark names whenever a plan is built.
+
+    By a simple name Java looks into every jar for each package that it may be in: a fifth of what it takes to plan an audit.
+    """
+    java: Any = spark.sparkContext._jvm  # noqa: SLF001  # PySpark finds them there, too.
+    for name in _NAMED_OFTEN:
+        setattr(java, name, getattr(java, name))
+    return spark
+
+
+def require_java(environment: Mapping[str, str] = os.environ) -> int:
+    """The version of the Java that Spark would start.
+
+    Raises:
+        ConfigurationError: there is none, or none that Spark 3.5 runs on.
+    """
+    home = environment.get("JAVA_HOME")
+    place = Path(home, "bin", "java") if home else shutil.which("java", path=environment.get("PATH", ""))
+    advice = f"Install Java {_OLDEST_JAVA}, and set JAVA_HOME to it if it is not the one on the PATH."
+    if place is None:
+        raise ConfigurationError(f"Spark needs Java, and there is none on the PATH. {advice}")
+    try:
+        told = subprocess.run([place, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        raise ConfigurationError(f"Spark needs Java, and {place} does not start. {advice}") from None
+    version = re.search(r'version "(\d+)', told)
+    if version is None or not _OLDEST_JAVA <= int(version[1]) <= _NEWEST_JAVA:
+        first = told.partition("\n")[0]
+        raise ConfigurationError(f"Spark 3.5 needs Java {_OLDEST_JAVA}; {place} calls itself {first!r}. {advice}")
+    return int(version[1])

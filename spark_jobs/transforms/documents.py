@@ -1,0 +1,169 @@
+"""From the rows of a source to documents, each with the reason if it cannot be explained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final, cast
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+from pyspark.sql.types import ArrayType, StringType, StructType
+
+from exactlyonce.records.companions import KIND
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.shapes import SCHEMA
+from spark_jobs.transforms.schemas import DOCUMENT, LEDGER_READ, LIBRARY, ROW
+
+_COMMIT: Final = ("entity", "message", "tx", "at")
+_TOLD: Final = (*_COMMIT, "version", "outputs", "digest")
+_IN_LIBRARY: Final = {"processed": _TOLD, "staged": _COMMIT, "parked": ("entity", "message", "at")}
+_BESIDE: Final = {
+    "processed": _TOLD,
+    "entry": (*_TOLD, "whole"),
+    "numbered": ("entity", "source", "order.key", "order.number", "at", "late"),
+}
+_LEDGER: Final = ("version", "entries", "deleted", "type", "protocol", "sequences", "event_sourced", "receptions")
+_ENTRIES: Final = cast("StructType", cast("ArrayType", LEDGER_READ["entries"].dataType).elementType)
+_ENTRY: Final = ("message", "tx", "version", "at", "outputs", "digest", "staged")
+
+
+def documents(raw: DataFrame, place: str) -> DataFrame:
+    """The documents that these rows are.
+
+    A document that was read twice, since its partition was split meanwhile, counts once. Properties that nobody knows do not
+    matter, whatever they hold.
+
+    Args:
+        raw: `port.RAW`: rows of any selection of this place.
+        place: `schemas.LIBRARY`, or the name of the entity type whose container was read.
+
+    Returns:
+        `schemas.DOCUMENT`.
+    """
+    row = raw.select(F.from_json("raw", ROW).alias("row")).select("row.*")
+    known = row.withColumns({"kind": _kind(place), "schema": F.coalesce("schema", "ledger.schema")})
+    known = known.withColumn("entity", _entity(place))
+    found = known.select(*_columns(place))
+    # By the ETag where nothing says whose it is: then two are one only if they are the same version.
+    return found.withColumn("whose", F.coalesce("entity", "etag")).dropDuplicates(["id", "kind", "whose"]).drop("whose")
+
+
+def _kind(place: str) -> Column:
+    if place == LIBRARY:
+        return F.col("kind")
+    return F.when(F.col("has_ledger").isNotNull(), "entity").otherwise(F.col(KIND))
+
+
+def _entity(place: str) -> Column:
+    """Key of the entity; where a damaged document does not say it, that of the partition it lies in."""
+    if place == LIBRARY:
+        return F.coalesce("entity", "pk")
+    type = F.when(F.length("ledger.type") > 0, F.col("ledger.type")).otherwise(place)
+    return F.when(F.col("kind") == "entity", _key(type, "partition", "id")).otherwise(F.col("entity"))
+
+
+@F.udf(StringType())
+def _key(type: str, partition: str | None, id: str | None) -> str | None:
+    """`EntityRef.key`: JSON text has more than one form, and this is the library's own."""
+    if partition is None or id is None:
+        return None
+    return EntityRef(type, tuple(json.loads(partition)), id).key
+
+
+def _columns(place: str) -> Iterable[Column]:
+    """The columns of `schemas.DOCUMENT`. As text: Python takes ten times as long to build the same from functions."""
+    computed: Mapping[str, str] = {
+        "id": "coalesce(id, '')",
+        "etag": "coalesce(_etag, '')",
+        "ts": "coalesce(_ts, 0)",
+        "owes": "if(owes_inline, 'inline', NULL)",
+        "held": "holds",
+        "ledger": f"if(has_ledger, {_ledger()}, NULL)",
+        "problem": _problem(place),
+    }
+    for name in DOCUMENT.fieldNames():
+        column = F.lit(place) if name == "place" else F.expr(computed.get(name, f"`{name}`"))
+        yield column.alias(name)
+
+
+def _ledger() -> str:
+    """The ledger without what its entries owe."""
+    owes = "CASE WHEN one.owed = 'staged' THEN 'staged' WHEN one.owed IS NOT NULL THEN 'inline' END"
+    entry = _struct({**{name: f"one.{name}" for name in _ENTRIES.fieldNames()}, "owes": owes})
+    fields = {name: f"ledger.{name}" for name in LEDGER_READ.fieldNames()}
+    return _struct({**fields, "entries": f"transform(ledger.entries, one -> {entry})"})
+
+
+def _problem(place: str) -> str:
+    """Null, or why a document cannot be explained: the first reason there is."""
+    shapes = _IN_LIBRARY if place == LIBRARY else _BESIDE
+    kinds = tuple(shapes) if place == LIBRARY else (*shapes, "entity")
+    reasons = [
+        _when("id IS NULL OR _etag IS NULL OR _ts IS NULL", "it is no document of the store"),
+        f"if(schema > {SCHEMA}, format_string('it has schema version %d; these jobs read up to {SCHEMA}', schema), NULL)",
+        *(_lacking(kind, fields) for kind, fields in shapes.items()),
+        *(_about_partition() if place == LIBRARY else (*_about_beside(), *_about_ledger())),
+        _when(f"kind IS NULL OR kind NOT IN {kinds}", "its kind is not known"),
+    ]
+    return _first(reasons)
+
+
+def _lacking(kind: str, fields: tuple[str, ...]) -> str:
+    reasons = [_unread({name: name for name in ("schema", *fields)})]
+    if "outputs" in fields:
+        reasons.append(_when(_bad("outputs"), "its outputs cannot be read"))
+    return f"if(kind = '{kind}', {_first(reasons)}, NULL)"
+
+
+def _about_partition() -> Iterable[str]:
+    yield _when("pk != entity", "it lies in the partition of another entity")
+
+
+def _about_beside() -> Iterable[str]:
+    yield _when("kind = 'processed' AND NOT (owes_inline OR owes_none)", "it has no owed that can be read")
+    yield _when("kind = 'numbered' AND NOT (holds OR holds_none)", "it has no held that can be read")
+
+
+def _about_ledger() -> Iterable[str]:
+    """An entity without a ledger is explained: it was not adopted yet."""
+    lacks = " OR ".join(f"one.{name} IS NULL" for name in _ENTRY)
+    reasons = [
+        _when("entity IS NULL", "its partition key cannot be read"),
+        f"if(has_ledger, {_unread({name: f'ledger.{name}' for name in ('schema', *_LEDGER)})}, NULL)",
+        _when(
+            f"exists(ledger.entries, one -> {lacks} OR {_bad('one.outputs')})",
+            "an entry of its ledger cannot be read",
+        ),
+        _when(
+            "exists(ledger.receptions, one -> one.source IS NULL OR one.next IS NULL OR one.held IS NULL)",
+            "a reception of its ledger cannot be read",
+        ),
+    ]
+    yield f"if(kind = 'entity', {_first(reasons)}, NULL)"
+
+
+def _unread(fields: Mapping[str, str]) -> str:
+    """Which of these are not there, or were not of their type; null if all can be read."""
+    names = ", ".join(f"if({field} IS NULL, '{name}', NULL)" for name, field in fields.items())
+    return f"concat('it has no ', nullif(concat_ws(', ', {names}), ''), ' that can be read')"
+
+
+def _bad(outputs: str) -> str:
+    """Whether one of the outputs lacks its id or destination, or has an order without key or number."""
+    unplaced = "(output.order.key IS NULL OR output.order.number IS NULL)"
+    lacks = f"output.id IS NULL OR output.destination IS NULL OR (output.order IS NOT NULL AND {unplaced})"
+    return f"exists({outputs}, output -> {lacks})"
+
+
+def _struct(fields: Mapping[str, str]) -> str:
+    named = ", ".join(f"'{name}', {field}" for name, field in fields.items())
+    return f"named_struct({named})"
+
+
+def _when(condition: str, reason: str) -> str:
+    return f"if({condition}, '{reason}', NULL)"
+
+
+def _first(reasons: Iterable[str]) -> str:
+    return f"coalesce({', '.join(reasons)})"

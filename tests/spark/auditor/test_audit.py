@@ -1,0 +1,126 @@
+"""The whole audit on the local Cosmos: what is damaged is found, what is not is not.
+
+Games of all strategies lie in one database: an audit of all takes as long as an audit of one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from devtools.demo import copies
+from devtools.demo.damage import DAMAGES, Database, damaged
+from exactlyonce import Colocated, Outbox, VersionStream
+from exactlyonce.attempt import Strategy
+from local_cosmos.inprocess import RunningEmulator
+from spark_jobs.report.contents import Contents
+from spark_jobs.transforms.rules import ALL
+from tests.spark.auditor.app import shot
+from tests.spark.auditor.conftest import Games, found
+
+SHOTS = 60
+STRATEGIES: dict[str, Strategy] = {
+    "outbox": Outbox(window=2),
+    "embedded": Outbox.embedded(),
+    "transaction-id": Outbox.transaction_id(),
+    "colocated": Colocated(),
+    "stream": VersionStream(),
+}
+"""By what the names of their games begin with."""
+
+
+@dataclass(frozen=True)
+class Audited:
+    """Audits of all games before and after they were damaged.
+
+    Attributes:
+        clean, damaged: what the audits found.
+        lines: what each wrote, one finding a line.
+        expected: by strategy rules and entities that have to be found in its damaged games.
+    """
+
+    clean: Contents
+    damaged: Contents
+    lines: tuple[list[str], list[str]]
+    expected: dict[str, set[tuple[str, str]]]
+
+
+@pytest.fixture(scope="module")
+def audited(spark: SparkSession, shared_cosmos: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    games = Games(spark, shared_cosmos, tmp_path_factory.mktemp("games"))
+    database = games.played(())
+    for place, (name, strategy) in enumerate(STRATEGIES.items()):
+        games.play(database, (shot(place * SHOTS + number, prefix=f"{name}-") for number in range(SHOTS)), strategy)
+    live = datetime.fromtimestamp(shared_cosmos.now(), timezone.utc)
+    clean, before = games.audits(database, live_since=live)(), lines(games.folder)
+
+    copy = copies.read(shared_cosmos, database)
+    parts = {name: part_of(copy, f"{name}-") for name in STRATEGIES}
+    expected = {name: damaged(part) for name, part in parts.items()}
+    copies.write(shared_cosmos, f"{database}-copy", joined(parts.values()))
+    found = games.audits(f"{database}-copy", live_since=live, garbage_after="PT1H")()
+    return Audited(clean, found, (before, lines(games.folder)), expected)
+
+
+def lines(folder: Path) -> list[str]:
+    return (folder / "out" / "findings.jsonl").read_text().splitlines()
+
+
+def part_of(database: Database, prefix: str) -> Database:
+    """The documents of some games."""
+    part = Database()
+    for (_, target), (_, container) in zip(part.containers(), database.containers(), strict=True):
+        of = {name: one for name, one in container.items() if game_of(one).startswith(prefix)}
+        target.update(of)
+    return part
+
+
+def game_of(document: dict[str, object]) -> str:
+    return str(document.get("gameId") or json.loads(str(document["pk"]))[-1])
+
+
+def joined(parts: Iterable[Database]) -> Database:
+    """The documents of all."""
+    whole = Database()
+    for part in parts:
+        for (_, target), (_, container) in zip(whole.containers(), part.containers(), strict=True):
+            target.update(container)
+    return whole
+
+
+@pytest.mark.timeout(600)
+def test_games_in_which_all_went_well_have_no_findings(audited: Audited) -> None:
+    assert found(audited.clean) == set()
+    assert audited.clean.transactions == SHOTS * len(STRATEGIES)
+    assert audited.lines[0] == []
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_damage_of_every_kind_is_found_in_the_games_of_each_strategy(audited: Audited, strategy: str) -> None:
+    assert {one for one in found(audited.damaged) if f'"{strategy}-game' in one[1]} == audited.expected[strategy]
+
+
+@pytest.mark.timeout(600)
+def test_nothing_else_is_found_and_every_finding_is_a_line(audited: Audited) -> None:
+    everything = set().union(*audited.expected.values())
+    assert found(audited.damaged) == everything
+    assert len(audited.lines[1]) == audited.damaged.total == len(audited.damaged.findings)
+    assert {(one["rule"], one["entity"]) for one in map(json.loads, audited.lines[1])} == everything
+
+
+@pytest.mark.timeout(600)
+def test_what_lost_attempts_staged_is_counted_for_clean_up(audited: Audited) -> None:
+    assert audited.clean.garbage == 0
+    assert audited.damaged.garbage == len(STRATEGIES)
+
+
+def test_every_rule_has_its_damage(audited: Audited) -> None:
+    assert {rule for rule, _ in audited.expected["outbox"]} == {rule.name for rule in ALL}
+    assert len(DAMAGES) == 8

@@ -1,0 +1,219 @@
+"""Entities of every protocol for clean-ups: in memory, and on the local Cosmos with several physical partitions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from random import Random
+from typing import Any
+
+from azure.cosmos import CosmosClient, PartitionKey
+
+from exactlyonce import Colocated, Context, Entity, EntityKey, Envelope, Outbox, Resequencer, VersionStream, message
+from exactlyonce.attempt import Strategy
+from exactlyonce.blobs.port import AsyncBlobs
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings, SystemClock
+from exactlyonce.handling.routes import Destination, Routes
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.sequences import Order
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Retention
+from local_cosmos.inprocess import RunningEmulator
+from spark_jobs.job.configuration import Job
+from tests.spark.application import own
+
+DAY, HOUR = 86_400, 3_600
+
+
+@message("cleanup.paid")
+@dataclass
+class Paid:
+    shop: str
+    amount: int = 1
+    pictured: bool = False
+
+
+@message("cleanup.receipt")
+@dataclass
+class Receipt:
+    total: int
+    number: str
+
+
+@message("cleanup.counted")
+@dataclass
+class Counted:
+    amount: int
+
+
+@dataclass
+class Shop:
+    total: int = 0
+    seen: list[int] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
+
+
+RECEIPTS = Destination("receipts", receives=(Receipt,))
+
+
+def shops(type: str, strategy: Strategy, container: str, paths: str | tuple[str, ...] = "/owner") -> Entity[Shop]:
+    """A type of shops, which answer every payment with a receipt, and keep pictures of some."""
+    entity = Entity(type, state=Shop, container=container, partition_key=paths, strategy=strategy)
+
+    @entity.handles(Paid, key=lambda paid: _key(type, paid.shop, deep=not isinstance(paths, str)))
+    def pay(state: Shop, paid: Paid, context: Context) -> Shop:
+        total = state.total + paid.amount
+        if isinstance(strategy, Outbox | Colocated | VersionStream):
+            context.send("receipts", Receipt(total, context.new_id()))
+        pictures = [context.write_once("picture", f"{paid.amount}")] if paid.pictured else []
+        return Shop(total, [*state.seen, paid.amount], [*state.pictures, *pictures])
+
+    return entity
+
+
+def _key(type: str, shop: str, *, deep: bool) -> EntityKey:
+    """Shops of two types may share a container, and a logical partition."""
+    return EntityKey(f"{type}-{shop}", ("t 1", shop) if deep else shop)
+
+
+def sourced(type: str, strategy: Strategy, container: str) -> Entity[Shop]:
+    """The same, made of events."""
+    entity = Entity(type, state=Shop, container=container, partition_key="/owner", strategy=strategy)
+    entity.applies(Counted)(lambda state, event: Shop(state.total + event.amount, [*state.seen, event.amount]))
+
+    @entity.handles(Paid, key=lambda paid: _key(type, paid.shop, deep=False))
+    def pay(state: Shop, paid: Paid, context: Context) -> list[object]:
+        context.send("receipts", Receipt(state.total + paid.amount, context.new_id()))
+        return [Counted(paid.amount)]
+
+    return entity
+
+
+TYPES: dict[str, Entity[Shop]] = {
+    "outbox": shops("outbox", Outbox(window=2), "shops"),
+    "bulky": shops("bulky", Outbox.transaction_id(), "bulky", ("/tenant", "/owner")),
+    "beside": shops("beside", Colocated(), "shops"),
+    "stream": shops("stream", VersionStream(2), "shops"),
+    "events": sourced("events", VersionStream(3), "shops"),
+    "reader": shops("reader", Resequencer(), "shops"),
+}
+"""One for each protocol, and more. Most share a container, and even their logical partitions."""
+
+
+def paid(
+    type: str, number: int, shop: str, *, place: int | None = None, pictured: bool = False
+) -> tuple[str, Envelope]:
+    """The n-th payment in a shop of a type; readers get it at a place in the sequence of one source."""
+    more: dict[str, Any] = {}
+    if type == "reader":
+        more["extensions"] = Order(f"reader-{shop}", place or number).extensions
+    data = Json.of({"shop": shop, "amount": number, "pictured": pictured})
+    return type, Envelope("web", f"m-{number}", "cleanup.paid", data, **more)
+
+
+def everywhere(numbers: Iterable[int], shop: str = "s", types: Iterable[str] = TYPES) -> list[tuple[str, Envelope]]:
+    """These payments in a shop of each type, in order."""
+    return [paid(type, number, shop) for number in numbers for type in types]
+
+
+def job(database: str, **more: Any) -> Job:
+    """The job file."""
+    return Job.of(TYPES.values(), database=database, source="feed_ranges", **more)
+
+
+def create(cosmos: RunningEmulator, database: str, retention: Retention | None = None) -> None:
+    """Create database and containers, and say whose they are."""
+    with CosmosClient(cosmos.endpoint, cosmos.key) as client:
+        made = client.create_database(database)
+        for name, paths in {one.container: one.paths for one in TYPES.values()}.items():
+            made.create_container(
+                name, PartitionKey(list(paths), kind="MultiHash") if len(paths) > 1 else PartitionKey(paths[0])
+            )
+        made.create_container("exactlyonce", PartitionKey(LIBRARY_PATH), default_ttl=-1)
+    own(cosmos, job(database), retention)
+
+
+class ServiceClock(SystemClock):
+    """The service's time, which tests move."""
+
+    def __init__(self, cosmos: RunningEmulator) -> None:
+        self._cosmos = cosmos
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self._cosmos.now(), timezone.utc)
+
+
+class App:
+    """The application in this process.
+
+    Args:
+        cosmos: where the database is.
+        database: its name.
+        blobs: where blobs are; None if there are none.
+    """
+
+    def __init__(self, cosmos: RunningEmulator, database: str, blobs: AsyncBlobs | None = None) -> None:
+        self.transport = MemoryTransport()
+        self._connection = CosmosConnection(cosmos.endpoint, database, key=cosmos.key)
+        containers = [
+            EntityContainer(one.name, one.container, one.paths, companions=not isinstance(one.strategy, Outbox))
+            for one in TYPES.values()
+        ]
+        self.store = CosmosStore(self._connection, containers)
+        publisher = Publisher({"receipts": Address(self.transport, "receipts")})
+        self._routes = Routes.to((RECEIPTS,), publisher.limits, blobs=None if blobs is None else blobs.address)
+        surroundings = Surroundings(ServiceClock(cosmos))
+        self.driver = AsyncDriver(self.store, publisher, surroundings, blobs)
+        self._combiner = Combiner(self.driver, Retrying(Backoff(), Random(0)), surroundings.clock, 0.01)
+
+    async def process(self, messages: Sequence[tuple[str, Envelope]]) -> None:
+        """Process messages in order; those of different shops at the same time."""
+        lines: dict[str, list[tuple[Entity[Shop], Envelope]]] = {}
+        for type, envelope in messages:
+            entity = TYPES[type]
+            lines.setdefault(entity.ref_of(envelope).key, []).append((entity, envelope))
+
+        async def line(waiting: list[tuple[Entity[Shop], Envelope]]) -> None:
+            for entity, envelope in waiting:
+                ref = entity.ref_of(envelope)
+                runner = Runner(entity, ref, self._routes)
+                assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve)
+                await self._combiner.process(assignment, envelope)
+
+        await asyncio.gather(*map(line, lines.values()))
+        await self._combiner.quiesce()
+
+    async def close(self) -> None:
+        """Close its connection."""
+        await self._connection.close()
+
+
+def within(
+    cosmos: RunningEmulator, database: str, action: Callable[[App], Awaitable[Any]], blobs: AsyncBlobs | None = None
+) -> Any:
+    """Do something in an application that lives no longer."""
+
+    async def live() -> Any:
+        app = App(cosmos, database, blobs)
+        try:
+            return await action(app)
+        finally:
+            await app.close()
+
+    return asyncio.run(live())
+
+
+def ref(type: str, shop: str = "s") -> EntityRef:
+    """The shop of a type."""
+    return TYPES[type].ref_of(paid(type, 1, shop)[1])

@@ -1,0 +1,194 @@
+"""The whole clean-up on the local Cosmos, in a container with several physical partitions."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from azure.cosmos import CosmosClient
+from pyspark.sql import DataFrame
+
+from exactlyonce import ConfigurationError
+from exactlyonce.records.application import KIND
+from spark_jobs.cleanup import run
+from spark_jobs.job.exits import Exit, ending
+from spark_jobs.source.feed_ranges import FeedRanges
+from spark_jobs.source.port import Query
+from spark_jobs.spark.frames import LITTLE
+from tests.spark.cleaner.conftest import PARTS, Name, Shops
+from tests.spark.cleaner.shop import DAY, HOUR, TYPES, everywhere, job, ref
+
+
+def of(shops: Shops, type: str, number: int) -> Name:
+    """The document that tells of a payment."""
+    entity, message = ref(type).key, f"web/m-{number}"
+    (found,) = (name for name, one in shops.documents().items() if name[1] == entity and one.get("message") == message)
+    return found
+
+
+class Meddling(FeedRanges):
+    """Between the archive and the deletion somebody writes one document anew, and deletes another."""
+
+    def __init__(self, shops: Shops, change: Name, take: Name) -> None:
+        super().__init__(shops.spark, shops.account, shops.database)
+        self._shops, self._change, self._take = shops, change, take
+
+    def delete(self, container: str, rows: DataFrame) -> DataFrame:
+        if container == self._change[0]:
+            self._shops.put(container, {**self._shops.documents()[self._change], "written": "anew"})
+            self._shops.remove(self._take)
+        return super().delete(container, rows)
+
+
+@pytest.mark.timeout(300)
+def test_a_dry_run_changes_nothing_and_tells_what_goes_then_an_archive_holds_all_that_went(shops: Shops) -> None:
+    newer, blue = of(shops, "beside", 1), of(shops, "outbox", 1)
+    before = shops.documents()
+    for name, more in ((newer, {"schema": 99}), (blue, {"colour": 'blue "ö"\n', "depth": [1.5, {"a": None}]})):
+        shops.put(name[0], {**before[name], **more})
+    shops.cosmos.advance_clock(31 * DAY)
+    entity = ref("outbox").key
+    shops.put("exactlyonce", {"id": "parked:x", "pk": entity, "kind": "parked", "entity": entity, "message": "web/x"})
+    shops.process([one for name in ("s", "t") for one in everywhere(range(9, 12), name)])
+    before, begun = shops.documents(), shops.cosmos.requests()[-1].n
+
+    shops.spark.conf.set(PARTS, "2")
+    dry = shops.clean()
+    # Little is planned as little. How much is there now is not known before it was read.
+    assert (shops.lines.parts["judged"], shops.lines.parts["what is there now"]) == (LITTLE[PARTS], "2")
+    assert shops.spark.conf.get(PARTS) == "2"
+    shops.spark.conf.set(PARTS, LITTLE[PARTS])
+    assert shops.writes_after(begun) == []
+    charged = sum(one.charge for one in shops.cosmos.requests(begun) if one.database == shops.database)
+    assert dry.units == pytest.approx(charged, abs=2)  # That an entity is absent is answered, too, and not counted.
+    going = shops.names("goes")
+    assert (dry.mode, dry.total("goes"), dry.total("removed")) == ("dry run", len(going), 0)
+    assert blue in going
+    kept = {one.kind: one.results for one in dry.counts if one.container == "shops"}
+    assert kept["processed"]["unreadable"] == 1
+    assert sum(number for one in dry.counts for number in one.results.values()) == len(before)
+    assert sum(number for one in dry.counts for number in one.ages.values()) == len(going)
+
+    changed, taken = of(shops, "beside", 2), of(shops, "beside", 3)
+    archives = shops.folder / "archives"
+    done = shops.clean(source=Meddling(shops, changed, taken), delete=True, archive=str(archives))
+    assert shops.names("removed") == going - {changed, taken}
+    assert (shops.names("changed meanwhile"), shops.names("gone")) == ({changed}, {taken})
+    after = shops.documents()
+    assert set(after) == set(before) - going | {changed}
+    assert {newer, of_parked(entity)} <= set(after)
+    assert sum(number for one in done.counts for number in one.results.values()) == len(before)
+
+    archived = shops.spark.read.parquet(*map(str, archives.iterdir())).collect()
+    assert {(row.container, row.entity, row.id): json.loads(row.document) for row in archived} == {
+        name: before[name] for name in going
+    }
+    assert all(row.document == compact(before[row.container, row.entity, row.id]) for row in archived)
+
+    assert json.loads((shops.folder / "out" / "summary.json").read_text())["mode"] == "delete"
+    copies_change_nothing(shops)
+
+
+def of_parked(entity: str) -> Name:
+    return "exactlyonce", entity, "parked:x"
+
+
+def compact(document: dict[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def copies_change_nothing(shops: Shops) -> None:
+    """Copies of young messages find what they left; the next ones are processed as ever."""
+    states = {one["id"]: one["total"] for _, one in shops.everything() if "total" in one}
+    assert len(shops.process(everywhere(range(9, 12)))) == 2 * 3  # Streams send again what they sent.
+    assert {one["id"]: one["total"] for _, one in shops.everything() if "total" in one} == states
+    shops.process(everywhere([12]))
+    now = {one["id"]: one["total"] for _, one in shops.everything() if "total" in one}
+    assert {id for id in states if now[id] != states[id]} == {f"{type}-s" for type in TYPES}
+
+
+class Rewriting(FeedRanges):
+    """Before documents are read as a whole for an archive, somebody writes one of them anew."""
+
+    def __init__(self, shops: Shops, change: Name) -> None:
+        super().__init__(shops.spark, shops.account, shops.database)
+        self._shops, self._change = shops, change
+
+    def read(self, query: Query) -> DataFrame:
+        if query.columns == ("*",):
+            self._shops.put(self._change[0], {**self._shops.documents()[self._change], "written": "anew"})
+        return super().read(query)
+
+
+@pytest.mark.timeout(300)
+def test_what_was_judged_and_then_written_anew_is_neither_archived_nor_deleted(empty: Shops) -> None:
+    empty.process(everywhere([1, 2], types=["beside"]))
+    empty.cosmos.advance_clock(31 * DAY)
+    empty.stage("outbox", "lost-today")
+    empty.cosmos.advance_clock(2 * HOUR)
+    changed, taken = of(empty, "beside", 1), of(empty, "beside", 2)
+    staged = ("exactlyonce", ref("outbox").key, "staged:lost-today")
+    archives = empty.folder / "archives"
+    empty.clean(source=Rewriting(empty, changed), delete=True, archive=str(archives))
+    assert set(empty.documents()) == {changed}
+    assert (empty.names("changed meanwhile"), empty.names("removed")) == ({changed}, {taken, staged})
+    archived = empty.spark.read.parquet(*map(str, archives.iterdir())).collect()
+    assert {(row.container, row.entity, row.id) for row in archived} == {taken, staged}
+
+
+PAGES = 2
+"""That one task reads of a container, a thousand rows each."""
+
+
+@pytest.mark.timeout(300)
+def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
+    with CosmosClient(empty.cosmos.endpoint, empty.cosmos.key) as client:
+        library = client.get_database_client(empty.database).get_container_client("exactlyonce")
+        for hundred in range(10 * PAGES):
+            some = [{"id": f"processed:{hundred}-{n}", "pk": "x", "kind": "processed"} for n in range(100)]
+            library.execute_item_batch([("create", (one,)) for one in some], "x")
+    monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)
+    file = empty.folder / "job.json"
+    file.write_text(job(empty.database, endpoint=empty.cosmos.endpoint).text())
+    begun, rate = empty.cosmos.requests()[-1].n, 1000.0
+    arguments = ["--config", str(file), "--out", str(empty.folder / "out"), "--rate", str(rate)]
+    assert ending(lambda: run(arguments)) is Exit.DONE
+
+    asked = [one for one in empty.cosmos.requests(begun) if one.database == empty.database and one.charge > 20]
+    assert len(asked) == PAGES  # Nothing is old; in the end it reads what is there.
+    share = rate / empty.spark.sparkContext.defaultParallelism
+    for page, following in pairwise(asked):
+        assert following.started - page.finished >= page.charge / share
+
+
+class TestRefusals:
+    def test_a_container_that_does_not_say_whose_it_is(
+        self, empty: Shops, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        empty.remove(("exactlyonce", KIND, KIND))
+        monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)
+        file = empty.folder / "job.json"
+        file.write_text(job(empty.database, endpoint=empty.cosmos.endpoint).text())
+        assert ending(lambda: run(["--config", str(file), "--delete"], empty.cosmos.now)) is Exit.CONFIGURATION
+        assert "does not say which application it belongs to" in capsys.readouterr().err
+
+    def test_a_clock_that_is_wrong(self, empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)
+        file = empty.folder / "job.json"
+        file.write_text(job(empty.database, endpoint=empty.cosmos.endpoint).text())
+        wrong = empty.cosmos.now() - HOUR
+        assert ending(lambda: run(["--config", str(file), "--delete"], lambda: wrong)) is Exit.UNSAFE
+
+    def test_a_folder_that_holds_something_else(self, empty: Shops) -> None:
+        (empty.folder / "out").mkdir()
+        (empty.folder / "out" / "mine.txt").touch()
+        with pytest.raises(ConfigurationError, match="holds something else"):
+            empty.clean()
+
+    @pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf", "much"])
+    def test_a_rate_that_is_none(self, rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            run(["--config", "job.json", "--rate", rate])
+        assert "--rate" in capsys.readouterr().err

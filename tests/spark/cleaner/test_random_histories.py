@@ -1,0 +1,169 @@
+"""Random histories under the fault model, cleaned up in between: who comes again finds its record, or is refused as too old,
+and whoever could still commit finds what it staged, or fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from random import Random
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from exactlyonce import Envelope
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.effects.companions import DeleteBeside
+from exactlyonce.effects.library import DeleteProcessed, DeleteStaged
+from exactlyonce.errors import TooOldToJudge, TryAgainLater
+from exactlyonce.protocols.colocated import sweep
+from exactlyonce.stores.memory.trouble import NoTrouble
+from exactlyonce.testing.chance import SeededTrouble
+from exactlyonce.testing.guarantee import violations
+from exactlyonce.testing.world import Process, World
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import RETENTION
+from spark_jobs.cleaner.fence import cleaned, entity_of
+from spark_jobs.cleaner.verdicts import GOES, judged
+from spark_jobs.transforms.schemas import LIBRARY
+from tests.spark.application import beginning
+from tests.spark.cleaner.shop import DAY, RECEIPTS, TYPES, job, paid
+from tests.spark.transforms.dumping import parsed, rows, stored_in
+from tests.stateful.histories import FATES
+
+SHOPS, MESSAGES, ROUNDS = 5, 9, 4
+JOB = job("in-memory", horizon=1)
+PATHS = {name: one.paths for name, one in TYPES.items()}
+Message = tuple[str, Envelope]
+
+
+@dataclass
+class History:
+    """Shops of every type in one world. Each gets its messages over months, some of them again and again."""
+
+    spark: SparkSession
+    random: Random
+    retention: timedelta = RETENTION
+    fences: bool = True
+    came: dict[tuple[str, ...], int] = field(default_factory=dict)
+    refused: int = 0
+    gone: int = 0
+
+    def __post_init__(self) -> None:
+        self.world = World([RECEIPTS], random=self.random, trouble=SeededTrouble(self.random, FATES, stale=0.2, lag=3))
+
+    @property
+    def now(self) -> int:
+        return int(self.world.clock.now().timestamp())
+
+    async def play(self) -> None:
+        """Deliver, clean up while attempts are under way, let time pass; at last, deliver again whatever may come again."""
+        messages = [paid(type, 1 + n, f"s{shop}") for type in TYPES for shop in range(SHOPS) for n in range(MESSAGES)]
+        for turn in range(ROUNDS):
+            fresh = [one for one in messages if int(one[1].id.removeprefix("m-")) % ROUNDS == turn]
+            copies = [one for one in messages if _name(one) in self.came]
+            await self._deliver([*fresh, *self.random.sample(copies, len(copies) // 4)], cleans=turn > 1)
+            self.world.clock.advance(self.random.randint(8, 20) * DAY)  # type: ignore[attr-defined]
+        self.world.store._trouble = NoTrouble()
+        await self.clean(until=None)
+        await self._deliver(messages, cleans=False)
+        await self._finish({TYPES[type].ref_of(envelope) for type, envelope in messages})
+
+    async def _deliver(self, messages: list[Message], *, cleans: bool) -> None:
+        self.random.shuffle(messages)
+        half = len(messages) // 2
+        while messages:
+            some, messages = messages[:40], messages[40:]
+            process = self.world.process(backoff=Backoff(tries=4))
+            tasks = [asyncio.create_task(self._come(process, one)) for one in some]
+            for _ in range(self.random.randint(0, 200)):
+                await asyncio.sleep(0)
+            if cleans and len(messages) <= half:
+                await self.clean(until=self.random.randint(1, 10**6))
+                cleans = False
+            if self.random.random() < 0.2:
+                await process.crash()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            await process.close()
+            self.world.store.land_delayed()
+            for one, result in zip(some, results, strict=True):
+                if isinstance(result, TooOldToJudge):
+                    self.refused += 1
+                elif isinstance(result, (asyncio.CancelledError, TryAgainLater)):
+                    messages.append(one)  # Its queue delivers it again.
+                elif result is not None:
+                    raise result
+
+    async def _come(self, process: Process, message: Message) -> None:
+        type, envelope = message
+        first = self.came.setdefault(_name(message), self.now)
+        time = datetime.fromtimestamp(first, timezone.utc)
+        await process.deliver(TYPES[type], replace(envelope, time=time))
+
+    async def _finish(self, refs: set[EntityRef]) -> None:
+        """Co-located records drop what was published by best effort; the rest is the sweeper's."""
+        last = self.world.process()
+        for ref in refs:
+            if ref.type == "beside":
+                await last.run(ref, partial(sweep, ref))
+        await last.close()
+
+    async def clean(self, until: int | None) -> None:
+        """Clean up by a view that may be old: what was written up to a number of writes."""
+        written = self.world.store._writes
+        view = None if until is None else max(written - until % 50, 1)
+        going = judged(self._documents(view), JOB, beginning(self.now, self.retention)).where(f.col("verdict") == GOES)
+        found = going.orderBy("entity", "id").collect()  # Chance would follow another order of rows to another history.
+        driver = self.world.process()._driver
+        for row in found:
+            entity, store = entity_of(row.entity), self.world.store
+            self.gone += 1
+            if row.kind == "staged" and not self.fences:
+                store.delete_staged(DeleteStaged(entity, (row.tx,)))
+            elif row.kind == "staged":
+                await cleaned(driver, entity, (row.tx,), {"id": entity.id}, Backoff(tries=2))
+            elif row.container == JOB.library:
+                store.delete_processed(DeleteProcessed(entity, ((row.message, row.etag),)))
+            else:
+                store.delete_beside(DeleteBeside(entity, ((row.id, row.etag),)))
+
+    def _documents(self, view: int | None) -> DataFrame:
+        stored = stored_in(self.world.store, PATHS, None if view is None else dict.fromkeys((*TYPES, LIBRARY), view))
+        found: Iterator[tuple[str, str]] = (
+            (LIBRARY if place == LIBRARY else "outbox", raw) for place, raw in rows(stored)
+        )
+        container = f.when(f.col("place") == LIBRARY, JOB.library).otherwise("shops")
+        return parsed(self.spark, found).withColumn("container", container)
+
+
+def _name(message: Message) -> tuple[str, ...]:
+    type, envelope = message
+    return type, envelope.data.value["shop"], envelope.id
+
+
+@settings(
+    derandomize=True,
+    max_examples=2,
+    phases=[Phase.generate],
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(seed=st.integers(0, 2**32))
+def test_after_clean_ups_copies_of_any_age_change_nothing_and_nothing_is_lost(spark: SparkSession, seed: int) -> None:
+    history = History(spark, Random(seed))
+    asyncio.run(history.play())
+    assert violations(history.world.facts(), drained=True) == ()
+    assert len(history.world.facts().acknowledged) == len(TYPES) * SHOPS * MESSAGES
+    assert history.gone > 50
+    assert history.refused > 50
+
+
+def test_a_clean_up_that_takes_too_much_would_be_noticed(spark: SparkSession) -> None:
+    hasty = History(spark, Random(2), retention=timedelta(days=5))
+    asyncio.run(hasty.play())
+    assert {one.property for one in violations(hasty.world.facts(), drained=True)} >= {"at_most_one_state_change"}

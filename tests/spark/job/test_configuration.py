@@ -1,0 +1,272 @@
+"""The job file: what it says, what it must not say, and that all its problems are told at once."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exactlyonce import ConfigurationError, Entity, Outbox
+from exactlyonce.values.durations import duration
+from handlers.leader_board import boards
+from handlers.shooting_range import ranges
+from handlers.strategies import STRATEGIES
+from spark_jobs.auditor.judgement import thresholds_of
+from spark_jobs.job.configuration import Account, EntityPlace, Job, Protocol, load
+from spark_jobs.transforms.facts import Thresholds
+from tests.spark.application import beginning
+
+KEY = "c2VjcmV0IGtleQ=="
+ENVIRONMENT = {"COSMOS__accountEndpoint": "https://a.example.org/"}
+RANGE = {"type": "range", "container": "games", "partition_key": ["/gameId"], "protocol": "outbox"}
+FILE: dict[str, Any] = {"database": "shooting-range", "entities": [RANGE]}
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Any:
+    def write(content: object) -> Path:
+        path = tmp_path / "job.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    return write
+
+
+def refused(content: object) -> str:
+    """The problems of a job."""
+    with pytest.raises(ConfigurationError) as caught:
+        Job.read(content)
+    return str(caught.value)
+
+
+class TestAFile:
+    def test_a_small_file_is_enough(self, written: Any) -> None:
+        job, account = load(written(FILE), ENVIRONMENT)
+        assert job.library == "exactlyonce"
+        assert job.entities == (
+            EntityPlace(type="range", container="games", partition_key=("/gameId",), protocol=Protocol.OUTBOX),
+        )
+        assert job.horizon == timedelta(hours=1)
+        assert account == Account("https://a.example.org/")
+
+    def test_durations_are_iso_8601_or_seconds(self, written: Any) -> None:
+        job, _ = load(written({**FILE, "gap_after": "P20D", "grace": 90, "owed_after": "PT1H30M"}), ENVIRONMENT)
+        assert (job.gap_after, job.grace, job.owed_after) == (
+            timedelta(days=20),
+            timedelta(seconds=90),
+            timedelta(hours=1, minutes=30),
+        )
+
+    def test_the_environment_has_precedence(self, written: Any) -> None:
+        file = {**FILE, "endpoint": "https://old.example.org/"}
+        job, account = load(written(file), {**ENVIRONMENT, "COSMOS__database": "other", "COSMOS__clientId": "me"})
+        assert (job.database, account.endpoint, account.client_id) == ("other", "https://a.example.org/", "me")
+
+    def test_the_file_may_say_where(self, written: Any) -> None:
+        _, account = load(written({**FILE, "endpoint": "https://b.example.org/"}), {"COSMOS__accountKey": KEY})
+        assert account == Account("https://b.example.org/", KEY)
+
+    def test_a_service_principal_is_whole(self, written: Any) -> None:
+        principal = {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "me", "AZURE_CLIENT_SECRET": "hush"}
+        _, account = load(written(FILE), {**ENVIRONMENT, **principal})
+        assert account == Account("https://a.example.org/", None, "me", "t", "hush")
+        assert "hush" not in repr(account)
+        with pytest.raises(ConfigurationError, match="but AZURE_CLIENT_ID and AZURE_TENANT_ID is not") as caught:
+            load(written(FILE), {**ENVIRONMENT, "AZURE_CLIENT_SECRET": "hush"})
+        assert "hush" not in str(caught.value)
+
+    def test_a_job_survives_being_written(self) -> None:
+        job = Job.read({**FILE, "gap_after": "P20D", "live_since": "2026-11-21T10:00:00Z", "rate": 400})
+        assert Job.read(json.loads(job.text())) == job
+        assert job.live_since == datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+    def test_a_key_is_never_shown(self) -> None:
+        assert KEY not in repr(Account("https://a.example.org/", KEY))
+
+
+def test_rules_judge_by_the_limits_of_a_job_file_that_names_none(written: Any) -> None:
+    job, _ = load(written(json.dumps(FILE)), ENVIRONMENT)
+    plain = job.model_copy(update={"consumers": {}, "live_since": None})
+    assert thresholds_of(plain, beginning(0)) == Thresholds(types=frozenset(one.type for one in job.entities))
+
+
+class TestWhatCannotBeRead:
+    def test_a_file_that_is_absent_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match=r"absent\.json cannot be read: No such file"):
+            load(tmp_path / "absent.json", ENVIRONMENT)
+
+    def test_a_folder_is_no_file(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="cannot be read: Is a directory"):
+            load(tmp_path, ENVIRONMENT)
+
+    @pytest.mark.parametrize("text", ["", "{", "{'a': 1}", "[" * 100_000, '{"database": "a", "database": "b"}'])
+    def test_a_file_that_is_no_json_is_named(self, written: Any, text: str) -> None:
+        with pytest.raises(ConfigurationError, match=r"job\.json is not JSON"):
+            load(written(text), ENVIRONMENT)
+
+    def test_a_file_in_another_encoding_is_named(self, tmp_path: Path) -> None:
+        path = tmp_path / "job.json"
+        path.write_bytes('{"database": "Zürich"}'.encode("latin-1"))
+        with pytest.raises(ConfigurationError, match=r"job\.json is not JSON"):
+            load(path, ENVIRONMENT)
+
+    def test_a_mark_of_byte_order_is_no_problem(self, tmp_path: Path) -> None:
+        path = tmp_path / "job.json"
+        path.write_text(json.dumps(FILE), encoding="utf-8-sig")
+        job, _ = load(path, ENVIRONMENT)
+        assert job.database == "shooting-range"
+
+    def test_a_list_is_no_job(self, written: Any) -> None:
+        with pytest.raises(ConfigurationError, match="has to hold a JSON object"):
+            load(written([FILE]), ENVIRONMENT)
+
+
+class TestWhatIsWrong:
+    def test_everything_is_told_at_once_file_and_environment(self, written: Any) -> None:
+        file = {"entities": [{**RANGE, "protocol": "inbox"}, RANGE], "horizon": "P1M", "speed": 3, "library": ""}
+        file["key"] = "a secret in the wrong place"
+        with pytest.raises(ConfigurationError) as caught:
+            load(written(file), {"COSMOS__accountKey": "no key!"})
+        told = str(caught.value)
+        for problem in (
+            "COSMOS__accountKey is no account key",
+            "database is missing",
+            "entities[0].protocol: Input should be 'outbox', 'colocated', 'stream' or 'resequencer'",
+            "horizon has to be an ISO 8601 duration",
+            "speed is not known here; known are: database, ",
+            "library: ",
+            "there is no endpoint",
+            "key is not known here",
+        ):
+            assert problem in told
+        assert "a secret" not in told
+        assert "no key!" not in told
+
+    def test_an_absent_endpoint_is_told_with_the_rest(self, written: Any) -> None:
+        with pytest.raises(
+            ConfigurationError, match="there is no endpoint: set COSMOS__accountEndpoint, or `endpoint`"
+        ):
+            load(written(FILE), {})
+
+    @pytest.mark.parametrize(
+        "endpoint", ["a.example.org", "ftp://a", "AccountEndpoint=https://a/;AccountKey=hush", "https://me:hush@a/"]
+    )
+    def test_an_endpoint_has_to_be_an_address_and_nothing_else(self, endpoint: str) -> None:
+        told = refused({**FILE, "endpoint": endpoint})
+        assert "endpoint: " in told
+        assert "hush" not in told
+
+    def test_an_unknown_property_of_an_entity_is_named_with_those_that_are_known(self) -> None:
+        told = refused({**FILE, "entities": [{**RANGE, "key": "/id"}]})
+        assert "entities[0].key is not known here; known are: type, container, partition_key, protocol" in told
+
+    def test_two_entities_cannot_have_one_name(self) -> None:
+        told = refused({**FILE, "entities": [RANGE, {**RANGE, "container": "others"}]})
+        assert "entities name the type 'range' twice" in told
+
+    def test_two_entities_in_one_container_have_its_partition_key(self) -> None:
+        told = refused({**FILE, "entities": [RANGE, {**RANGE, "type": "board", "partition_key": ["/id"]}]})
+        assert "say two things of the container 'games': the partition key /gameId (entity 'range') and /id" in told
+
+    def test_a_consumer_is_one_of_the_entities(self) -> None:
+        told = refused({**FILE, "consumers": {"leader-board": "board"}})
+        assert "consumers says that 'board' reads 'leader-board', which is none of the entities: range" in told
+
+    @pytest.mark.parametrize("library", ["games", None])
+    def test_the_library_has_a_container_of_its_own(self, library: str | None) -> None:
+        place = {**RANGE, "container": library or "exactlyonce"}
+        told = refused({**FILE, "entities": [place]} | ({"library": library} if library else {}))
+        assert "library is the container of entity 'range', too" in told
+
+    def test_a_problem_of_one_field_does_not_hide_those_of_others(self) -> None:
+        told = refused({**FILE, "entities": [RANGE, RANGE], "consumers": {"q": 7}, "grace": -1})
+        assert "name the type 'range' twice" in told
+        assert "consumers.q: " in told
+        assert "grace has to be" in told
+
+    @pytest.mark.parametrize("paths", [[], ["id"], ["/a", "/b", "/c", "/d"]])
+    def test_a_partition_key_is_one_to_three_paths(self, paths: list[str]) -> None:
+        assert "entities[0].partition_key" in refused({**FILE, "entities": [{**RANGE, "partition_key": paths}]})
+
+    def test_a_job_without_entities_has_nothing_to_do(self) -> None:
+        assert "entities: " in refused({**FILE, "entities": []})
+
+    def test_a_time_needs_a_zone(self) -> None:
+        assert "live_since: " in refused({**FILE, "live_since": "2026-11-21T10:00:00"})
+
+    @pytest.mark.parametrize("rate", [0, -1, "fast", float("inf")])
+    def test_a_rate_is_a_positive_number(self, rate: object) -> None:
+        assert "rate: " in refused({**FILE, "rate": rate})
+
+    @pytest.mark.parametrize("name", ["horizon", "owed_after", "lost_after", "gap_after", "garbage_after"])
+    def test_a_limit_of_no_time_at_all_is_a_slip(self, name: str) -> None:
+        assert f"{name}: " in refused({**FILE, name: 0})
+
+    @pytest.mark.parametrize("key", ["not base64!", "abc"])
+    def test_a_malformed_key_is_told_and_not_shown(self, key: str) -> None:
+        job = Job.read({**FILE, "endpoint": "https://a.example.org/"})
+        with pytest.raises(ConfigurationError, match="is no account key") as caught:
+            Account.of(job, {"COSMOS__accountKey": key})
+        assert key not in str(caught.value)
+
+
+class TestADuration:
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "P1M",
+            "P1Y",
+            "P",
+            "PT",
+            "1 day",
+            "-10",
+            "P1DT",
+            "-P1D",
+            "P-1D",
+            "",
+            True,
+            None,
+            -1,
+            float("nan"),
+            float("inf"),
+        ],
+    )
+    def test_what_is_none_is_refused(self, value: object) -> None:
+        with pytest.raises(ValueError, match="has to be an ISO 8601 duration"):
+            duration(value)
+
+    @pytest.mark.parametrize("value", [1e12, "P36501D", "P99999W"])
+    def test_more_than_a_hundred_years_is_a_slip(self, value: object) -> None:
+        with pytest.raises(ValueError, match="not over a hundred years"):
+            duration(value)
+
+    @pytest.mark.parametrize(
+        ("value", "seconds"), [("P2W", 1_209_600), ("P1DT1H1M1.5S", 90_061.5), (0, 0), (0.5, 0.5), ("PT0S", 0)]
+    )
+    def test_what_is_one_is_read(self, value: object, seconds: float) -> None:
+        assert duration(value) == timedelta(seconds=seconds)
+
+
+class TestAnApplication:
+    def test_its_entities_give_the_job_file(self) -> None:
+        job = Job.of([ranges, boards], database="shooting-range", consumers={"leader-board": "board"})
+        assert [(one.type, one.container, one.partition_key, one.protocol) for one in job.entities] == [
+            ("range", "games", ("/gameId",), Protocol.OUTBOX),
+            ("board", "boards", ("/gameId",), Protocol.RESEQUENCER),
+        ]
+
+    @pytest.mark.parametrize("name", sorted(STRATEGIES))
+    def test_every_strategy_has_a_protocol(self, name: str) -> None:
+        (place,) = Job.of([ranges.using(STRATEGIES[name])], database="d").entities
+        assert place.protocol == {"colocated": "colocated", "stream": "stream"}.get(name, "outbox")
+
+    def test_a_strategy_that_is_not_known_is_refused(self) -> None:
+        class Newer(Outbox):
+            pass
+
+        other: Entity[Any] = ranges.using(Newer())
+        with pytest.raises(ConfigurationError, match="'range' runs on Newer, which the jobs do not know"):
+            Job.of([other], database="d")

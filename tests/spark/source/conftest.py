@@ -1,0 +1,89 @@
+"""A container with documents in several physical partitions, and ways to disturb those who read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
+from azure.cosmos.exceptions import CosmosHttpResponseError
+
+from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.faults import FaultRule
+from spark_jobs.source.pacing import Patience
+
+HASTE = Patience(sends=4, first=0.0, longest=0.0)
+"""As often as it takes, and at once."""
+
+Fault = Callable[..., int]
+
+
+def answered(status: int, retry_after: str | None = None) -> CosmosHttpResponseError:
+    """What the SDK raises for a status; `retry_after` in milliseconds."""
+    error = CosmosHttpResponseError(status_code=status, message="")  # type: ignore[no-untyped-call]
+    error.headers = {} if retry_after is None else {"x-ms-retry-after-ms": retry_after}
+    return error
+
+
+@dataclass
+class Tally:
+    """A meter of one process."""
+
+    rows: int = 0
+    requests: int = 0
+    units: float = 0.0
+    counted: list[tuple[int, float]] = field(default_factory=list)
+
+    def count(self, rows: int, units: float) -> None:
+        self.counted.append((rows, units))
+        self.rows += rows
+        self.requests += 1
+        self.units += units
+
+
+class Time:
+    """A clock that only moves when somebody waits, or is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.waits: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def tally() -> Tally:
+    return Tally()
+
+
+@pytest.fixture
+def container(database: DatabaseProxy) -> ContainerProxy:
+    """A container with the partition key `/pk`, in several physical partitions."""
+    return database.create_container("items", PartitionKey("/pk"), default_ttl=-1)
+
+
+@pytest.fixture
+def documents(container: ContainerProxy) -> list[dict[str, Any]]:
+    """Sixty documents, three in each of twenty logical partitions, as the service has them."""
+    return [
+        dict(container.create_item({"id": f"d{number}", "pk": f"p{number % 20}", "n": number, "text": 'a"ö\n'}))
+        for number in range(60)
+    ]
+
+
+@pytest.fixture
+def fault(cosmos: RunningEmulator, database: DatabaseProxy) -> Fault:
+    """Arms a fault rule for the test's database; they are disarmed afterwards."""
+    return lambda **rule: cosmos.add_fault(FaultRule(database.id, **rule))

@@ -1,0 +1,216 @@
+"""The seam, through Spark: the end that runs everywhere, on a local Cosmos with several physical partitions."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from azure.cosmos import ContainerProxy, DatabaseProxy
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from exactlyonce import ConfigurationError
+from local_cosmos.inprocess import RunningEmulator
+from spark_jobs.job.configuration import Account
+from spark_jobs.job.exits import AccountError, Exit, ending
+from spark_jobs.source.feed_ranges import FeedRanges
+from spark_jobs.source.port import RAW, Query, literal
+from tests.spark.conftest import PARTITIONS
+from tests.spark.source.conftest import HASTE, Fault
+
+ALL = Query("items", ("c.id", "c.pk", "c._etag"))
+Documents = list[dict[str, Any]]
+
+
+@pytest.fixture
+def source(spark: SparkSession, account: Account, database: DatabaseProxy) -> FeedRanges:
+    return FeedRanges(spark, account, database.id, page=4, patience=HASTE)
+
+
+def ids(rows: DataFrame) -> list[str]:
+    return sorted(json.loads(row.raw)["id"] for row in rows.collect())
+
+
+def deletable(rows: DataFrame) -> DataFrame:
+    """Rows of `ALL` as rows to delete."""
+    read = f.from_json("raw", "id string, pk string, _etag string").alias("read")
+    return rows.select(read).select(
+        f.to_json(f.array("read.pk")).alias("partition"), "read.id", f.col("read._etag").alias("etag")
+    )
+
+
+def hits(cosmos: RunningEmulator) -> int:
+    return sum(one.hit for one in cosmos.faults())
+
+
+def outcomes(rows: DataFrame) -> dict[str, int]:
+    return dict(Counter(row.outcome for row in rows.collect()))
+
+
+class TestReading:
+    def test_every_document_once_by_one_task_for_each_partition(self, source: FeedRanges, documents: Documents) -> None:
+        rows = source.read(ALL)
+        assert rows.schema == RAW
+        assert rows.rdd.getNumPartitions() == PARTITIONS
+        assert ids(rows) == sorted(one["id"] for one in documents)
+        assert source.spent.rows == 60
+        assert source.spent.requests >= 60 / 4
+        assert source.spent.units > 0
+
+    def test_conditions_and_columns_reach_the_service(
+        self, source: FeedRanges, documents: Documents, fault: Fault, cosmos: RunningEmulator
+    ) -> None:
+        fault(operations=("query",), body_contains="SELECT c.n FROM c WHERE c.pk = ", times=0)
+        rows = source.read(Query("items", ("c.n",), f"c.pk = {literal('p7')}"))
+        assert sorted(row.raw for row in rows.collect()) == ['{"n":27}', '{"n":47}', '{"n":7}']
+        (counter,) = cosmos.faults()
+        assert counter.matched >= PARTITIONS
+
+    def test_an_empty_container_is_an_empty_frame_of_the_same_shape(
+        self, source: FeedRanges, container: ContainerProxy
+    ) -> None:
+        rows = source.read(ALL)
+        assert rows.schema == RAW
+        assert rows.count() == 0
+
+    def test_values_are_written_as_the_service_reads_them(self, source: FeedRanges, container: ContainerProxy) -> None:
+        odd = 'it\'s "so"\\ \n ö \u2028'
+        container.create_item({"id": "odd", "pk": odd})
+        assert ids(source.read(Query("items", ("c.id",), f"c.pk = {literal(odd)}"))) == ["odd"]
+
+    def test_a_split_before_the_action_costs_nothing(
+        self, source: FeedRanges, documents: Documents, cosmos: RunningEmulator, database: DatabaseProxy
+    ) -> None:
+        rows = source.read(ALL)
+        cosmos.split(database.id, "items", "0")
+        assert ids(rows) == sorted(one["id"] for one in documents)
+
+    def test_a_split_in_the_middle_neither_misses_nor_repeats_a_document(
+        self, source: FeedRanges, documents: Documents, fault: Fault, cosmos: RunningEmulator, database: DatabaseProxy
+    ) -> None:
+        hanging = fault(operations=("query",), when="before", action="hang", skip=4, times=1)
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(lambda: ids(source.read(ALL)))
+            while not hits(cosmos) and not reading.done():
+                pass  # Some pages are read, and a task waits for its next one.
+            for partition in range(PARTITIONS):
+                cosmos.split(database.id, "items", str(partition))
+            cosmos.remove_fault(hanging)
+            assert reading.result() == sorted(one["id"] for one in documents)
+        queries = [one for one in cosmos.requests() if one.database == database.id and one.operation == "query"]
+        assert (
+            len(queries) > source.spent.requests + 1
+        )  # At least one task started over; a run that fails counts nothing.
+
+    def test_a_task_that_dies_in_the_middle_is_run_again_and_repeats_no_row(
+        self, source: FeedRanges, documents: Documents, fault: Fault, cosmos: RunningEmulator
+    ) -> None:
+        fault(operations=("query",), when="before", action="status", status=400, skip=4, times=1)
+        assert ids(source.read(ALL)) == sorted(one["id"] for one in documents)
+        assert hits(cosmos) == 1
+
+    def test_throttling_is_waited_out(self, source: FeedRanges, documents: Documents, fault: Fault) -> None:
+        fault(operations=("query",), when="before", action="status", status=429, retry_after_ms=1, probability=0.3)
+        assert ids(source.read(ALL)) == sorted(one["id"] for one in documents)
+
+
+class TestDeleting:
+    def test_what_changed_after_it_was_read_stays_however_often_it_runs(
+        self, source: FeedRanges, container: ContainerProxy, documents: Documents
+    ) -> None:
+        rows = deletable(source.read(ALL)).localCheckpoint()
+        container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
+        container.delete_item("d2", "p2")
+        assert outcomes(source.delete("items", rows)) == {"deleted": 58, "changed": 1, "gone": 1}
+        assert outcomes(source.delete("items", rows)) == {"changed": 1, "gone": 59}
+        assert ids(source.read(ALL)) == ["d21"]
+
+    def test_the_outcomes_may_be_used_twice(self, source: FeedRanges, documents: Documents) -> None:
+        told = source.delete("items", deletable(source.read(ALL)).withColumn("age", f.lit(7)))
+        assert told.columns == ["partition", "id", "etag", "age", "outcome"]
+        assert outcomes(told) == outcomes(told) == {"deleted": 60}
+
+    def test_it_happens_at_once_and_in_one_request_for_each_logical_partition(
+        self, source: FeedRanges, documents: Documents, cosmos: RunningEmulator, database: DatabaseProxy
+    ) -> None:
+        source.delete("items", deletable(source.read(ALL)))
+        sent = Counter(one.operation for one in cosmos.requests() if one.database == database.id)
+        assert (sent["batch"], sent["delete"]) == (20, 0)
+        assert source.read(ALL).count() == 0
+
+    def test_a_task_that_dies_in_the_middle_deletes_nothing_else(
+        self,
+        source: FeedRanges,
+        container: ContainerProxy,
+        documents: Documents,
+        fault: Fault,
+        cosmos: RunningEmulator,
+    ) -> None:
+        rows = deletable(source.read(ALL)).localCheckpoint()
+        container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
+        fault(operations=("batch",), when="before", action="status", status=400, skip=3, times=1)
+        told = outcomes(source.delete("items", rows))
+        assert hits(cosmos) == 1
+        assert told["changed"] == 1
+        assert told["deleted"] + told["gone"] == 59
+        assert ids(source.read(ALL)) == ["d21"]
+
+    def test_a_partition_that_splits_between_read_and_delete_hides_nothing(
+        self, source: FeedRanges, documents: Documents, cosmos: RunningEmulator, database: DatabaseProxy
+    ) -> None:
+        rows = deletable(source.read(ALL)).localCheckpoint()
+        cosmos.split(database.id, "items", "0")
+        cosmos.split(database.id, "items", "2")
+        assert outcomes(source.delete("items", rows)) == {"deleted": 60}
+
+    def test_rows_that_name_no_document_are_refused(self, source: FeedRanges, spark: SparkSession) -> None:
+        with pytest.raises(ConfigurationError, match=r"lack the column\(s\) etag, partition; they have id"):
+            source.delete("items", spark.createDataFrame([("a",)], "id string"))
+
+
+class TestRefusals:
+    def test_a_container_that_is_absent_is_named_before_anything_runs(self, source: FeedRanges) -> None:
+        with pytest.raises(ConfigurationError, match="no such thing as the container 'absent' of database 'spark-"):
+            source.read(Query("absent", ("c.id",)))
+
+    def test_a_wrong_key_is_refused(
+        self, spark: SparkSession, cosmos: RunningEmulator, database: DatabaseProxy
+    ) -> None:
+        with pytest.raises(AccountError, match="refuses the key"):
+            FeedRanges(spark, Account(cosmos.endpoint, "b3RoZXI="), database.id).read(ALL)
+
+    def test_what_ends_a_task_ends_the_job_with_its_sentence(
+        self, source: FeedRanges, documents: Documents, fault: Fault, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        fault(operations=("query",), when="before", action="status", status=403)
+        rows = source.read(ALL)
+        assert ending(lambda: Exit(rows.count())) is Exit.ACCOUNT
+        assert capsys.readouterr().err.startswith("The account forbids the container 'items'")
+
+    def test_a_query_for_nothing_and_one_too_long_are_refused(self) -> None:
+        with pytest.raises(ConfigurationError, match="names no column"):
+            _ = Query("items", ()).text
+        with pytest.raises(ConfigurationError, match="ask for fewer values"):
+            _ = Query("items", ("c.id",), f"c.id = {literal('x' * 600_000)}").text
+
+
+def test_the_key_is_neither_in_sparks_configuration_nor_in_plans(
+    source: FeedRanges, spark: SparkSession, account: Account, documents: Documents, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = source.read(ALL)
+    rows.explain(extended=True)
+    key = str(account.key)
+    assert key not in str(spark.sparkContext.getConf().getAll())
+    assert key not in str(rows.rdd.toDebugString())
+    assert key not in capsys.readouterr().out
+
+
+def test_a_rate_is_shared_by_the_tasks_that_run_at_a_time(
+    spark: SparkSession, account: Account, database: DatabaseProxy
+) -> None:
+    source = FeedRanges(spark, account, database.id, rate=400)
+    assert source._share(PARTITIONS) == 400 / 2  # Two cores.
+    assert source._share(1) == 400

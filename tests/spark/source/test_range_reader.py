@@ -1,0 +1,206 @@
+"""What one task does to read a feed range, in this process: pages, trouble, splits, replicas that lag."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from azure.cosmos import ContainerProxy, DatabaseProxy
+
+from exactlyonce import ConfigurationError
+from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.replicas import Lag
+from spark_jobs.job.configuration import Account
+from spark_jobs.job.exits import AccountError
+from spark_jobs.source.pacing import Allowance
+from spark_jobs.source.range_reader import FeedRange, RangeReading, RangeSplit
+from tests.spark.conftest import PARTITIONS
+from tests.spark.source.conftest import HASTE, Fault, Tally, Time
+
+Documents = list[dict[str, Any]]
+
+
+@pytest.fixture
+def reading(account: Account, database: DatabaseProxy, tally: Tally) -> RangeReading:
+    text = "SELECT c.id, c.pk, c.n, c.text FROM c"
+    return RangeReading(account, database.id, "items", text, tally, page=4, patience=HASTE)
+
+
+@pytest.fixture
+def ranges(container: ContainerProxy) -> list[FeedRange]:
+    return list(container.read_feed_ranges())
+
+
+def ids(rows: Iterator[tuple[str]]) -> list[str]:
+    return [json.loads(row)["id"] for (row,) in rows]
+
+
+def all_ids(documents: Documents) -> list[str]:
+    return sorted(one["id"] for one in documents)
+
+
+def middle(one: FeedRange) -> str:
+    """The hash in the middle of a range."""
+    low, high = (one["Range"][end] for end in ("min", "max"))
+    return f"{(int(low or '0', 16) + int(high.ljust(32, 'F'), 16)) // 2:032X}"
+
+
+class TestPages:
+    def test_all_ranges_together_give_every_document_once(
+        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents
+    ) -> None:
+        assert len(ranges) == PARTITIONS
+        parts = [ids(reading([one])) for one in ranges]
+        assert all(parts)
+        assert sorted(id for part in parts for id in part) == all_ids(documents)
+
+    def test_rows_are_json_as_the_service_wrote_it(
+        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents
+    ) -> None:
+        expected = {one["id"]: {name: one[name] for name in ("id", "pk", "n", "text")} for one in documents}
+        rows = [json.loads(row) for (row,) in reading(ranges)]
+        assert {row["id"]: row for row in rows} == expected
+
+    def test_rows_come_while_later_pages_have_not_been_asked_for(
+        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents, tally: Tally
+    ) -> None:
+        rows = reading(ranges)
+        next(rows)
+        assert tally.requests == 1
+        rows.close()  # type: ignore[attr-defined]
+
+    def test_a_condition_leaves_pages_empty_and_ends_nothing(
+        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents
+    ) -> None:
+        some = replace(reading, text="SELECT c.id FROM c WHERE c.n IN (0, 59)")
+        assert sorted(ids(some(ranges))) == ["d0", "d59"]
+
+    def test_an_empty_container_has_no_rows(self, reading: RangeReading, ranges: list[FeedRange]) -> None:
+        assert list(reading(ranges)) == []
+
+    def test_rows_and_charges_are_counted(
+        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents, tally: Tally
+    ) -> None:
+        list(reading(ranges))
+        assert tally.rows == 60
+        assert tally.units > 2.0 * tally.requests >= 2.0 * 60 / reading.page
+
+    def test_a_page_is_asked_for_once_the_one_before_is_paid(
+        self,
+        reading: RangeReading,
+        ranges: list[FeedRange],
+        documents: Documents,
+        tally: Tally,
+        time: Time,
+        *,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr("spark_jobs.source.range_reader.Allowance", lambda rate: Allowance(rate, time, time.wait))
+        assert len(list(replace(reading, rate=10.0)(ranges))) == 60
+        assert sum(time.waits) == pytest.approx(sum(units for _, units in tally.counted[:-1]) / 10)
+
+
+class TestTrouble:
+    @pytest.mark.parametrize(
+        "trouble",
+        [
+            {"action": "status", "status": 429, "retry_after_ms": 1},
+            {"action": "status", "status": 449},
+            {"action": "status", "status": 410},
+            {"action": "status", "status": 410, "substatus": 1002},
+            {"action": "status", "status": 503},
+            {"action": "close"},
+            {"action": "reset"},
+            {"action": "truncate", "when": "after"},
+        ],
+        ids=lambda trouble: "-".join(str(part) for part in trouble.values()),
+    )
+    def test_what_passes_costs_no_row_and_repeats_none(
+        self,
+        reading: RangeReading,
+        ranges: list[FeedRange],
+        documents: Documents,
+        fault: Fault,
+        trouble: dict[str, Any],
+    ) -> None:
+        fault(**{"operations": ("query",), "when": "before", "skip": 3, "times": 2, **trouble})
+        assert sorted(ids(reading(ranges))) == all_ids(documents)
+
+    def test_throttling_without_end_ends_the_task(
+        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents, fault: Fault
+    ) -> None:
+        fault(operations=("query",), when="before", action="status", status=429, retry_after_ms=1)
+        with pytest.raises(
+            AccountError, match="answered 429/0 when asked for the container 'items' of database 'spark-"
+        ):
+            list(reading(ranges))
+
+    def test_a_container_that_is_absent_is_named(self, reading: RangeReading, ranges: list[FeedRange]) -> None:
+        with pytest.raises(ConfigurationError, match="no such thing as the container 'boards'"):
+            list(replace(reading, container="boards")(ranges))
+
+    def test_what_the_service_does_not_understand_is_no_empty_result(
+        self, reading: RangeReading, ranges: list[FeedRange]
+    ) -> None:
+        with pytest.raises(AccountError, match="400/"):
+            list(replace(reading, text="SELECT c.id FROM c WHERE !")(ranges))
+
+
+class TestSplits:
+    def test_a_range_that_split_before_is_read_whole(
+        self,
+        reading: RangeReading,
+        ranges: list[FeedRange],
+        documents: Documents,
+        cosmos: RunningEmulator,
+        database: DatabaseProxy,
+    ) -> None:
+        cosmos.split(database.id, "items", "1")
+        assert sorted(ids(reading(ranges))) == all_ids(documents)
+
+    def test_a_split_between_pages_makes_the_task_start_over(
+        self,
+        reading: RangeReading,
+        ranges: list[FeedRange],
+        documents: Documents,
+        cosmos: RunningEmulator,
+        database: DatabaseProxy,
+    ) -> None:
+        rows = reading([ranges[0]])
+        first = json.loads(next(rows)[0])["id"]
+        cosmos.split(database.id, "items", "0")
+        with pytest.raises(RangeSplit, match="container 'items' split"):
+            list(rows)
+        again = ids(reading([ranges[0]]))
+        assert first in again
+        others = [id for one in ranges[1:] for id in ids(reading([one]))]
+        assert sorted(again + others) == all_ids(documents)
+
+    def test_ranges_that_are_no_partitions_any_more_miss_and_repeat_nothing(
+        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents
+    ) -> None:
+        cuts = ["", *(middle(one) for one in ranges), "FF"]  # As if partitions had been merged and split elsewhere.
+        others = [{"Range": {**ranges[0]["Range"], "min": low, "max": high}} for low, high in pairwise(cuts)]
+        parts = [ids(reading([one])) for one in others]
+        assert all(parts[:PARTITIONS])  # No hash is as high as the last of these ranges.
+        assert sorted(id for part in parts for id in part) == all_ids(documents)
+
+
+class TestReplicas:
+    def test_a_job_reads_without_tokens_and_may_see_what_a_replica_has(
+        self,
+        reading: RangeReading,
+        ranges: list[FeedRange],
+        container: ContainerProxy,
+        cosmos: RunningEmulator,
+        database: DatabaseProxy,
+    ) -> None:
+        cosmos.set_lag(database.id, "items", Lag(writes=1000))
+        container.create_item({"id": "young", "pk": "p"})
+        assert ids(reading(ranges)) == []
+        cosmos.set_lag(database.id, "items")
+        assert ids(reading(ranges)) == ["young"]

@@ -1,0 +1,78 @@
+"""The Spark session of local runs, and Java, which it needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from exactlyonce import ConfigurationError
+from spark_jobs.spark.session import require_java, session
+
+
+@pytest.fixture
+def java(tmp_path: Path) -> Path:
+    """The folder of a Java that says what a test makes it say."""
+    (tmp_path / "bin").mkdir()
+    return tmp_path
+
+
+def saying(home: Path, script: str) -> dict[str, str]:
+    program = home / "bin" / "java"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return {"JAVA_HOME": str(home)}
+
+
+def test_local_sessions_are_small_quiet_and_in_utc(spark: SparkSession) -> None:
+    assert spark.version.startswith("3.5.")
+    assert spark.sparkContext.master == "local[2,2]"
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.sparkContext.uiWebUrl is None
+
+
+def test_a_session_that_is_there_is_taken(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Athens")
+    taken = session("another")
+    assert taken.sparkContext is spark.sparkContext
+    assert taken.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_workers_find_the_jobs(spark: SparkSession) -> None:
+    def told(_: object) -> list[str]:
+        import spark_jobs.job.exits
+
+        return [spark_jobs.job.exits.Exit.DONE.name]
+
+    assert spark.sparkContext.parallelize([0], 1).mapPartitions(told).collect() == ["DONE"]
+
+
+def test_the_java_that_is_there_will_do() -> None:
+    assert require_java() >= 17
+
+
+def test_without_java_it_says_which_one_to_install() -> None:
+    with pytest.raises(ConfigurationError, match=r"there is none on the PATH\. Install Java 17"):
+        require_java({"PATH": ""})
+
+
+def test_a_home_without_java_is_named(java: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"bin/java does not start\. Install Java 17"):
+        require_java({"JAVA_HOME": str(java)})
+
+
+def test_a_java_that_fails_is_named(java: Path) -> None:
+    with pytest.raises(ConfigurationError, match="does not start"):
+        require_java(saying(java, "exit 1"))
+
+
+@pytest.mark.parametrize("version", ["1.8.0_412", "11.0.23", "25"])
+def test_another_java_is_named_with_its_version(java: Path, version: str) -> None:
+    script = f"echo 'openjdk version \"{version}\" 2026-01-01' >&2"
+    with pytest.raises(ConfigurationError, match=f"Spark 3.5 needs Java 17; .* 'openjdk version \"{version}"):
+        require_java(saying(java, script))
+
+
+def test_the_first_number_of_a_version_counts(java: Path) -> None:
+    assert require_java(saying(java, "echo 'openjdk version \"17.0.15\" 2025-04-15' >&2")) == 17

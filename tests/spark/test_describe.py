@@ -1,0 +1,83 @@
+"""The job file of an application, written from what it declares."""
+
+from __future__ import annotations
+
+import json
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from exactlyonce import ConfigurationError
+from handlers.leader_board import boards
+from handlers.shooting_range import ranges
+from handlers.strategies import STRATEGIES
+from spark_jobs.describe import entities_of, main
+from spark_jobs.job.configuration import Job
+from spark_jobs.job.exits import Exit, ending
+
+ARGUMENTS = [
+    "an_app",
+    "--database",
+    "shooting-range",
+    "--consumer",
+    "leader-board=board",
+    "--library",
+    "once",
+    "--endpoint",
+    "https://a/",
+]
+
+
+@pytest.fixture(autouse=True)
+def app(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """An application's module, as `import` finds it."""
+    module = ModuleType("an_app")
+    module.boards, module.ranges = boards, ranges.using(STRATEGIES["stream"])  # type: ignore[attr-defined]
+    module.again = module.boards  # type: ignore[attr-defined]
+    monkeypatch.setitem(__import__("sys").modules, "an_app", module)
+    return module
+
+
+def test_it_is_a_job_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(ARGUMENTS) is Exit.DONE
+    written = json.loads(capsys.readouterr().out)
+    assert written == {
+        "database": "shooting-range",
+        "endpoint": "https://a/",
+        "entities": [
+            {"type": "board", "container": "boards", "partition_key": ["/gameId"], "protocol": "resequencer"},
+            {"type": "range", "container": "games", "partition_key": ["/gameId"], "protocol": "stream"},
+        ],
+        "library": "once",
+        "consumers": {"leader-board": "board"},
+    }
+    assert Job.read(written).library == "once"
+
+
+def test_a_module_without_entities_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="module empty has no entities"):
+        entities_of(ModuleType("empty"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["absent_app", "--database", "d"], "absent_app cannot be imported: No module named 'absent_app'"),
+        (["an_app", "--database", "d", "--consumer", "board"], "has to be DESTINATION=TYPE"),
+        (["an_app", "--database", "d", "--consumer", "q=score"], "'score' reads 'q', which is none of the entities"),
+    ],
+)
+def test_bad_usage_is_told_in_one_sentence(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[Any]
+) -> None:
+    assert ending(lambda: main(arguments)) is Exit.CONFIGURATION
+    told = capsys.readouterr()
+    assert words in told.err
+    assert told.out == ""
+
+
+def test_usage_that_argparse_refuses_ends_with_the_same_code() -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["an_app"])
+    assert ended.value.code == Exit.CONFIGURATION
