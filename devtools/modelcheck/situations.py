@@ -12,6 +12,7 @@ strategies sees to: effects are requested by whole statements only, and in no lo
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from types import GeneratorType
 from typing import Any, Generic, TypeVar
 
 from exactlyonce.effects.effect import Effect, Step
@@ -129,4 +130,6 @@ def _frozen(value: Any) -> Any:
         return tuple((key, _frozen(one)) for key, one in value.items())
     if isinstance(value, list | tuple):
         return tuple(_frozen(one) for one in value)
+    if isinstance(value, GeneratorType) and value.gi_frame is not None:  # Another one drives it, as those of twins do.
+        return tuple(_frames(value))
     return frozenset(value) if isinstance(value, set) else value

@@ -1,25 +1,22 @@
-"""Broken twins: the shipped source with a few lines changed, so that checking can be shown to fail.
+"""Broken twins: the shipped modules with something replaced, so that checking can be shown to fail.
 
-A twin is a diff. It is made from the source as it is now: a change that does not apply any more is an error, never a twin that
-silently equals the original.
+A twin is made of the modules as they are now: what is to be replaced is named as Python names it, so nothing of how it is
+written matters, and a name that is gone is an error.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from devtools.modelcheck.all_effects import effects
-from devtools.modelcheck.beside.scenarios import Menders
-from devtools.modelcheck.returning import Host
-from devtools.modelcheck.scenarios import Chores
-from exactlyonce import Outbox
-from exactlyonce.effects.effect import Step
+from exactlyonce.drivers import lanes as combining
+from exactlyonce.effects import effect as effects
+from exactlyonce.hosting import receiver as receiving
 from exactlyonce.hosting import returns as returning_host
 from exactlyonce.hosting import settlement as giving_up
 from exactlyonce.protocols import colocated
@@ -41,22 +38,17 @@ from exactlyonce.protocols.steps import sight as sighting
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream import versions
-from exactlyonce.records.ledger import Protocol
 
 OUTBOX: Final = (drafting, outbox)
 CHORES: Final = (fencing, settling, retention)
 MENDERS: Final = (replaying, gaps)
-RETURNING: Final = (returning, returning_host, giving_up)
-BESIDE: Final[Mapping[Protocol, tuple[ModuleType, ...]]] = {
-    "colocated": (sighting, batching, colocated),
-    "stream": (sighting, batching, versions, version_stream),
-    "resequencer": (total_order, resequencing, resequencer),
-}
 EVERYTHING: Final = (
     *(ownership, *OUTBOX, *CHORES, sighting, batching, colocated, versions, version_stream, settling_beside),
     *(places, total_order, resequencing, resequencer, *MENDERS, truncation),
 )
-"""All in an order in which each comes after what it imports from."""
+"""All strategies that have mutants, in an order in which each comes after what it imports from."""
+_HOST: Final = (returning, combining, returning_host, giving_up, receiving)
+"""What else there are twins of, in such an order."""
 
 _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
     settling.__name__: {"Settled": settling.Settled, "Requeued": settling.Requeued},
@@ -68,119 +60,70 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """Some lines of the source, and what takes their place."""
+class Patch:
+    """Something of a module, and what takes its place.
 
-    old: str
-    new: str
-
-
-def broken_outbox(name: str, *changes: Change) -> type[Outbox]:
-    """The outbox with changes applied, each to the one place in `outbox` or `drafting` that it fits.
-
-    Raises:
-        ValueError: a change fits nowhere, or in several places.
+    Attributes:
+        module: its name.
+        path: of what is replaced, in the module: a name, or that of a class and one of its methods.
+        wrapper: makes what takes its place, from what is there.
     """
-    return outbox_of(name, _changed(name, OUTBOX, changes))
+
+    module: str
+    path: str
+    wrapper: Callable[[Any], Any]
+
+    def apply(self, module: ModuleType) -> None:
+        """Put it in place. Whoever imports from the module afterwards imports what takes the place."""
+        *owners, name = self.path.split(".")
+        owner: Any = module
+        for one in owners:
+            owner = getattr(owner, one)
+        setattr(owner, name, self.wrapper(vars(owner)[name]))
 
 
-def broken_chores(name: str, *changes: Change) -> Chores:
-    """The chores with changes applied, each to the one place in `fencing`, `settling` or `retention` that it fits.
-
-    Raises:
-        ValueError: a change fits nowhere, or in several places.
-    """
-    return chores_of(name, _changed(name, CHORES, changes))
+def around(shipped: Any, wrapper: Callable[[Any], Any]) -> Patch:
+    """A function, method or class that ships, wrapped. `alterations` has wrappers."""
+    return Patch(shipped.__module__, shipped.__qualname__, wrapper)
 
 
-def broken_host(name: str, *changes: Change) -> Host:
-    """What decides about messages that were given up with changes applied, each to the one place that it fits.
-
-    Raises:
-        ValueError: a change fits nowhere, or in several places.
-    """
-    made = _modules(name, _changed(name, RETURNING, changes))
-    decides, returns = made[giving_up.__name__], made[returning_host.__name__]
-    return Host(decides.GivingUp, decides.GivenUp, returns.Returning)
+def constant(module: ModuleType, name: str, value: Any) -> Patch:
+    """A constant of a module with another value."""
+    return Patch(module.__name__, name, lambda _: value)
 
 
-def broken_beside(name: str, protocol: Protocol, *changes: Change) -> ModuleType:
-    """The module of a protocol of one partition with changes applied, each to the one place in its sources that it fits.
-
-    Raises:
-        ValueError: a change fits nowhere, or in several places.
-    """
-    sources = _changed(name, BESIDE[protocol], changes)
-    return _modules(name, sources)[BESIDE[protocol][-1].__name__]
+def twin_of(name: str, shipped: Any, *patches: Patch) -> Any:
+    """What became of a function or class that ships, in modules with these patches."""
+    made = modules_of(name, {shipped.__module__}, patches=patches)
+    return getattr(made[shipped.__module__], shipped.__qualname__)
 
 
-def broken_settler(name: str, *changes: Change) -> Callable[..., Step[Any]]:
-    """The settler of the protocols of one partition with changes applied, each to the one place that it fits.
-
-    Raises:
-        ValueError: a change fits nowhere, or in several places.
-    """
-    made = _modules(name, _changed(name, (settling_beside,), changes))
-    twin: Callable[..., Step[Any]] = made[settling_beside.__name__].settle_beside
-    return twin
-
-
-def broken_menders(name: str, *changes: Change) -> Menders:
-    """What looks after read models and streams with changes applied, each to the one place in `replaying` or `gaps` that fits.
-
-    Raises:
-        ValueError: a change fits nowhere, or in several places.
-    """
-    made = _modules(name, _changed(name, MENDERS, changes))
-    sent, tended = made[replaying.__name__], made[gaps.__name__]
-    return Menders(tended.tend, sent.versions_of, sent.replay, sent.Missing)
-
-
-def broken_cleaner(name: str, *changes: Change) -> Callable[..., Step[Any]]:
-    """The clean-up of companions with changes applied, each to the one place in `truncation` that it fits.
-
-    Raises:
-        ValueError: a change fits nowhere, or in several places.
-    """
-    made = _modules(name, _changed(name, (truncation,), changes))
-    twin: Callable[..., Step[Any]] = made[truncation.__name__].clean_beside
-    return twin
-
-
-def outbox_of(name: str, sources: Mapping[str, str]) -> type[Outbox]:
-    """The outbox that these sources of `drafting` and `outbox` make."""
-    twin: type[Outbox] = _modules(name, sources)[outbox.__name__].Outbox
-    return twin
-
-
-def chores_of(name: str, sources: Mapping[str, str]) -> Chores:
-    """The chores that these sources make; `fencing`, `settling` and `retention` are among them."""
-    made = _modules(name, sources)
-    settled, cleaned = made[settling.__name__], made[retention.__name__]
-    return Chores(settled.sweep, settled.settle, settled.requeue, cleaned.clean_staged, cleaned.clean_processed)
-
-
-def modules_of(name: str, sources: Mapping[str, str], wanted: Collection[str]) -> dict[str, ModuleType]:
-    """The modules that these sources make, and those that import from one of them, as far as the wanted ones need them.
+def modules_of(
+    name: str, wanted: Collection[str], sources: Mapping[str, str] | None = None, patches: Collection[Patch] = ()
+) -> dict[str, ModuleType]:
+    """The modules that sources and patches make, and those that import from one of them, as far as the wanted ones need them.
 
     Args:
         name: of the twin.
-        sources: that differ from what ships, by the names of their modules.
         wanted: names of modules. Those that nothing has changed for are left out of the result.
+        sources: that differ from what ships, by the names of their modules.
+        patches: to be applied to the modules, each before any other module imports from its own.
     """
-    affected, needed = set(sources), set(wanted)
+    sources = sources or {}
+    affected, needed = {*sources, *(patch.module for patch in patches)}, set(wanted)
     for module, imported in _imports().items():
         if imported & affected:
             affected.add(module)
     for module, imported in reversed(_imports().items()):
         if module in needed:
             needed |= imported
-    return _modules(name, {one: sources.get(one) or _sources()[one] for one in _imports() if one in affected & needed})
+    made = {one: sources.get(one) or _sources()[one] for one in _imports() if one in affected & needed}
+    return _modules(name, made, patches)
 
 
 @cache
 def _sources() -> dict[str, str]:
-    return sources_of(EVERYTHING)
+    return {module.__name__: inspect.getsource(module) for module in (*EVERYTHING, *_HOST)}
 
 
 @cache
@@ -193,28 +136,7 @@ def _imports() -> dict[str, frozenset[str]]:
     }
 
 
-def sources_of(modules: Iterable[ModuleType]) -> dict[str, str]:
-    """The source of each module, by its name; without lines of comments, so that no change depends on their words."""
-    return {
-        module.__name__: "".join(
-            line for line in inspect.getsource(module).splitlines(keepends=True) if not line.lstrip().startswith("#")
-        )
-        for module in modules
-    }
-
-
-def _changed(name: str, modules: Iterable[ModuleType], changes: Iterable[Change]) -> dict[str, str]:
-    """The sources of these modules with changes applied."""
-    sources = sources_of(modules)
-    for change in changes:
-        places = [module for module, source in sources.items() for _ in range(source.count(change.old))]
-        if len(places) != 1:
-            raise ValueError(f"The change of {name!r} fits in {len(places)} places:\n{change.old}")
-        sources[places[0]] = sources[places[0]].replace(change.old, change.new)
-    return sources
-
-
-def _modules(name: str, sources: Mapping[str, str]) -> dict[str, ModuleType]:
+def _modules(name: str, sources: Mapping[str, str], patches: Collection[Patch]) -> dict[str, ModuleType]:
     """Modules made of these sources, one after the other; what they import of each other, they import of their twins."""
     plain = "".join(character if character.isalnum() else "_" for character in name)
     made: dict[str, ModuleType] = {}
@@ -226,6 +148,9 @@ def _modules(name: str, sources: Mapping[str, str]) -> dict[str, ModuleType]:
             sys.modules[module.__name__] = module  # Dataclasses look their module up.
             exec(_compiled(source, original), module.__dict__)  # noqa: S102
             module.__dict__.update(_SHARED.get(original, {}))
+            for patch in patches:
+                if patch.module == original:
+                    patch.apply(module)
             sys.modules[original] = module
     finally:
         sys.modules.update(shipped)

@@ -5,166 +5,239 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
-from devtools.modelcheck.twins import Change, broken_beside, broken_chores, broken_menders, broken_outbox
+from devtools.modelcheck.alterations import asks, called, first, replaced, unasked
+from devtools.modelcheck.mutants.named import Mutation, Part, twin_of_parts
+from devtools.modelcheck.twins import around, constant
 from devtools.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
-from exactlyonce import Rebuild
+from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
+from exactlyonce.attempt import Finished, key_of
 from exactlyonce.drivers import lanes as combining
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.effect import Step
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.hosting import receiver as receiving
-from exactlyonce.hosting import settlement as giving_up
+from exactlyonce.hosting.failures import Cause
+from exactlyonce.hosting.receiver import Receiver
+from exactlyonce.hosting.settlement import GivingUp
+from exactlyonce.hosting.triggers import delivery_of
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.resequencer import gaps
+from exactlyonce.protocols.resequencer import order as total_order
+from exactlyonce.protocols.resequencer import protocol as resequencer
+from exactlyonce.protocols.resequencer.release import Release
+from exactlyonce.protocols.stream import protocol as version_stream
+from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.protocols.stream import versions
 from exactlyonce.values.lifetimes import Lifetimes
 
-_SAVE: Final = "        saved = yield from SaveEntity(entity, document, view.etag)"
-_OUTBOXES: Final = {
-    "publish before commit": Change(
-        _SAVE, f"        if draft.outputs:\n            early = yield from Publish(draft.outputs)\n{_SAVE}"
-    ),
-    "save without If-Match": Change(_SAVE, _SAVE.replace("view.etag", "'\"*\"'")),
-    "hits not published": Change(
-        "        remembered = yield from publish_owed(work.entity, hits, view)", "        remembered = view.memory"
-    ),
-    "records not looked at": Change(
-        "known = view.done | {entry.message for entry in hits}", "known = {entry.message for entry in hits}"
-    ),
-    "stale find accepted": Change("not at_or_after(found.token, ledger.token)", "False"),
-    "unknown publish taken as done": Change("            if published is not PUBLISHED:", "            if not entity:"),
-}
-_SWEEPER: Final = Change(
-    "    remembered = yield from publish_owed(entity, view.ledger.entries, view)",
-    "    remembered = replace(view.memory, published=view.ledger.owing)",
-)
-_DELETE: Final = "    yield from DeleteStaged(entity, garbage)"
-_CLEAN_UP: Final = Change(
-    f"    fenced = yield from fence(entity, view, absent)\n    if isinstance(fenced, Again):\n        return fenced\n{_DELETE}",
-    f"    fenced = view.memory\n{_DELETE}",
-)
+_COMMIT: Final = Outbox._commit  # noqa: SLF001
+_COMMIT_COLOCATED: Final = Colocated._commit  # noqa: SLF001
+_COMMIT_ENTRIES: Final = version_stream._commit  # noqa: SLF001
+_COMMIT_RELEASE: Final = resequencer._commit  # noqa: SLF001
+_ANY: Final = '"*"'
+"""The ETag of whatever is there."""
 
-_TOGETHER: Final = "        saved = yield from SaveTogether(entity, document, sight.etag, batch.companions)"
-_HITS: Final = """        owed = yield from publish_records(entity, sight.companions, sight.memory)
-        if isinstance(owed, Again):
-            return owed
-"""
-_COLOCATED: Final = {
-    "co-located: publish before batch": Change(
-        _TOGETHER, f"        if batch.outputs:\n            early = yield from Publish(batch.outputs)\n{_TOGETHER}"
+Function = Callable[..., Any]
+
+
+def _unnoticed_where_unchanged(commit: Function) -> Function:
+    """What leaves the state as it was is published, and not committed."""
+
+    def twin(entity: Any, sight: Any, batch: Any) -> Step[Any]:
+        if batch.body == sight.body:
+            yield from Publish(batch.outputs)
+            return Finished(sight.memory, batch.processed)
+        outcome = yield from commit(entity, sight, batch)
+        return outcome
+
+    return twin
+
+
+def _skipping(handled_next: Function) -> Function:
+    """A message whose handler raises is passed over."""
+
+    def twin(self: Any, source: str, *known: Any) -> bool:
+        stopped = len(self.stopped)
+        more = handled_next(self, source, *known)
+        if len(self.stopped) == stopped:
+            return bool(more)
+        reception = self._receptions[source]
+        self._receptions[source] = replace(reception, next=reception.next + 1, failing=None)
+        return True
+
+    return twin
+
+
+_OUTBOXES: Final[Mapping[str, tuple[Part, ...]]] = {
+    "publish before commit": (
+        around(_COMMIT, first(lambda _self, _work, _view, draft: Publish(draft.outputs) if draft.outputs else None)),
     ),
-    "co-located: save without If-Match": Change(_TOGETHER, _TOGETHER.replace("sight.etag", "'\"*\"'")),
-    "co-located: hits not published": Change(_HITS, ""),
+    "save without If-Match": (around(_COMMIT, asks(SaveEntity, lambda save, *_: replace(save, etag=_ANY))),),
+    "hits not published": (Mutation("outbox: hits not published"),),
+    "records not looked at": (Mutation("outbox: records not looked at"),),
+    "stale find accepted": (Mutation("outbox: stale find accepted"),),
+    "unknown publish taken as done": (Mutation("outbox: unknown publish taken as done"),),
+}
+_SWEEPER: Final = around(settling.sweep, unasked(Publish, PUBLISHED))
+_CLEAN_UP: Final = Mutation("clean-up without a fence")
+_COLOCATED: Final[Mapping[str, tuple[Part, ...]]] = {
+    "co-located: publish before batch": (
+        around(
+            _COMMIT_COLOCATED,
+            first(lambda _self, _entity, _sight, batch: Publish(batch.outputs) if batch.outputs else None),
+        ),
+    ),
+    "co-located: save without If-Match": (
+        around(_COMMIT_COLOCATED, asks(SaveTogether, lambda save, *_: replace(save, etag=_ANY))),
+    ),
+    "co-located: hits not published": (Mutation("co-located: a hit is not published"),),
+}
+_ON_THE_NEWEST_STATE: Final = around(versions.point_before, replaced(lambda _work, _version, _found, _ledger, now: now))
+_STREAMS: Final[Mapping[str, tuple[Part, ...]]] = {
+    "stream: publish before batch": (
+        around(
+            _COMMIT_ENTRIES, first(lambda _entity, _sight, batch: Publish(batch.outputs) if batch.outputs else None)
+        ),
+    ),
+    "stream: no entry where the state is unchanged": (around(_COMMIT_ENTRIES, _unnoticed_where_unchanged),),
+    "stream: duplicates not handled again": (
+        Mutation("stream: a duplicate is acknowledged without being handled again"),
+    ),
+    "stream: duplicates handled on the newest state": (_ON_THE_NEWEST_STATE,),
+}
+_RESEQUENCERS: Final[Mapping[str, tuple[Part, ...]]] = {
+    "read model: hold without If-Match": (
+        around(
+            _COMMIT_RELEASE,
+            asks(
+                SaveTogether,
+                lambda save, _entity, release, _view: save if release.processed else replace(save, etag=_ANY),
+            ),
+        ),
+    ),
+    "read model: publish before batch": (
+        around(
+            _COMMIT_RELEASE,
+            first(lambda _entity, release, _view: Publish(tuple(release.outputs)) if release.outputs else None),
+        ),
+    ),
+    "read model: early messages not held": (Mutation("read model: an early message acknowledged, and not held"),),
+    "read model: skips what its handler refuses": (around(Release._handled_next, _skipping),),  # noqa: SLF001
+    "read model: what comes too late not told": (around(total_order.is_late, replaced(lambda *_: False)),),
+    "read model: unknown publish taken as done": (Mutation("read model: unknown publish taken as done"),),
+}
+_MENDERS: Final[Mapping[str, tuple[Part, ...]]] = {
+    "read model: gaps skipped without telling": (Mutation("released past the gap without a document that tells"),),
+    "read model: sent again as handled on the newest state": (_ON_THE_NEWEST_STATE,),
 }
 
-_BATCH: Final = (
-    "    saved = yield from SaveTogether(entity, batch.document(sight.ledger), sight.etag, batch.companions)"
-)
-_COMMIT: Final = "        outcome = yield from _commit(work.entity, sight, batch)"
-_STREAMS: Final = {
-    "stream: publish before batch": Change(
-        _BATCH, f"    if batch.outputs:\n        early = yield from Publish(batch.outputs)\n{_BATCH}"
-    ),
-    "stream: no entry where the state is unchanged": Change(
-        _COMMIT,
-        "        if batch.body == sight.body:\n"
-        "            unchanged = yield from Publish(batch.outputs)\n"
-        f"            return Finished(sight.memory, batch.processed)\n{_COMMIT}",
-    ),
-    "stream: duplicates not handled again": Change("        if entries:", "        if not messages:"),
-    "stream: duplicates handled on the newest state": Change(
-        "            before = point_before(work, entry.version, stream, sight.ledger, now)", "            before = now"
-    ),
+
+def _lenient(take_or_settle: Function) -> Function:
+    """What a batch has settled is processed when it comes again."""
+
+    async def twin(self: Any, message: Any, entity: Any, *known: Any) -> None:
+        _, adapter, give_up_after = known
+        if (delivery_of(message) or 1) - give_up_after > 1:
+            await self.take(message, entity, adapter)
+        else:
+            await take_or_settle(self, message, entity, *known)
+
+    return twin
+
+
+def _parking_at_once(unexplained: Function) -> Function:
+    """What its environment failed is parked, like what its handler failed."""
+
+    def twin(self: Any, given: Any) -> int | None:
+        cause = self.failures.cause(given.entity.name, key_of(given.came))
+        rounds: int | None = None if cause is Cause.ENVIRONMENT else unexplained(self, given)
+        return rounds
+
+    return twin
+
+
+class _Unbounded(Lifetimes):
+    """Nothing is refused for its age."""
+
+    def refusal(self, *_: Any) -> None:
+        return None
+
+
+def _unjudged(self: Any, *known: Any) -> tuple[Any, ...]:
+    """What is given up is decided about however old it is."""
+    lifetimes = self.lifetimes
+    return replace(self, lifetimes=lambda: _Unbounded(*_values(lifetimes()))), *known
+
+
+def _values(lifetimes: Lifetimes) -> tuple[Any, ...]:
+    return tuple(getattr(lifetimes, one.name) for one in fields(lifetimes))
+
+
+_RECEIVERS: Final[Mapping[str, tuple[Part, ...]]] = {
+    "ages are not judged": (constant(receiving, "Judging", lambda runner, *_: runner),),
+    "batch processes what it has settled": (around(Receiver._take_or_settle, _lenient),),  # noqa: SLF001
+}
+_SETTLERS: Final[Mapping[str, tuple[Part, ...]]] = {
+    "parks what its environment failed": (around(GivingUp._unexplained, _parking_at_once),),  # noqa: SLF001
+    "poison is parked without a look at its age": (around(GivingUp._decided, called(_unjudged)),),  # noqa: SLF001
 }
 
-_RELEASE: Final = "SaveTogether(entity, document, view.etag, tuple(release.create), tuple(release.replace))"
-_RELEASED: Final = f"    saved = yield from {_RELEASE}"
-_HOLD: Final = "                self._hold(place, envelope, begun)"
-_STOP: Final = (
-    "            self._receptions[source] = replace(reception, failing=type(error).__name__)\n            return False"
-)
-_RESEQUENCERS: Final = {
-    "read model: hold without If-Match": Change(
-        _RELEASE, _RELEASE.replace("view.etag", "view.etag if release.processed else '\"*\"'")
-    ),
-    "read model: publish before batch": Change(
-        _RELEASED,
-        f"    if release.outputs:\n        early = yield from Publish(tuple(release.outputs))\n{_RELEASED}",
-    ),
-    "read model: early messages not held": Change(_HOLD, "                pass"),
-    "read model: skips what its handler refuses": Change(
-        _STOP,
-        "            self._receptions[source] = replace(reception, next=reception.next + 1)\n            return True",
-    ),
-    "read model: what comes too late not told": Change(
-        "late = self._max_wait is not None and is_late(envelope, self._receptions.values())", "late = False"
-    ),
-    "read model: unknown publish taken as done": Change(
-        "        if published is not PUBLISHED:", "        if not entity:"
-    ),
-}
-_SKIPPED: Final = "SaveTogether(entity, document, view.etag, tuple(skipped))"
-_MENDERS: Final = {
-    "read model: gaps skipped without telling": Change(_SKIPPED, "SaveTogether(entity, document, view.etag)"),
-    "read model: sent again as handled on the newest state": Change(
-        "    before = point_before(work, version, entries, view.ledger, now)", "    before = now"
-    ),
-}
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Some lines of a driver, and what takes their place."""
+
+    old: str
+    new: str
 
 
 _HELD: Final = "if not one.done.done()"
 _LANES: Final = {
     "lane goes on with what was given back": (
-        Change(f"[one for one in group {_HELD}]", "[one for one in group]"),
-        Change(f"for one in group {_HELD}}}", "for one in group}"),
+        _Change(f"[one for one in group {_HELD}]", "[one for one in group]"),
+        _Change(f"for one in group {_HELD}}}", "for one in group}"),
     ),
 }
-_RECEIVERS: Final = {
-    "ages are not judged": (
-        Change("Judging(runner, ref, lifetimes) if entity.strategy.forgets else runner", "runner"),
-    ),
-    "batch processes what it has settled": (Change("        if times < 1:", "        if times != 1:"),),
-}
-_SETTLERS: Final = {
-    "parks what its environment failed": (
-        Change("        if cause is Cause.ENVIRONMENT:\n            return so_far\n", "        return None\n"),
-    ),
-    "poison is parked without a look at its age": (
-        Change("        if given.entity.strategy.forgets:", "        if given is None:"),
-    ),
-}
+"""These are about local variables of a method, so they are changes of its source."""
 
 
 def _outbox(name: str) -> Protocols:
-    return Protocols(outbox=broken_outbox(name, _OUTBOXES[name]))
+    return Protocols(outbox=twin_of_parts(_OUTBOXES[name]).of(Outbox))
 
 
-def _sweeping(name: str) -> Protocols:
-    return Protocols(sweep=broken_chores(name, _SWEEPER).sweep)
+def _sweeping(_name: str) -> Protocols:
+    return Protocols(sweep=twin_of_parts((_SWEEPER,)).of(settling.sweep))
 
 
-def _cleaning(name: str) -> Protocols:
-    return Protocols(clean_staged=broken_chores(name, _CLEAN_UP).clean_staged)
+def _cleaning(_name: str) -> Protocols:
+    return Protocols(clean_staged=twin_of_parts((_CLEAN_UP,)).of(retention.clean_staged))
 
 
 def _colocated(name: str) -> Protocols:
-    made = vars(broken_beside(name, "colocated", _COLOCATED[name]))
-    return replace(COLOCATED, beside=(made["Colocated"](),), sweep=made["sweep"])
+    twin = twin_of_parts(_COLOCATED[name])
+    return replace(COLOCATED, beside=(twin.of(Colocated)(),), sweep=twin.of(colocated.sweep))
 
 
 def _stream(name: str) -> Protocols:
-    made = vars(broken_beside(name, "stream", _STREAMS[name]))
-    return replace(STREAM, beside=tuple(map(made["VersionStream"], SNAPSHOTS)))
+    return replace(STREAM, beside=tuple(map(twin_of_parts(_STREAMS[name]).of(VersionStream), SNAPSHOTS)))
 
 
 def _resequencer(name: str) -> Protocols:
-    made = vars(broken_beside(name, "resequencer", _RESEQUENCERS[name]))
-    made["Rebuild"] = Rebuild  # Whoever looks after gaps asks for its class.
-    return Protocols(resequencer=made["Resequencer"])
+    return Protocols(resequencer=twin_of_parts(_RESEQUENCERS[name]).of(Resequencer))
 
 
 def _mending(name: str) -> Protocols:
-    menders = broken_menders(name, _MENDERS[name])
-    return replace(STREAM, tend=menders.tend, versions_of=menders.versions_of, replay=menders.replay)
+    twin = twin_of_parts(_MENDERS[name])
+    tended, found, sent = map(twin.of, (gaps.tend, replaying.versions_of, replaying.replay))
+    return replace(STREAM, tend=tended, versions_of=found, replay=sent)
 
 
 def _lane(name: str) -> Protocols:
@@ -173,8 +246,8 @@ def _lane(name: str) -> Protocols:
     return replace(parks, combiner=_broken(name, combining, *_LANES[name]).Combiner, heals=False)
 
 
-def _broken(name: str, module: ModuleType, *changes: Change) -> ModuleType:
-    """A module of drivers or hosting with changes applied, each to the one place that it fits."""
+def _broken(name: str, module: ModuleType, *changes: _Change) -> ModuleType:
+    """A module of drivers with changes applied, each to the one place that it fits."""
     source = inspect.getsource(module)
     for change in changes:
         if (times := source.count(change.old)) != 1:
@@ -187,11 +260,11 @@ def _broken(name: str, module: ModuleType, *changes: Change) -> ModuleType:
 
 
 def _receiving(name: str) -> Protocols:
-    return Protocols(receiver=_broken(name, receiving, *_RECEIVERS[name]).Receiver)
+    return Protocols(receiver=twin_of_parts(_RECEIVERS[name]).of(Receiver))
 
 
 def _giving_up(name: str) -> Protocols:
-    return Protocols(giving_up=_broken(name, giving_up, *_SETTLERS[name]).GivingUp)
+    return Protocols(giving_up=twin_of_parts(_SETTLERS[name]).of(GivingUp))
 
 
 def _kept(lifetimes: Lifetimes, now: datetime) -> timedelta:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from devtools.modelcheck.catalogue_ages import SMALL, changing
+from devtools.modelcheck.mutants.twin import Twin
 from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.twins import Change, broken_outbox
+from devtools.modelcheck.twins import Patch, around
+from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.records.ledger import Entry
 from exactlyonce.values.lifetimes import Retention
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
@@ -42,16 +46,24 @@ class BrokenAges:
     scenario: Scenario
     falls: str
     ages: tuple[tuple[str, Any], ...] = ()
-    changes: tuple[Change, ...] = ()
+    patches: tuple[Patch, ...] = ()
 
     def scenario_with_twin(self) -> Scenario:
         shipped = self.scenario
         assert shipped.ages is not None
         twin = replace(shipped, name=self.name, ages=replace(shipped.ages, **dict(self.ages)))
-        if not self.changes:
-            return twin
-        broken = broken_outbox(self.name, *self.changes)
-        return replace(twin, strategy=broken(shipped.strategy.window, shipped.strategy.inline_limit))
+        return Twin({}, self.patches).within(twin)
+
+
+def trimmed_though_staged(trimmed: Callable[..., tuple[Entry, ...]]) -> Callable[..., tuple[Entry, ...]]:
+    """An entry that owes staged outputs is trimmed like one that owes nothing."""
+
+    def twin(entries: tuple[Entry, ...], *now: Any) -> tuple[Entry, ...]:
+        owed = {entry.tx: entry.owed for entry in entries}
+        taken = tuple(replace(entry, owed=None) if entry.owed == "staged" else entry for entry in entries)
+        return tuple(replace(entry, owed=owed[entry.tx]) for entry in trimmed(taken, *now))
+
+    return twin
 
 
 BROKEN_AGES: tuple[BrokenAges, ...] = (
@@ -70,12 +82,7 @@ BROKEN_AGES: tuple[BrokenAges, ...] = (
         "trimming drops an entry that owes staged outputs",
         OWING,
         LOST,
-        changes=(
-            Change(
-                "if entry.owed is not None or (entry.seen or now) >= oldest",
-                'if entry.owed not in (None, "staged") or (entry.seen or now) >= oldest',
-            ),
-        ),
+        patches=(around(drafting._trimmed, trimmed_though_staged),),
     ),
     BrokenAges(
         "a shorter retention is deleted by at once",

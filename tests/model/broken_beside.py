@@ -1,33 +1,25 @@
-"""More of the zoo: what can go wrong with the protocols of one partition if one line is missing, and where it shows."""
+"""More of the zoo: what can go wrong with the protocols of one partition if one guard is missing, and where it shows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
+from devtools.modelcheck.alterations import answers, asks, deferred, first, unasked
 from devtools.modelcheck.beside.scenarios import BesideBudget, BesideScenario, Message, scenario_of
+from devtools.modelcheck.mutants.named import Mutation
 from devtools.modelcheck.scenarios import UNLIMITED
-from devtools.modelcheck.twins import Change, broken_beside
+from devtools.modelcheck.twins import around
+from exactlyonce.effects.companions import ReplaceBeside, SaveTogether
+from exactlyonce.effects.effect import NoAnswer
+from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols import colocated
 from exactlyonce.protocols.colocated import Colocated
-from tests.model.broken_strategies import before
+from tests.model.broken_strategies import SAVED, taken_for
+from tests.model.zoo import Broken
 
-
-@dataclass(frozen=True, slots=True)
-class BrokenBeside:
-    """A broken protocol, a scenario in which it shows, and the property that falls there."""
-
-    name: str
-    changes: tuple[Change, ...]
-    scenario: BesideScenario
-    falls: str
-
-    def scenario_with_twin(self) -> BesideScenario:
-        """The scenario with the twin in place of what ships; its sweeper as well."""
-        shipped = self.scenario.strategy
-        module = broken_beside(self.name, self.scenario.protocol, *self.changes)
-        settings = {name: getattr(shipped, name) for name in getattr(shipped, "__slots__", ())}
-        twin = vars(module)[type(shipped).__name__](**settings)
-        sweep = vars(module).get("sweep", self.scenario.sweep)
-        return replace(self.scenario, name=f"{self.scenario.name}, {self.name}", strategy=twin, sweep=sweep)
+BrokenBeside = Broken[BesideScenario]
 
 
 def scenario(base: BesideScenario, *messages: Message, **budget: int) -> BesideScenario:
@@ -40,88 +32,78 @@ KEEPS = Message(2, "keeps")
 STALE = UNLIMITED
 
 COLOCATED = scenario_of("co-located", (), Colocated())
+COMMIT = Colocated._commit
 
-SAVE = "        saved = yield from SaveTogether(entity, document, sight.etag, batch.companions)"
-UPSERTED = SAVE.replace("batch.companions", '(), tuple((record, "*") for record in batch.companions)')
-DROP = "            yield from ReplaceBeside(entity, _settled(tuple((record, None) for record in batch.companions)))"
-OWED = "    settled = _settled(found)"
+
+def upserted(save: SaveTogether, *_: Any) -> SaveTogether:
+    """The batch, writing over whatever is there."""
+    return replace(
+        save, create=(), replace=tuple((one, "*") for one in (*save.create, *(old for old, _ in save.replace)))
+    )
+
 
 BROKEN_COLOCATED: tuple[BrokenBeside, ...] = (
-    BrokenBeside(
+    Broken(
         "published before the commit",
-        (before(SAVE, "if batch.outputs:\n    early = yield from Publish(batch.outputs)"),),
+        (
+            around(
+                COMMIT, first(lambda _self, _entity, _sight, batch: Publish(batch.outputs) if batch.outputs else None)
+            ),
+        ),
         scenario(COLOCATED, ONE),
         "no_ghost_output",
     ),
-    BrokenBeside(
+    Broken(
         "a record without outputs",
-        (Change("owed=handled.outputs or None", "owed=None"),),
+        (Mutation("co-located: a record without outputs"),),
         scenario(COLOCATED, ONE, crashes=1),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "a record created by an upsert",
-        (Change(SAVE, UPSERTED),),
+        (around(COMMIT, asks(SaveTogether, upserted)),),
         scenario(COLOCATED, TWO, stale=1),
         "at_most_one_state_change",
     ),
-    BrokenBeside(
+    Broken(
         "saved without a condition",
-        (Change(SAVE, SAVE.replace("sight.etag", '"*"')),),
+        (Mutation("co-located: saved without a condition"),),
         scenario(COLOCATED, ONE, ONE),
         "serial_execution",
     ),
-    BrokenBeside(
+    Broken(
         "outputs dropped before they are published",
-        (before("            published = yield from Publish(batch.outputs)", DROP.strip()),),
+        (around(COMMIT, deferred(Publish, PUBLISHED, until=ReplaceBeside)),),
         scenario(COLOCATED, ONE, crashes=1),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "owed outputs dropped before they are published",
-        (before("        published = yield from Publish(outputs, Owed(", "yield from ReplaceBeside(entity, settled)"),),
+        (around(colocated.publish_records, deferred(Publish, PUBLISHED, until=ReplaceBeside)),),
         scenario(COLOCATED, ONE, crashes=2),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "a hit is not published",
-        (
-            Change(
-                "        owed = yield from publish_records(entity, sight.companions, sight.memory)\n"
-                "        if isinstance(owed, Again):\n            return owed\n",
-                "",
-            ),
-        ),
+        (Mutation("co-located: a hit is not published"),),
         scenario(COLOCATED, ONE, crashes=1),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "unknown publish taken as done",
-        (Change("            if published is not PUBLISHED:", "            if not entity:"),),
+        (Mutation("co-located: unknown publish taken as done"),),
         scenario(COLOCATED, ONE, unknown=1),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "conflict taken as one's own success",
-        (
-            before(
-                "        if not isinstance(saved, Saved):",
-                "if not isinstance(saved, Saved):\n    saved = Saved('0', sight.memory.entity_token)",
-            ),
-        ),
+        (around(COMMIT, answers(SaveTogether, taken_for(SAVED, Conflict, NoAnswer))),),
         scenario(COLOCATED, ONE, ONE),
         "no_ghost_output",
     ),
-    BrokenBeside(
+    Broken(
         "a sweeper that drops without publishing",
-        (
-            Change(
-                "    if not isinstance(found, FoundBeside):\n",
-                "    if isinstance(found, FoundBeside):\n"
-                "        yield from ReplaceBeside(entity, _settled(found.companions))\n        return Finished(memory)\n"
-                "    if not isinstance(found, FoundBeside):\n",
-            ),
-        ),
+        (around(colocated.sweep, unasked(Publish, PUBLISHED)),),
         scenario(COLOCATED, ONE, crashes=1, sweeps=1),
         "nothing_lost",
     ),

@@ -1,80 +1,95 @@
-"""More of the zoo: what can go wrong with the clean-up beside an entity if one line is missing, and where it shows."""
+"""More of the zoo: what can go wrong with the clean-up beside an entity if one guard is missing, and where it shows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from devtools.modelcheck.beside.scenarios import BesideScenario
-from devtools.modelcheck.twins import Change, broken_cleaner
+from devtools.modelcheck.alterations import asks, replaced
+from devtools.modelcheck.mutants.named import Mutation
+from devtools.modelcheck.twins import Patch, around
+from exactlyonce.attempt import Again, Finished
+from exactlyonce.effects.companions import DeleteBeside, LoadBeside
+from exactlyonce.effects.effect import NoAnswer, Step
+from exactlyonce.protocols.steps import clean_companions as truncation
 from tests.model.broken_beside import COLOCATED, ONE, STALE, TWO, BrokenBeside, scenario
 from tests.model.broken_resequencers import FIRST, FIRST_TWICE, READ_MODEL, SECOND, SECOND_TWICE
 from tests.model.broken_streams import STREAM
+from tests.model.zoo import Broken
 
 
-class BrokenCleaner(BrokenBeside):
-    """A broken clean-up, a scenario in which it shows, and the property that falls there."""
+def judged(kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
+    """Whether companions of a kind may go is judged by other facts."""
 
-    __slots__ = ()
+    def wrapper(may_go: Callable[..., bool]) -> Callable[..., bool]:
+        return lambda of, **facts: may_go(of, **(change(facts) if of == kind else facts))
 
-    def scenario_with_twin(self) -> BesideScenario:
-        """The scenario with the twin in place of what ships."""
-        return replace(self.scenario, name=self.name, clean=broken_cleaner(self.name, *self.changes))
+    return around(truncation.may_go, wrapper)
 
 
-OWES = "unfinished=companion.owed is not None"
-AS_LISTED = "if (id_of(entity, one), etag) in candidates"
-GARBAGE = "    garbage = tuple(key for key, one in old.items() if _may_go(one, ledger, newest))"
-EVENTS = "newest // snapshot_every * snapshot_every if event_sourced else newest"
-NO_STREAM = "    if snapshot_every is None:\n        return 0\n"
-DELETE = "        yield from DeleteBeside(entity, garbage)"
+def last_entry(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
+    """Which entry is the last that may go is judged by other facts."""
+    return around(truncation.last_entry, lambda shipped: lambda newest, **facts: shipped(newest, **change(facts)))
 
-CHANGED_SINCE = Change(AS_LISTED, "if entity")
-ALL_NUMBERS = Change("last=following - 1", "last=number")
-HELD_TOO = Change("unfinished=held", "unfinished=False")
-WHATEVER_THE_ETAG = Change(DELETE, DELETE.replace("garbage", 'tuple((id, "*") for id, _ in garbage)'))
+
+def as_listed(_protocol: Any, entity: Any, candidates: Any, memory: Any) -> Step[Any]:
+    found = yield from LoadBeside(entity, tuple(id for id, _ in candidates))
+    if isinstance(found, NoAnswer):
+        return Again(memory, "what is to be cleaned up could not be read")
+    yield from DeleteBeside(entity, candidates)
+    return Finished(memory)
+
+
+CHANGED_SINCE = Mutation("clean-up that takes for old what was written since")
+HELD_TOO = judged("numbered", lambda facts: {**facts, "unfinished": False})
+ALL_NUMBERS = judged("numbered", lambda facts: {**facts, "last": facts["place"]})
+WHATEVER_THE_ETAG = around(
+    truncation.clean_beside,
+    asks(DeleteBeside, lambda one, *_: replace(one, companions=tuple((id, "*") for id, _ in one.companions))),
+)
 
 EVENT_SOURCED = replace(scenario(STREAM, ONE, TWO, forgotten=1), sourced=True)
 AT_WORK = replace(scenario(READ_MODEL, FIRST, SECOND_TWICE, forgotten=1), workers=3)
 
-BROKEN_CLEANERS: tuple[BrokenCleaner, ...] = (
-    BrokenCleaner(
+BROKEN_CLEANERS: tuple[BrokenBeside, ...] = (
+    Broken(
         "clean-up that deletes a record that owes",
-        (Change(OWES, "unfinished=False"),),
+        (judged("processed", lambda facts: {**facts, "unfinished": False}),),
         scenario(COLOCATED, ONE, crashes=1, forgotten=1),
         "at_most_one_state_change",
     ),
-    BrokenCleaner(
+    Broken(
         "clean-up that takes the list at its word",
-        (Change(GARBAGE, "    garbage = candidates"),),
+        (around(truncation.clean_beside, replaced(as_listed)),),
         scenario(COLOCATED, ONE, crashes=1, forgotten=1),
         "at_most_one_state_change",
     ),
-    BrokenCleaner(
+    Broken(
         "clean-up that takes a record for old that was written since",
         (CHANGED_SINCE,),
         scenario(COLOCATED, TWO, forgotten=1),
         "at_most_one_state_change",
     ),
-    BrokenCleaner(
+    Broken(
         "clean-up that cuts an interval of events in the middle",
-        (Change(EVENTS, "newest"),),
+        (last_entry(lambda facts: {**facts, "event_sourced": False}),),
         EVENT_SOURCED,
         "raised DamagedDocument",
     ),
-    BrokenCleaner(
+    Broken(
         "clean-up that takes a stream it does not see for one of ways back",
-        (Change(NO_STREAM, ""), Change(EVENTS, "newest // (snapshot_every or 1) * (snapshot_every or 1)")),
+        (last_entry(lambda facts: {**facts, "snapshot_every": facts["snapshot_every"] or 1}),),
         replace(scenario(STREAM, ONE, TWO, forgotten=1, stale=STALE), sourced=True),
         "raised DamagedDocument",
     ),
-    BrokenCleaner(
+    Broken(
         "clean-up that deletes held messages",
         (HELD_TOO, ALL_NUMBERS),
         scenario(READ_MODEL, FIRST, SECOND, forgotten=1),
         "raised DamagedDocument: Read model account/e0 holds number 2 of web",
     ),
-    BrokenCleaner(
+    Broken(
         "clean-up that takes a message for old that was released just now",
         (CHANGED_SINCE,),
         AT_WORK,
@@ -82,31 +97,28 @@ BROKEN_CLEANERS: tuple[BrokenCleaner, ...] = (
     ),
 )
 
-HARMLESS_CLEANERS: Final = (
+HARMLESS_CLEANERS: Final[tuple[tuple[BrokenBeside, str], ...]] = (
     (
-        BrokenCleaner(
+        Broken(
             "clean-up that deletes whatever the ETag",
             (WHATEVER_THE_ETAG,),
             scenario(COLOCATED, TWO, crashes=1, unknown=1, forgotten=1),
-            "",
         ),
         "What is finished with the ETag of the list stays so. The condition is for what comes after the retention.",
     ),
     (
-        BrokenCleaner(
+        Broken(
             "clean-up that leaves what is held to the numbers",
             (HELD_TOO,),
             scenario(READ_MODEL, FIRST_TWICE, SECOND, crashes=1, forgotten=1),
-            "",
         ),
         "What is held is not below the next number.",
     ),
     (
-        BrokenCleaner(
+        Broken(
             "clean-up that leaves the numbers to what is held",
             (ALL_NUMBERS,),
             scenario(READ_MODEL, FIRST_TWICE, SECOND, crashes=1, forgotten=1),
-            "",
         ),
         "What is not held is below the next number.",
     ),

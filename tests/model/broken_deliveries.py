@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
-from devtools.modelcheck.beside.scenarios import BesideScenario
+from devtools.modelcheck.alterations import answers, deferred
 from devtools.modelcheck.catalogue_deliveries import SMALL
+from devtools.modelcheck.mutants.named import Mutation, Part, twin_of_parts
 from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.twins import Change, broken_beside, broken_chores, broken_outbox
+from devtools.modelcheck.twins import around
+from exactlyonce import Outbox
+from exactlyonce.effects.effect import Begin, Begun
+from exactlyonce.effects.library import DeleteParked
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.outbox import settle as settling
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 GIVEN_BACK = WORLDS["a delivery is given back"]
 GROUP = WORLDS["a group gives a delivery back"]
 BESIDE = WORLDS["co-located: a group gives a delivery back"]
 SENT_AGAIN = WORLDS["a parked message is sent again"]
-
-HANDLED = Change(
-    "        if tx is None:  # Its delivery was given back.\n            continue\n", '        tx = tx or "own"\n'
-)
-SENT = "    published = yield from Publish((Output(envelope.id, destination, envelope.to_json()),))\n"
-DELETED = "    yield from DeleteParked(entity, message, found.etag)\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +46,17 @@ def lenient(scenario: Scenario) -> Scenario:
     return replace(scenario, lenient=True)
 
 
-def handling_all(scenario: Scenario) -> Scenario:
-    shipped = scenario.strategy
-    if isinstance(scenario, BesideScenario):
-        return replace(scenario, strategy=broken_beside("handled all the same", "colocated", HANDLED).Colocated())
-    twin = broken_outbox("handled all the same", HANDLED)
-    return replace(scenario, strategy=twin(shipped.window, shipped.inline_limit))
+def twin(*parts: Part) -> Callable[[Scenario], Scenario]:
+    return lambda scenario: twin_of_parts(parts).within(scenario)
 
 
-def requeuing(name: str, *changes: Change) -> Callable[[Scenario], Scenario]:
-    return lambda scenario: replace(scenario, chores=broken_chores(name, *changes))
+def named_all_the_same(begun: Begun, *_: Any) -> Begun:
+    return replace(begun, transactions=tuple(tx or "own" for tx in begun.transactions))
 
+
+HANDLING_ALL = twin(
+    *(around(attempt, answers(Begin, named_all_the_same)) for attempt in (Outbox.attempt, Colocated.attempt))
+)
 
 UNPROCESSED = "parked_is_unprocessed"
 BROKEN_DELIVERIES: tuple[BrokenDelivery, ...] = (
@@ -63,8 +65,8 @@ BROKEN_DELIVERIES: tuple[BrokenDelivery, ...] = (
         for name in WORLDS
         if "gives a delivery back" in name or name == GIVEN_BACK.name
     ),
-    BrokenDelivery("a message without a transaction is handled", GIVEN_BACK, handling_all, UNPROCESSED),
-    BrokenDelivery("a message without a transaction is handled", BESIDE, handling_all, UNPROCESSED),
+    BrokenDelivery("a message without a transaction is handled", GIVEN_BACK, HANDLING_ALL, UNPROCESSED),
+    BrokenDelivery("a message without a transaction is handled", BESIDE, HANDLING_ALL, UNPROCESSED),
     *(
         BrokenDelivery("a batch that processes what it gave up", WORLDS[name], lenient, UNPROCESSED)
         for name in WORLDS
@@ -73,26 +75,19 @@ BROKEN_DELIVERIES: tuple[BrokenDelivery, ...] = (
     BrokenDelivery(
         "a requeue that deletes before it sends",
         SENT_AGAIN,
-        requeuing("deletes first", Change(SENT, DELETED + SENT)),
+        twin(around(settling.requeue, deferred(Publish, PUBLISHED, until=DeleteParked))),
         "nothing_lost",
     ),
     BrokenDelivery(
         "a requeue that deletes though sending failed",
         SENT_AGAIN,
-        requeuing(
-            "deletes at any rate",
-            Change(
-                "    if published is not PUBLISHED:\n"
-                '        return Again(memory, "the message could not be sent")\n' + DELETED,
-                DELETED + '    if published is not PUBLISHED:\n        return Again(memory, "not sent")\n',
-            ),
-        ),
+        twin(around(settling.requeue, answers(Publish, lambda *_: PUBLISHED))),
         "nothing_lost",
     ),
     BrokenDelivery(
         "a requeue that deletes what was parked anew",
         SENT_AGAIN,
-        requeuing("deletes all", Change(DELETED, DELETED.replace("found.etag", '"*"'))),
+        twin(Mutation("a requeue that deletes what was parked anew")),
         "nothing_lost",
     ),
 )

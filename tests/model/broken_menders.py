@@ -1,49 +1,49 @@
-"""More of the zoo: what can go wrong with looking after read models and streams if one line is missing, and where it shows."""
+"""More of the zoo: what can go wrong with looking after read models and streams if one guard is missing, and where it shows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+from devtools.modelcheck.alterations import asks, called, comes_to
 from devtools.modelcheck.beside.catalogue import LOST, REBUILDING, SKIPPING
 from devtools.modelcheck.beside.scenarios import BesideScenario, scenario_of
-from devtools.modelcheck.twins import Change, broken_menders
-from tests.model.broken_beside import ONE, STALE, BrokenBeside, scenario
+from devtools.modelcheck.mutants.named import Mutation
+from devtools.modelcheck.twins import Patch, around
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.resequencer import gaps
+from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.protocols.stream.replay import Replayed
+from exactlyonce.records.outputs import Output
+from tests.model.broken_beside import ONE, STALE, BrokenBeside, scenario, upserted
 from tests.model.broken_resequencers import FIRST, SECOND, THIRD
-from tests.model.broken_streams import STREAM
-
-
-class BrokenMender(BrokenBeside):
-    """Something broken that looks after read models or streams, a scenario in which it shows, and the property that falls."""
-
-    __slots__ = ()
-
-    def scenario_with_twin(self) -> BesideScenario:
-        """The scenario with the twin in place of what ships."""
-        return replace(self.scenario, name=self.name, menders=broken_menders(self.name, *self.changes))
-
+from tests.model.broken_streams import ON_THE_NEWEST_STATE, STREAM
+from tests.model.zoo import Broken
 
 IMPATIENT = scenario_of("read model that skips", (), SKIPPING)
 ASKING = scenario_of("read model that asks", (), REBUILDING)
 ON_AND_ON = {"nudges": STALE}
 
-SKIP = "SaveTogether(entity, document, view.etag, tuple(skipped))"
-UPSERTED = 'SaveTogether(entity, document, "*", (), tuple((one, "*") for one in skipped))'
-FOLLOWING = "        following = min(last, first + room - 1) + 1"
-GAP = "    return reception.next, reception.held[0][0] - 1"
-NEXT = "replace(reception, next=following, gap_since=since)"
-ASKED = "Request(reception.source, rebuild.destination, entity.id, first, last)"
-IN_RANGE = "            and self.first <= order.number <= self.last"
-PUBLISH = "        published = yield from Publish(outputs)"
-SENT = "range(first, last_here + 1)"
-OLDER = "    if missing is not None and view.ledger.version < versions[1]:"
 
-
-def published(changed: str) -> Change:
+def published(change: Callable[[Any], Output]) -> Patch:
     """Each output that is published again is changed so."""
-    return Change(PUBLISH, PUBLISH.replace("outputs", f"tuple({changed} for one in outputs)"))
+    return around(
+        replaying.replay, asks(Publish, lambda one, *_: replace(one, outputs=tuple(map(change, one.outputs))))
+    )
 
 
-IMPORTS = Change("from dataclasses import dataclass\n\nfrom", "from dataclasses import dataclass, replace\n\nfrom")
+def gap(first: int, last: int) -> Patch:
+    """The gap is taken to be so much longer, or shorter, at its ends."""
+    return around(
+        gaps.missing_before,
+        lambda missing: (
+            lambda reception: tuple(
+                number + more for number, more in zip(missing(reception), (first, last), strict=True)
+            )
+        ),
+    )
 
 
 def asked(*, missing: tuple[int, int], **budget: int) -> BesideScenario:
@@ -51,147 +51,170 @@ def asked(*, missing: tuple[int, int], **budget: int) -> BesideScenario:
     return replace(scenario(STREAM, ONE, ONE, replays=1, **budget), missing=missing)
 
 
-BROKEN_MENDERS: tuple[BrokenMender, ...] = (
-    BrokenMender(
+BROKEN_MENDERS: tuple[BrokenBeside, ...] = (
+    Broken(
         "skipped without a condition",
-        (Change(SKIP, SKIP.replace("view.etag", '"*"')),),
+        (Mutation("skipped without a condition"),),
         scenario(IMPATIENT, SECOND, THIRD, **ON_AND_ON),
         "no_garbage",
     ),
-    BrokenMender(
+    Broken(
         "a number skipped that has arrived meanwhile",
-        (Change(SKIP, UPSERTED),),
+        (around(gaps._skip, asks(SaveTogether, lambda save, *_: replace(upserted(save), etag="*"))),),
         scenario(IMPATIENT, FIRST, SECOND, **ON_AND_ON),
         "serial_execution",
     ),
-    BrokenMender(
+    Broken(
         "a held message skipped with the gap before it",
-        (Change(FOLLOWING, f"{FOLLOWING} + 1"), Change(SKIP, UPSERTED.replace('"*", (),', "view.etag, (),"))),
+        (gap(0, 1), around(gaps._skip, asks(SaveTogether, upserted))),
         scenario(IMPATIENT, SECOND, **ON_AND_ON),
         "nothing_lost",
     ),
-    BrokenMender(
+    Broken(
         "released past the gap without a document that tells",
-        (Change(SKIP, "SaveTogether(entity, document, view.etag)"),),
+        (Mutation("released past the gap without a document that tells"),),
         scenario(IMPATIENT, SECOND, **ON_AND_ON),
         "in_sequence",
     ),
-    BrokenMender(
+    Broken(
         "a part of the gap skipped without documents",
-        (Change("for number in range(first, following))", "for number in range(first + 1, following))"),),
+        (around(gaps._skip, asks(SaveTogether, lambda save, *_: replace(save, create=save.create[1:]))),),
         scenario(IMPATIENT, FIRST, THIRD, **ON_AND_ON),
         "nothing_lost: web/m0 is acknowledged, but was never committed",
     ),
-    BrokenMender(
+    Broken(
         "skipped, and what follows is not noted",
-        (Change(NEXT, "replace(reception, gap_since=since)"),),
+        (Mutation("skipped, and what follows is not noted"),),
         scenario(IMPATIENT, SECOND, **ON_AND_ON),
         "nothing_lost",
     ),
-    BrokenMender(
+    Broken(
         "asked for the numbers after the first that is missing",
-        (Change(GAP, GAP.replace("reception.next,", "reception.next + 1,")),),
+        (gap(1, 0),),
         scenario(ASKING, *LOST, nudges=1),
         "nothing_lost",
     ),
-    BrokenMender(
+    Broken(
         "asked for all that is missing but the last",
-        (Change(GAP, GAP.replace("- 1", "- 2")),),
+        (gap(0, -1),),
         scenario(ASKING, *LOST, nudges=1),
         "nothing_lost",
     ),
-    BrokenMender(
+    Broken(
         "asked for what another read model lacks",
-        (Change(ASKED, ASKED.replace("entity.id", "reception.source")),),
+        (
+            around(
+                gaps.Request, called(lambda source, destination, _, *numbers: (source, destination, source, *numbers))
+            ),
+        ),
         scenario(ASKING, *LOST, nudges=1),
         "nothing_lost",
     ),
-    BrokenMender(
+    Broken(
         "asked at the destination that the messages come through",
-        (Change("return Output(id, rebuild.through,", "return Output(id, rebuild.destination,"),),
+        (
+            around(
+                gaps._request,
+                lambda request: (
+                    lambda entity, rebuild, reception: replace(
+                        request(entity, rebuild, reception), destination=rebuild.destination
+                    )
+                ),
+            ),
+        ),
         scenario(ASKING, *LOST, nudges=1),
         "nothing_lost",
     ),
-    BrokenMender(
+    Broken(
         "sent again under new ids",
-        (IMPORTS, published('replace(one, id=f"again:{one.id}")')),
+        (published(lambda one: replace(one, id=f"again:{one.id}")),),
         scenario(STREAM, ONE, replays=1),
         "consistent_state_and_output",
     ),
-    BrokenMender(
+    Broken(
         "sent again with new numbers",
-        (IMPORTS, published("replace(one, order=replace(one.order, number=one.order.number + 1))")),
+        (published(lambda one: replace(one, order=replace(one.order, number=one.order.number + 1))),),
         scenario(STREAM, ONE, replays=1),
         "consistent_state_and_output",
     ),
-    BrokenMender(
+    Broken(
         "sent again without numbers",
-        (IMPORTS, published("replace(one, order=None)")),
+        (published(lambda one: replace(one, order=None)),),
         scenario(STREAM, ONE, replays=1),
         "consistent_state_and_output",
     ),
-    BrokenMender(
+    Broken(
         "sent again as handled on the newest state",
-        (Change("    before = point_before(work, version, entries, view.ledger, now)", "    before = now"),),
+        (ON_THE_NEWEST_STATE,),
         scenario(STREAM, ONE, replays=1),
         "raised NonDeterministicHandler",
     ),
-    BrokenMender(
+    Broken(
         "the first version not sent again",
-        (Change(SENT, "range(first + 1, last_here + 1)"),),
+        (
+            around(
+                replaying._sent,
+                lambda sent: lambda work, version, *known: () if version == 1 else sent(work, version, *known),
+            ),
+        ),
         scenario(STREAM, ONE, crashes=1, replays=1),
         "nothing_lost: web/m0 was to be sent again",
     ),
-    BrokenMender(
+    Broken(
         "the last version not sent again",
-        (Change(SENT, "range(first, last_here)"),),
+        (Mutation("the last version not sent again"),),
         scenario(STREAM, ONE, crashes=1, replays=1),
         "nothing_lost: web/m0 was to be sent again",
     ),
-    BrokenMender(
+    Broken(
         "what follows the next whole state not sent again",
-        (Change("last_here + 1 if last_here < last else None", "None"),),
+        (
+            around(
+                replaying.replay,
+                comes_to(lambda done, *_: replace(done, following=None) if isinstance(done, Replayed) else done),
+            ),
+        ),
         scenario(STREAM, ONE, ONE, ONE, crashes=1, replays=1),
         "nothing_lost: web/m2 was to be sent again",
     ),
-    BrokenMender(
+    Broken(
         "sent again from entries of any age",
-        (
-            Change(
-                "FindEntries(work.entity, (reach,), view.memory.entity_token)",
-                "FindEntries(work.entity, (reach,), None)",
-            ),
-        ),
+        (Mutation("sent again from entries of any age"),),
         scenario(STREAM, ONE, replays=1, stale=STALE),
         "raised DamagedDocument",
     ),
-    BrokenMender(
+    Broken(
         "unknown publish taken as sent again",
-        (Change("        if published is not PUBLISHED:", "        if not work:"),),
+        (Mutation("unknown publish taken as sent again"),),
         scenario(STREAM, ONE, crashes=1, unknown=1, replays=1),
         "nothing_lost: web/m0 was to be sent again",
     ),
-    BrokenMender(
+    Broken(
         "the first number that is missing taken for one that is not",
-        (Change(IN_RANGE, IN_RANGE.replace("self.first <=", "self.first <")),),
+        (Mutation("the first number that is missing taken for one that is not"),),
         asked(missing=(1, 1), crashes=1),
         "nothing_lost: web/m0 was to be sent again",
     ),
-    BrokenMender(
+    Broken(
         "looked up in a view of any age",
-        (Change("(missing.first, missing.last), view.memory.entity_token)", "(missing.first, missing.last), None)"),),
+        (Mutation("looked up in a view of any age"),),
         asked(missing=(1, 1), crashes=1, stale=STALE),
         "nothing_lost: web/m0 was to be sent again",
     ),
-    BrokenMender(
+    Broken(
         "an older view taken for the end of the stream",
-        (Change(OLDER, "    if not work:"),),
+        (Mutation("an older view taken for the end of the stream"),),
         asked(missing=(1, 1), crashes=1, stale=STALE),
         "nothing_lost: web/m0 was to be sent again",
     ),
-    BrokenMender(
+    Broken(
         "the newest version that is missing not sent again",
-        (Change("(min(found.versions), max(found.versions))", "(min(found.versions), min(found.versions))"),),
+        (
+            around(
+                replaying.versions_of,
+                comes_to(lambda ends, *_: (ends[0], ends[0]) if isinstance(ends, tuple) else ends),
+            ),
+        ),
         asked(missing=(1, 2), crashes=1),
         "nothing_lost: web/m1 was to be sent again",
     ),

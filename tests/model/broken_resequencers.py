@@ -1,171 +1,238 @@
-"""More of the zoo: what can go wrong with the resequencer if one line is missing, and where it shows."""
+"""More of the zoo: what can go wrong with the resequencer if one guard is missing, and where it shows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
+from devtools.modelcheck.alterations import asks, called, ending, first, replaced
 from devtools.modelcheck.beside.catalogue import ONE_AT_A_TIME
 from devtools.modelcheck.beside.scenarios import Message, scenario_of
+from devtools.modelcheck.mutants.named import Mutation
 from devtools.modelcheck.scenarios import UNLIMITED
-from devtools.modelcheck.twins import Change
+from devtools.modelcheck.twins import around
+from exactlyonce.attempt import Again
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.entity import Saved
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.resequencer import order as total_order
+from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer.protocol import Resequencer
-from tests.model.broken_beside import STALE, BrokenBeside, scenario
-from tests.model.broken_strategies import before
+from exactlyonce.protocols.resequencer.release import Release
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.sequences import Reception, order_of
+from tests.model.broken_beside import STALE, BrokenBeside, scenario, upserted
+from tests.model.zoo import Broken
 
 READ_MODEL = scenario_of("resequencer", (), Resequencer())
 FIRST, SECOND, THIRD = (Message(number=number) for number in (1, 2, 3))
 FIRST_TWICE, SECOND_TWICE = Message(2, number=1), Message(2, number=2)
 SHAKY = Message(number=1, raises=True)
 
-SAVE = "SaveTogether(entity, document, view.etag, tuple(release.create), tuple(release.replace))"
-SAVED = f"    saved = yield from {SAVE}"
 ORDERED = scenario_of("resequencer, one order", (), Resequencer(order="time", max_wait=timedelta(days=100)))
 A, B = Message(source="a", number=1, time=2), Message(source="b", number=1, time=2)
 LATER = Message(source="a", number=1, time=3)
-WAIT = "    return source if at - min(head.since for head in heads.values()) >= max_wait else None"
-PASSED = "(one.passed, one.source) > (time, source)"
-LATE = "late = self._max_wait is not None and is_late(envelope, self._receptions.values())"
+COMMIT = resequencer._commit
+LAST_OF_ALL = chr(0x10FFFF)
 
-HOLD = "        self.create.append(NumberedMessage(self._work.entity.key, source, order, key, begun.at, held=wire))\n"
-OWED = "        remembered = yield from publish_owed(entity, view.ledger.entries, view)\n"
-STOP = (
-    "            self._receptions[source] = replace(reception, failing=type(error).__name__)\n            return False"
-)
-PLACED = "            first = self.arrived.setdefault((envelope.source, order.number), envelope)"
-CREATED = "            self.create.append(document)"
+
+def expected(place: Callable[..., None]) -> Callable[..., None]:
+    """Whatever number comes is taken for the next one."""
+
+    def twin(self: Any, envelope: Any) -> None:
+        place(self, envelope)
+        order = order_of(envelope, "a message of the model")
+        self._receptions[envelope.source] = Reception(envelope.source, order.number)
+
+    return twin
+
+
+def skipping(handled_next: Callable[..., bool]) -> Callable[..., bool]:
+    """A message whose handler raises is passed over."""
+
+    def twin(self: Any, source: str, *known: Any) -> bool:
+        stopped = len(self.stopped)
+        more = handled_next(self, source, *known)
+        if len(self.stopped) == stopped:
+            return more
+        reception = self._receptions[source]
+        self._receptions[source] = replace(reception, next=reception.next + 1, failing=None)
+        return True
+
+    return twin
+
+
+def not_kept(hold: Callable[..., None]) -> Callable[..., None]:
+    """A message is noted as held, and has no document."""
+
+    def twin(self: Any, *known: Any) -> None:
+        hold(self, *known)
+        self.create.pop()
+
+    return twin
+
+
+def remembered_all_the_same(reply: Any, _publish: Any, entity: Any, release: Any, view: Any) -> Again | None:
+    if reply is PUBLISHED:
+        return None
+    owed = read_entity(entity, release.document).ledger or view.ledger
+    return Again(replace(view.memory, published=owed.owing), "the outputs could not be published")
+
+
+IGNORED_GAPS = around(Release._place, expected)
 
 BROKEN_RESEQUENCERS: tuple[BrokenBeside, ...] = (
-    BrokenBeside(
+    Broken(
         "held without a condition",
-        (Change(SAVE, SAVE.replace("view.etag", 'view.etag if release.processed else "*"')),),
+        (
+            around(
+                COMMIT,
+                asks(
+                    SaveTogether,
+                    lambda save, _entity, release, _view: save if release.processed else replace(save, etag="*"),
+                ),
+            ),
+        ),
         scenario(READ_MODEL, FIRST, SECOND),
         "serial_execution",
     ),
-    BrokenBeside(
+    Broken(
         "released without a condition",
-        (Change(SAVE, SAVE.replace("view.etag", '"*" if release.processed else view.etag')),),
+        (
+            around(
+                COMMIT,
+                asks(
+                    SaveTogether,
+                    lambda save, _entity, release, _view: replace(save, etag="*") if release.processed else save,
+                ),
+            ),
+        ),
         scenario(READ_MODEL, FIRST, SECOND),
         "no_garbage",
     ),
-    BrokenBeside(
+    Broken(
         "acknowledged after a part of a release",
-        (*ONE_AT_A_TIME, Change("    if release.more:", "    if not release:")),
+        (*ONE_AT_A_TIME, Mutation("read model: acknowledged after a part of a release")),
         scenario(READ_MODEL, FIRST, SECOND),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "held messages read in a view of any age",
-        (Change("LoadBeside(entity, tuple(ids), view.memory.entity_token)", "LoadBeside(entity, tuple(ids), None)"),),
+        (Mutation("read model: held messages read in a view of any age"),),
         scenario(READ_MODEL, FIRST, SECOND_TWICE, stale=STALE),
         "raised DamagedDocument",
     ),
-    BrokenBeside(
+    Broken(
         "messages that were released meanwhile taken for held ones",
-        (Change("    if release.is_behind(known):", "    if not release:"),),
+        (Mutation("read model: messages that were released meanwhile taken for held ones"),),
         scenario(READ_MODEL, FIRST_TWICE, SECOND),
         "raised AssertionError",
     ),
-    BrokenBeside(
+    Broken(
         "a copy handled again",
-        (
-            before(PLACED, "self._receptions[envelope.source] = Reception(envelope.source, order.number)"),
-            Change(CREATED, '            self.replace.append((document, "*"))'),
-        ),
+        (IGNORED_GAPS, around(COMMIT, asks(SaveTogether, upserted))),
         scenario(READ_MODEL, FIRST_TWICE),
         "at_most_one_state_change",
     ),
-    BrokenBeside(
-        "a gap ignored",
-        (before(PLACED, "self._receptions[envelope.source] = Reception(envelope.source, order.number)"),),
-        scenario(READ_MODEL, FIRST, SECOND),
-        "in_sequence",
-    ),
-    BrokenBeside(
+    Broken("a gap ignored", (IGNORED_GAPS,), scenario(READ_MODEL, FIRST, SECOND), "in_sequence"),
+    Broken(
         "a message whose handler raises is skipped",
-        (
-            Change(
-                STOP,
-                "            self._receptions[source] = replace(reception, next=reception.next + 1)\n            return True",
-            ),
-        ),
+        (around(Release._handled_next, skipping),),
         scenario(READ_MODEL, SHAKY, raising=1, nudges=UNLIMITED),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "an early message noted as held, and not kept",
-        (Change(HOLD, ""),),
+        (around(Release._hold, not_kept),),
         scenario(READ_MODEL, FIRST, SECOND),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "an early message acknowledged, and not held",
-        (Change("                self._hold(place, envelope, begun)", "                pass"),),
+        (Mutation("read model: an early message acknowledged, and not held"),),
         scenario(READ_MODEL, FIRST, SECOND),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "two messages with one number taken for copies",
-        (Change("        elif document.message != key_of(envelope):", "        elif not document:"),),
+        (Mutation("read model: two messages with one number taken for copies"),),
         scenario(READ_MODEL, FIRST, FIRST),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "what is owed is not published",
-        (Change(OWED, "        remembered = view.memory\n"),),
+        (Mutation("read model: what is owed is not published"),),
         scenario(READ_MODEL, FIRST, crashes=1),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "published before the batch",
-        (before(SAVED, "if release.outputs:\n    early = yield from Publish(tuple(release.outputs))"),),
+        (
+            around(
+                COMMIT,
+                first(lambda _entity, release, _view: Publish(tuple(release.outputs)) if release.outputs else None),
+            ),
+        ),
         scenario(READ_MODEL, FIRST),
         "no_ghost_output",
     ),
-    BrokenBeside(
+    Broken(
         "unknown publish taken as done",
-        (Change("        if published is not PUBLISHED:", "        if not entity:"),),
+        (Mutation("read model: unknown publish taken as done"),),
         scenario(READ_MODEL, FIRST, SECOND, unknown=1),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "remembered as published before publishing",
-        (
-            Change(
-                '            return Again(memory, "the outputs could not be published")',
-                "            owed = read_entity(entity, document).ledger or view.ledger\n"
-                "            memory = replace(memory, published=owed.owing)\n"
-                '            return Again(memory, "the outputs could not be published")',
-            ),
-        ),
+        (around(COMMIT, ending(Publish, remembered_all_the_same)),),
         scenario(READ_MODEL, FIRST, unknown=1),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "conflict taken for a message that is held already",
         (
-            before(
-                "    if not isinstance(saved, Saved):",
-                "if not isinstance(saved, Saved) and not release.processed:\n    return view.memory",
+            around(
+                COMMIT,
+                ending(
+                    SaveTogether,
+                    lambda reply, _save, _entity, release, view: (
+                        None if isinstance(reply, Saved) or release.processed else view.memory
+                    ),
+                ),
             ),
         ),
         scenario(READ_MODEL, FIRST, SECOND),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "silent sources not waited for",
-        (Change(WAIT, "    return source"),),
+        (around(total_order.earliest, called(lambda heads, receptions, at, _: (heads, receptions, at, timedelta(0)))),),
         scenario(ORDERED, A, B, nudges=UNLIMITED),
         "in_order",
     ),
-    BrokenBeside(
+    Broken(
         "a source that passed just this time not waited for",
-        (Change(PASSED, "one.passed >= time"),),
+        (
+            around(
+                total_order.earliest,
+                called(
+                    lambda heads, receptions, at, most: (
+                        heads,
+                        tuple(one if one.source in heads else replace(one, source=LAST_OF_ALL) for one in receptions),
+                        at,
+                        most,
+                    )
+                ),
+            ),
+        ),
         scenario(ORDERED, A, B, nudges=UNLIMITED),
         "in_order",
     ),
-    BrokenBeside(
+    Broken(
         "what comes too late is not told",
-        (Change(LATE, "late = False"),),
+        (around(total_order.is_late, replaced(lambda *_: False)),),
         scenario(ORDERED, LATER, B, nudges=UNLIMITED),
         "in_order: whether b/m1 is late is told wrongly",
     ),

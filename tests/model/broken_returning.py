@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
+from devtools.modelcheck.alterations import answers, asks, called, replaced
 from devtools.modelcheck.catalogue_returning import SMALL
+from devtools.modelcheck.mutants.twin import Twin
 from devtools.modelcheck.returning import Host, ReturningScenario
-from devtools.modelcheck.twins import Change, broken_chores, broken_host
+from devtools.modelcheck.twins import Patch, around, constant, modules_of
+from exactlyonce.effects.library import FoundParked, LoadParked
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.hosting import returns as returning_host
+from exactlyonce.hosting import settlement as giving_up
+from exactlyonce.hosting.settlement import GivenUp, GivingUp
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.steps import give_back as returning
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["returned beside a crash"]
@@ -18,10 +29,40 @@ POISON = WORLDS["returned from a poison queue"]
 TOO_OLD = WORLDS["returned until too old"]
 UNPROCESSED, LOST, ENDS = "parked_is_unprocessed", "nothing_lost", "termination"
 
-UNSEEN = "unseen = first or (given.runs_out and isinstance(error, TryAgainLater))"
-LOOKS = '    if found.message is not None:\n        return Returned("parked", memory)\n'
-PUT_ASIDE = '        if given.settling == "again":\n            reason ='
-ACCEPTED = "    if published is not PUBLISHED:\n        return Again("
+
+def host(*patches: Patch) -> Host:
+    """What decides about messages that were given up, with patches."""
+    shipped = Host()
+    made = modules_of("host", {giving_up.__name__, returning_host.__name__}, patches=patches)
+    decides = made.get(giving_up.__name__, giving_up)
+    returns = made.get(returning_host.__name__, returning_host)
+    return replace(shipped, giving_up=decides.GivingUp, given_up=decides.GivenUp, returning=returns.Returning)
+
+
+def unseen(returned: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Nothing is looked at before a message is returned."""
+
+    async def twin(self: Any, *known: Any, unseen: bool) -> Any:
+        del unseen
+        return await returned(self, *known, unseen=True)
+
+    return twin
+
+
+def not_known(self: Any, given: GivenUp, *rest: Any) -> tuple[Any, ...]:
+    """A message that was settled before is decided about as if nobody knew."""
+    return self, replace(given, settling="not known") if given.settling == "again" else given, *rest
+
+
+def settled_before(self: Any, given: GivenUp) -> tuple[Any, ...]:
+    """How often it is returned goes by what was known."""
+    return self, replace(given, settling="again") if given.settling == "not known" else given
+
+
+async def of_any_age(self: GivingUp, came: Any, queue: str, unexplained: int) -> Any:
+    """A message is returned however old it is."""
+    await self._present()
+    return await self.returning.output(came, queue, unexplained)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,85 +73,94 @@ class BrokenReturning:
     scenario: ReturningScenario
     falls: str
     steps: int
-    changes: tuple[Change, ...] = ()
+    patches: tuple[Patch, ...] = ()
     requeues: bool = False
 
     def scenario_with_twin(self) -> ReturningScenario:
         if self.requeues:
-            return replace(self.scenario, name=self.name, chores=broken_chores(self.name, *self.changes))
-        host = broken_host(self.name, *self.changes) if self.changes else Host(takes_away=False)
-        return replace(self.scenario, name=self.name, host=host)
+            return replace(Twin({}, self.patches).within(self.scenario), name=self.name)
+        twin = host(*self.patches) if self.patches else Host(takes_away=False)
+        return replace(self.scenario, name=self.name, host=twin)
 
 
 BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
-    BrokenReturning("returned without a look", BATCH, UNPROCESSED, 16, (Change(LOOKS, ""),)),
+    BrokenReturning(
+        "returned without a look",
+        BATCH,
+        UNPROCESSED,
+        16,
+        (
+            around(
+                returning.give_back,
+                answers(
+                    LoadParked,
+                    lambda found, *_: replace(found, message=None) if isinstance(found, FoundParked) else found,
+                ),
+            ),
+        ),
+    ),
     BrokenReturning(
         "a look in a view of any age",
         BATCH,
         UNPROCESSED,
         16,
-        (Change("LoadParked(entity, message, staged.token)", "LoadParked(entity, message, None)"),),
+        (around(returning.give_back, asks(LoadParked, lambda load, *_: replace(load, token=None))),),
     ),
     BrokenReturning(
         "what was just parked without an answer is returned unseen",
         LOST_REPLIES,
         UNPROCESSED,
         11,
-        (Change(" and not progress.parks", ""),),
+        (around(giving_up._noting, replaced(lambda step, _progress: step)),),
     ),
     BrokenReturning(
         "what was settled before is returned unseen",
         BATCH,
         UNPROCESSED,
         13,
-        (
-            Change(
-                '        unseen = given.settling == "first"\n        if rounds',
-                "        unseen = True\n        if rounds",
-            ),
-        ),
+        (around(GivingUp._returned, unseen),),
     ),
     BrokenReturning(
         "what was settled before is returned unseen while the store is away",
         BATCH_LOST_REPLIES,
         UNPROCESSED,
         11,
-        (Change(UNSEEN, "unseen = True"),),
+        (around(GivingUp._decided_or_returned, called(lambda self, given: (self, replace(given, runs_out=True)))),),
     ),
     BrokenReturning(
         "what was settled before is parked",
         LAST,
         UNPROCESSED,
         13,
-        (Change(PUT_ASIDE, PUT_ASIDE.replace('given.settling == "again"', "not given.came.id")),),
+        (around(GivingUp._decided, called(not_known)), around(GivingUp._unexplained, called(settled_before))),
     ),
     BrokenReturning(
         "acknowledged before it is sent",
         LOST_REPLIES,
         LOST,
         5,
-        (Change(ACCEPTED, ACCEPTED.replace("published is not PUBLISHED", "not published")),),
+        (around(returning.send, answers(Publish, lambda *_: PUBLISHED)),),
     ),
     BrokenReturning(
         "one round too many",
         LAST,
         ENDS,
         5,
-        (Change("if so_far < UNEXPLAINED_ROUNDS", "if so_far <= UNEXPLAINED_ROUNDS"),),
+        (constant(returning_host, "UNEXPLAINED_ROUNDS", returning_host.UNEXPLAINED_ROUNDS + 1),),
     ),
     BrokenReturning(
         "returned beyond the send limit",
         TOO_OLD,
         LOST,
         7,
-        (Change("now - came.time > self.lifetimes().send_limit(now)", "False"),),
+        (around(GivingUp._output, replaced(of_any_age)),),
     ),
     BrokenReturning(
         "requeued at any age",
         WORLDS["parked until too old"],
         LOST,
         10,
-        (Change("if limit is not None and (refusal :=", "if limit is not None and not found.now and (refusal :="),),
+        (around(settling.requeue, called(lambda *known: (*known[:3], None, known[4]))),),
         requeues=True,
     ),
 )

@@ -1,191 +1,228 @@
-"""The zoo: what can go wrong with the outbox if one line is missing, and where it shows."""
+"""The zoo: what can go wrong with the outbox if one guard is missing, and where it shows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+from devtools.modelcheck.alterations import answers, asks, called, ending, first, followed
+from devtools.modelcheck.mutants.named import Mutation
 from devtools.modelcheck.scenarios import Budget, Scenario
-from devtools.modelcheck.twins import Change, broken_outbox
+from devtools.modelcheck.twins import Patch, around
 from exactlyonce import Outbox
+from exactlyonce.attempt import Again, Finished
+from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.library import DeleteStaged, LoadStaged, Stage, WriteProcessed, Written
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import protocol as outbox
+from tests.model.zoo import Broken
 
 ONE = Scenario("one message, two copies", (2,), Outbox(window=1), budget=Budget(crashes=1, unknown=1, repeated=1))
 TWO = Scenario("two messages", (2, 1), Outbox(window=1), budget=Budget(crashes=1))
 STAGED = Scenario("staged outputs", (2, 1), Outbox.transaction_id(), budget=Budget(crashes=1))
 
-
-@dataclass(frozen=True, slots=True)
-class Twin:
-    """A broken strategy, a scenario in which it shows, and the property that falls there."""
-
-    name: str
-    changes: tuple[Change, ...]
-    scenario: Scenario
-    falls: str
-
-    def scenario_with_twin(self) -> Scenario:
-        broken = broken_outbox(self.name, *self.changes)
-        shipped = self.scenario.strategy
-        twin = broken(shipped.window, shipped.inline_limit)
-        return replace(self.scenario, name=f"{self.scenario.name}, {self.name}", strategy=twin)
-
-
-def before(line: str, added: str) -> Change:
-    """Lines added in front of a line; both as they stand, the addition with the line's indentation."""
-    indent = line[: len(line) - len(line.lstrip())]
-    return Change(line, "".join(f"{indent}{one}\n" for one in added.splitlines()) + line)
+COMMIT, WRITE_APART, PUBLISH_OWED = Outbox._commit, outbox._write_apart, outbox.publish_owed
+SAVED = Saved("0", None)
 
 
 def unknown(scenario: Scenario, **more: int) -> Scenario:
     return replace(scenario, budget=replace(scenario.budget, **{"unknown": 1, **more}))
 
 
-SAVE = "        saved = yield from SaveEntity(entity, document, view.etag)"
-LOST = "            return start_over(view.memory, saved)"
-PUBLISH_HITS = "        remembered = yield from publish_owed(work.entity, hits, view)"
-PUBLISH_LEAVING = "        remembered = yield from publish_owed(entity, leaving, view)"
-WRITE_APART = "        token = yield from _write_apart(entity, leaving, view, draft)"
-STALE_FIND = "not at_or_after(found.token, ledger.token)"
-GONE = "return replace(view.memory, published=view.memory.published | {one.tx for one in owing})"
-DELETE_STAGED = "yield from DeleteStaged(entity, tuple(one.tx for one in draft.staged))"
+def taken_for(reply: Any, *kinds: Any) -> Callable[..., Any]:
+    """Replies of these kinds are taken for another one."""
+    return lambda told, *_: reply if isinstance(told, kinds) else told
 
-TWINS: tuple[Twin, ...] = (
-    Twin(
+
+def staging(token_of: Callable[[Any, str | None], str | NoAnswer | None]) -> Patch:
+    """Outputs are staged as they are, and what the reply tells of the token is up to `token_of(reply, token so far)`."""
+
+    def wrapper(write_apart: Callable[..., Step[Any]]) -> Callable[..., Step[Any]]:
+        def twin(entity: Any, leaving: Any, view: Any, draft: Any) -> Step[Any]:
+            token = yield from write_apart(entity, leaving, view, replace(draft, staged=()))
+            if isinstance(token, Again) or not draft.staged:
+                return token
+            staged = yield from Stage(entity, draft.staged)
+            told = token_of(staged, token)
+            if isinstance(told, NoAnswer):
+                return Again(view.memory, "whether the outputs were staged is not known")
+            return told
+
+        return twin
+
+    return around(WRITE_APART, wrapper)
+
+
+def staged_deleted_on(kind: Any) -> Patch:
+    """What was staged for a commit is deleted after a reply of this kind to it."""
+
+    def delete(reply: Any, _save: Any, _self: Any, work: Any, _view: Any, draft: Any) -> DeleteStaged | None:
+        if not draft.staged or not isinstance(reply, kind):
+            return None
+        return DeleteStaged(work.entity, tuple(one.tx for one in draft.staged))
+
+    return around(COMMIT, followed(SaveEntity, delete))
+
+
+def remembered_all_the_same(reply: Any, _publish: Any, _self: Any, _work: Any, view: Any, draft: Any) -> Again | None:
+    if reply is PUBLISHED:
+        return None
+    done = view.memory.published | {entry.tx for entry in draft.entries}
+    return Again(replace(view.memory, published=done), "the outputs could not be published")
+
+
+def taken_for_gone(reply: Any, _load: Any, _entity: Any, entries: Any, view: Any) -> Any:
+    if not isinstance(reply, NoAnswer):
+        return None
+    owing = {entry.tx for entry in entries if entry.owed is not None}
+    return replace(view.memory, published=view.memory.published | owing)
+
+
+TWINS: tuple[Broken[Scenario], ...] = (
+    Broken(
         "publish before commit",
-        (before(SAVE, "if draft.outputs:\n    early = yield from Publish(draft.outputs)"),),
+        (around(COMMIT, first(lambda _self, _work, _view, draft: Publish(draft.outputs) if draft.outputs else None)),),
         ONE,
         "no_ghost_output",
     ),
-    Twin("save without If-Match", (Change(SAVE, SAVE.replace("view.etag", '"*"')),), TWO, "serial_execution"),
-    Twin(
+    Broken("save without If-Match", (Mutation("outbox: save without If-Match"),), TWO, "serial_execution"),
+    Broken(
         "upsert for an absent entity",
-        (Change(SAVE, SAVE.replace("view.etag", 'view.etag or "*"')),),
+        (around(COMMIT, asks(SaveEntity, lambda save, *_: replace(save, etag=save.etag or "*"))),),
         TWO,
         "serial_execution",
     ),
-    Twin("stale find accepted", (Change(STALE_FIND, "False"),), TWO, "at_most_one_state_change"),
-    Twin(
+    Broken("stale find accepted", (Mutation("outbox: stale find accepted"),), TWO, "at_most_one_state_change"),
+    Broken(
         "token not carried",
         (
-            Change(
-                "next_ledger(self._limits(work), view, draft, token)",
-                "next_ledger(self._limits(work), view, draft, view.ledger.token)",
+            around(
+                drafting.next_ledger, called(lambda limits, view, draft, _: (limits, view, draft, view.ledger.token))
             ),
         ),
         TWO,
         "at_most_one_state_change",
     ),
-    Twin(
+    Broken(
         "entry dropped without a record",
-        (Change("    if leaving:\n        recorded", "    if not entity:\n        recorded"),),
+        (Mutation("outbox: entry dropped without a record"),),
         TWO,
         "at_most_one_state_change",
     ),
-    Twin(
+    Broken(
         "what leaving entries owe is not published",
-        (Change(PUBLISH_LEAVING, "        remembered = view.memory"),),
+        (Mutation("outbox: what leaving entries owe is not published"),),
         TWO,
         "nothing_lost",
     ),
-    Twin("hits not published", (Change(PUBLISH_HITS, "        remembered = view.memory"),), TWO, "nothing_lost"),
-    Twin(
-        "records not looked at",
-        (Change("known = view.done | {entry.message for entry in hits}", "known = {entry.message for entry in hits}"),),
-        TWO,
-        "at_most_one_state_change",
-    ),
-    Twin(
-        "unknown publish taken as done",
-        (Change("            if published is not PUBLISHED:", "            if not entity:"),),
-        ONE,
-        "nothing_lost",
-    ),
-    Twin(
+    Broken("hits not published", (Mutation("outbox: hits not published"),), TWO, "nothing_lost"),
+    Broken("records not looked at", (Mutation("outbox: records not looked at"),), TWO, "at_most_one_state_change"),
+    Broken("unknown publish taken as done", (Mutation("outbox: unknown publish taken as done"),), ONE, "nothing_lost"),
+    Broken(
         "unknown save taken as saved",
-        (
-            before(
-                "        if not isinstance(saved, Saved):",
-                'saved = Saved("0", None) if isinstance(saved, NoAnswer) else saved',
-            ),
-        ),
+        (around(COMMIT, answers(SaveEntity, taken_for(SAVED, NoAnswer))),),
         ONE,
         "no_ghost_output",
     ),
-    Twin(
+    Broken(
         "conflict taken as somebody else's success",
-        (before(LOST, "if isinstance(saved, Conflict):\n    return Finished(view.memory)"),),
+        (
+            around(
+                COMMIT,
+                ending(
+                    SaveEntity,
+                    lambda reply, _save, _self, _work, view, _draft: (
+                        Finished(view.memory) if isinstance(reply, Conflict) else None
+                    ),
+                ),
+            ),
+        ),
         TWO,
         "nothing_lost",
     ),
-    Twin(
+    Broken(
         "unknown record taken as written",
         (
-            Change("if isinstance(recorded, NoAnswer):", "if not entity:"),
-            Change("token = recorded.token", 'token = getattr(recorded, "token", token)'),
+            around(
+                WRITE_APART,
+                answers(
+                    WriteProcessed,
+                    lambda reply, _write, _entity, _leaving, view, _draft: (
+                        Written(view.ledger.token) if isinstance(reply, NoAnswer) else reply
+                    ),
+                ),
+            ),
         ),
         unknown(TWO),
         "at_most_one_state_change",
     ),
-    Twin(
+    Broken(
         "unknown stage taken as staged",
-        (
-            Change("if isinstance(staged, NoAnswer) or staged.token is None:", "if not entity:"),
-            Change("token = staged.token", 'token = getattr(staged, "token", token)'),
-        ),
+        (staging(lambda staged, token: getattr(staged, "token", token)),),
         unknown(STAGED),
         "nothing_lost",
     ),
-    Twin(
+    Broken(
         "staged after the commit",
         (
-            Change("    if draft.staged:\n        staged", "    if not entity:\n        staged"),
-            before("        if draft.outputs:", "if draft.staged:\n    late = yield from Stage(entity, draft.staged)"),
+            around(WRITE_APART, called(lambda *known: (*known[:3], replace(known[3], staged=())))),
+            around(
+                COMMIT,
+                followed(
+                    SaveEntity,
+                    lambda reply, save, _self, _work, _view, draft: (
+                        Stage(save.entity, draft.staged) if draft.staged and isinstance(reply, Saved) else None
+                    ),
+                ),
+            ),
         ),
         STAGED,
         "nothing_lost",
     ),
-    Twin(
+    Broken(
         "staged deleted on conflict",
-        (before(LOST, f"if isinstance(saved, Conflict) and draft.staged:\n    {DELETE_STAGED}"),),
+        (staged_deleted_on(Conflict),),
         replace(STAGED, copies=(1, 1), budget=Budget(crashes=1, repeated=1)),
         "nothing_lost",
     ),
-    Twin(
+    Broken(
         "staged deleted on unknown outcome",
-        (before(LOST, f"if isinstance(saved, NoAnswer) and draft.staged:\n    {DELETE_STAGED}"),),
+        (staged_deleted_on(NoAnswer),),
         unknown(replace(STAGED, copies=(1, 1))),
         "nothing_lost",
     ),
-    Twin(
+    Broken(
         "token of staging not carried",
-        (Change("        token = staged.token", "        del staged"),),
+        (staging(lambda staged, token: staged if isinstance(staged, NoAnswer) else token),),
         STAGED,
         "nothing_lost",
     ),
-    Twin(
+    Broken(
         "one transaction id for a group",
         (
-            Change(
-                "zip(fresh.items(), begun.transactions, strict=True)",
-                "zip(fresh.items(), begun.transactions[:1] * len(fresh), strict=True)",
+            around(
+                Outbox.attempt,
+                answers(
+                    Begin,
+                    lambda begun, *_: replace(begun, transactions=begun.transactions[:1] * len(begun.transactions)),
+                ),
             ),
         ),
         Scenario("a group, staged", (1, 1, 1), Outbox(window=2, inline_limit=0), group=2, budget=Budget(crashes=1)),
         "nothing_lost",
     ),
-    Twin(
+    Broken(
         "remembered as published before publishing",
-        (
-            before(
-                "        if draft.outputs:",
-                "memory = replace(memory, published=memory.published | {entry.tx for entry in draft.entries})",
-            ),
-        ),
+        (around(COMMIT, ending(Publish, remembered_all_the_same)),),
         unknown(ONE),
         "nothing_lost",
     ),
-    Twin(
+    Broken(
         "behind taken as gone",
-        (before('            return Again(view.memory, "staged outputs could not be read")', GONE),),
+        (around(PUBLISH_OWED, ending(LoadStaged, taken_for_gone)),),
         replace(STAGED, budget=Budget(crashes=1, stale=1)),
         "nothing_lost",
     ),

@@ -1,195 +1,212 @@
-"""More of the zoo: what can go wrong with the version stream if one line is missing, and where it shows."""
+"""More of the zoo: what can go wrong with the version stream if one guard is missing, and where it shows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+from devtools.modelcheck.alterations import answers, asks, called, first, instead, replaced
 from devtools.modelcheck.beside.scenarios import scenario_of
-from devtools.modelcheck.twins import Change
+from devtools.modelcheck.mutants.named import Mutation
+from devtools.modelcheck.twins import Patch, around
+from exactlyonce.attempt import Finished
+from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step, Together
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.steps import sight as sighting
+from exactlyonce.protocols.stream import protocol as version_stream
+from exactlyonce.protocols.stream import versions
 from exactlyonce.protocols.stream.protocol import VersionStream
-from tests.model.broken_beside import KEEPS, ONE, STALE, TWO, BrokenBeside, scenario
-from tests.model.broken_strategies import before
+from exactlyonce.records.outputs import Output
+from tests.model.broken_beside import KEEPS, ONE, STALE, TWO, BrokenBeside, scenario, upserted
+from tests.model.broken_strategies import SAVED, taken_for
+from tests.model.zoo import Broken
 
 STREAM = scenario_of("stream", (), VersionStream(2))
 UNTOLD = replace(scenario(STREAM, KEEPS, ONE, ONE), untold=True)
+COMMIT = version_stream._commit
 
-SAVE = "    saved = yield from SaveTogether(entity, batch.document(sight.ledger), sight.etag, batch.companions)"
-UPSERTED = SAVE.replace("batch.companions", '(), tuple((entry, "*") for entry in batch.companions)')
-COMMIT = "        outcome = yield from _commit(work.entity, sight, batch)"
-PUBLISH_AGAIN = (
-    "        published = yield from Publish(tuple(outputs), Owed(work.entity, min(entry.at for entry in entries)))"
-)
-NOW = "    now = Point(sight.body, sight.ledger.sequences)"
-BEGUN = f"    begun = yield from Begin(tuple(one.message for one in entries))\n{NOW}"
-BEFORE = "Before(before.body, entry.at, entry.tx, before.sequences, entry.outputs)"
-RANGE = "FindEntries(work.entity, ranges, sight.memory.entity_token)"
-DIGEST = Change("    if (found := digest(outputs)) != entry.digest:", "    if (found := entry.digest) != entry.digest:")
-CONTIGUOUS = Change(
-    "    if tuple(entry.version for entry in entries) != tuple(range(first, last + 1)):", "    if first > last:"
-)
-SIDE_BY_SIDE = """    loaded, found = yield from Together(
-        LoadEntity(entity, memory.entity_token), LoadBeside(entity, ids, memory.entity_token)
-    )
-"""
-ONE_BY_ONE = Change(
-    SIDE_BY_SIDE,
-    """    loaded = yield from LoadEntity(entity, memory.entity_token)
+Altered = Callable[..., Step[Any]]
+
+
+def unnoticed_where_unchanged(commit: Altered) -> Altered:
+    """What leaves the state as it was is published, and not committed."""
+
+    def twin(entity: Any, sight: Any, batch: Any) -> Step[Any]:
+        if batch.body == sight.body:
+            yield from Publish(batch.outputs)
+            return Finished(sight.memory, batch.processed)
+        outcome = yield from commit(entity, sight, batch)
+        return outcome
+
+    return twin
+
+
+def on_one_version_later(point_before: Callable[..., Any]) -> Callable[..., Any]:
+    def twin(work: Any, version: int, found: Any, ledger: Any, now: Any) -> Any:
+        return now if version == ledger.version else point_before(work, version + 1, found, ledger, now)
+
+    return twin
+
+
+def begun_again(change: Callable[[Any, Begun], Any]) -> Patch:
+    """Each duplicate is handled again as if it had just begun: `change(entry, begun)` makes its entry."""
+
+    def wrapper(handled_again: Altered) -> Altered:
+        def twin(work: Any, messages: Any, entries: Any, sight: Any) -> Step[Any]:
+            begun = yield from Begin(tuple(entry.message for entry in entries))
+            changed = tuple(change(entry, begun) for entry in entries)
+            failed = yield from handled_again(work, messages, changed, sight)
+            return failed
+
+        return twin
+
+    return around(version_stream.handled_again, wrapper)
+
+
+def outputs(change: Callable[[Output], Output]) -> Patch:
+    """Each output of a message that is handled again is changed so."""
+    return around(version_stream.outputs_again, lambda again: lambda *known: tuple(map(change, again(*known))))
+
+
+def one_after_the_other(together: Together[Any, Any], *_: Any) -> Step[Any]:
+    """The companions are read in a view as new as that of the entity."""
+    loaded = yield from together.first
     if isinstance(loaded, NoAnswer):
-        return Again(memory, "a read was not answered")
-    found = yield from LoadBeside(entity, ids, loaded.token)
-""",
-)
+        return loaded, loaded
+    found = yield from replace(together.second, token=loaded.token)  # type: ignore[call-arg]
+    return loaded, found
+
+
+UPSERT = around(COMMIT, asks(SaveTogether, upserted))
+ONE_BY_ONE = around(sighting.look_beside, instead(Together, one_after_the_other))
+ON_THE_NEWEST_STATE = around(versions.point_before, replaced(lambda _work, _version, _found, _ledger, now: now))
+NOT_COMPARED = Mutation("stream: digests not compared")
+WITHOUT_TOKEN = Mutation("stream: a range read without a token")
+GAPS_NOT_NOTICED = Mutation("stream: gaps in a range not noticed")
 
 BROKEN_STREAMS: tuple[BrokenBeside, ...] = (
-    BrokenBeside(
+    Broken(
         "no entry where the state is unchanged",
-        (
-            before(
-                COMMIT,
-                "if batch.body == sight.body:\n"
-                "    unchanged = yield from Publish(batch.outputs)\n    return Finished(sight.memory, batch.processed)",
-            ),
-        ),
+        (around(COMMIT, unnoticed_where_unchanged),),
         UNTOLD,
         "at_most_one_output",
     ),
-    BrokenBeside(
+    Broken(
         "a duplicate handled on the newest state",
-        (
-            Change(
-                "            before = point_before(work, entry.version, stream, sight.ledger, now)",
-                "            before = now",
-            ),
-        ),
+        (ON_THE_NEWEST_STATE,),
         scenario(STREAM, TWO),
         "no_failure: web/m0 fails with NonDeterministicHandler",
     ),
-    BrokenBeside(
+    Broken(
         "a duplicate handled on the newest state, digests not compared",
-        (
-            Change(
-                "            before = point_before(work, entry.version, stream, sight.ledger, now)",
-                "            before = now",
-            ),
-            DIGEST,
-        ),
+        (ON_THE_NEWEST_STATE, NOT_COMPARED),
         scenario(STREAM, TWO),
         "consistent_state_and_output",
     ),
-    BrokenBeside(
+    Broken(
         "a duplicate handled on the state one version too late",
-        (Change("    for entry in reversed(entries):", "    for entry in reversed(entries[1:]):"), DIGEST),
+        (around(versions.point_before, on_one_version_later), NOT_COMPARED),
         scenario(STREAM, TWO),
         "consistent_state_and_output",
     ),
-    BrokenBeside(
+    Broken(
         "published before the batch",
-        (before(SAVE, "if batch.outputs:\n    early = yield from Publish(batch.outputs)"),),
+        (around(COMMIT, first(lambda _entity, _sight, batch: Publish(batch.outputs) if batch.outputs else None)),),
         scenario(STREAM, ONE),
         "no_ghost_output",
     ),
-    BrokenBeside(
+    Broken(
         "an entry created by an upsert, read in a view of any age",
-        (Change(SAVE, UPSERTED),),
+        (UPSERT,),
         scenario(STREAM, TWO, stale=1),
         "at_most_one_state_change",
     ),
-    BrokenBeside(
+    Broken(
         "head saved without a condition",
-        (Change(SAVE, SAVE.replace("sight.etag", '"*"')),),
+        (Mutation("stream: head saved without a condition"),),
         scenario(STREAM, ONE, ONE),
         "serial_execution",
     ),
-    BrokenBeside(
+    Broken(
         "a range read without a token",
-        (Change(RANGE, "FindEntries(work.entity, ranges, None)"),),
+        (WITHOUT_TOKEN,),
         scenario(STREAM, TWO, stale=STALE),
         "raised DamagedDocument",
     ),
-    BrokenBeside(
+    Broken(
         "a range read without a token, gaps in it not noticed",
-        (Change(RANGE, "FindEntries(work.entity, ranges, None)"), CONTIGUOUS, DIGEST),
+        (WITHOUT_TOKEN, GAPS_NOT_NOTICED, NOT_COMPARED),
         scenario(STREAM, TWO, stale=STALE),
         "consistent_state_and_output",
     ),
-    BrokenBeside(
+    Broken(
         "an entry newer than the state it is read with",
-        (Change("any(entry.version > sight.ledger.version for entry in entries_in(sight))", "not work"),),
+        (Mutation("stream: an entry newer than the state it is read with"),),
         scenario(STREAM, ONE, TWO, stale=STALE),
         "no_failure: web/m1 fails with NonDeterministicHandler",
     ),
-    BrokenBeside(
+    Broken(
         "handled again with new ids",
+        (outputs(lambda one: replace(one, id=f"again:{one.id}")),),
+        scenario(STREAM, TWO),
+        "consistent_state_and_output",
+    ),
+    Broken(
+        "handled again at another time",
+        (begun_again(lambda entry, begun: replace(entry, at=begun.at)), NOT_COMPARED),
+        scenario(STREAM, TWO),
+        "consistent_state_and_output",
+    ),
+    Broken(
+        "handled again in another transaction",
+        (begun_again(lambda entry, begun: replace(entry, tx=begun.transactions[0])), NOT_COMPARED),
+        scenario(STREAM, TWO),
+        "consistent_state_and_output",
+    ),
+    Broken(
+        "handled again with numbers from the beginning",
         (
-            Change(
-                "        )\n    return outputs\n",
-                '        )\n    return tuple(replace(one, id=f"again:{one.id}") for one in outputs)\n',
+            around(
+                version_stream.outputs_again,
+                called(
+                    lambda entity, envelope, entry, before, handle: (
+                        *(entity, envelope, entry, replace(before, sequences=()), handle),
+                    )
+                ),
             ),
         ),
-        scenario(STREAM, TWO),
-        "consistent_state_and_output",
-    ),
-    BrokenBeside(
-        "handled again at another time",
-        (
-            Change(NOW, f"{BEGUN}\n    entries = tuple(replace(entry, at=begun.at) for entry in entries)"),
-            DIGEST,
-        ),
-        scenario(STREAM, TWO),
-        "consistent_state_and_output",
-    ),
-    BrokenBeside(
-        "handled again in another transaction",
-        (
-            Change(NOW, f"{BEGUN}\n    entries = tuple(replace(entry, tx=begun.transactions[0]) for entry in entries)"),
-            DIGEST,
-        ),
-        scenario(STREAM, TWO),
-        "consistent_state_and_output",
-    ),
-    BrokenBeside(
-        "handled again with numbers from the beginning",
-        (Change(BEFORE, "Before(before.body, entry.at, entry.tx, (), entry.outputs)"),),
         scenario(STREAM, ONE, TWO),
         "no_failure: web/m1 fails with NonDeterministicHandler",
     ),
-    BrokenBeside(
+    Broken(
         "numbers given out are not kept",
-        (Change("deleted=self.deleted, sequences=self.sequences)", "deleted=self.deleted)"),),
+        (Mutation("stream: numbers given out are not kept"),),
         scenario(STREAM, ONE),
         "serial_execution",
     ),
-    BrokenBeside(
+    Broken(
         "a whole state left out",
-        (Change("    return version % every == 0", "    return False"),),
+        (around(versions.is_whole, replaced(lambda *_: False)),),
         scenario(STREAM, TWO, ONE, ONE),
         "raised DamagedDocument",
     ),
-    BrokenBeside(
+    Broken(
         "a duplicate is acknowledged without being handled again",
-        (Change("        if entries:", "        if not messages:"),),
+        (Mutation("stream: a duplicate is acknowledged without being handled again"),),
         scenario(STREAM, ONE, crashes=1),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "unknown publish of a duplicate taken as done",
-        (
-            Change(
-                f"    if outputs:\n{PUBLISH_AGAIN}\n        if published is not PUBLISHED:",
-                f"    if outputs:\n{PUBLISH_AGAIN}\n        if not work:",
-            ),
-        ),
+        (Mutation("stream: unknown publish of a duplicate taken as done"),),
         scenario(STREAM, ONE, crashes=1, unknown=1),
         "nothing_lost",
     ),
-    BrokenBeside(
+    Broken(
         "unknown batch taken as saved",
-        (
-            before(
-                "    if not isinstance(saved, Saved):",
-                'saved = Saved("0", None) if isinstance(saved, NoAnswer) else saved',
-            ),
-        ),
+        (around(COMMIT, answers(SaveTogether, taken_for(SAVED, NoAnswer))),),
         scenario(STREAM, ONE, unknown=1),
         "no_ghost_output",
     ),

@@ -4,50 +4,43 @@ from __future__ import annotations
 
 from typing import Final
 
-from devtools.modelcheck.beside.scenarios import BesideScenario
-from devtools.modelcheck.twins import Change
-from tests.model.broken_beside import COLOCATED, DROP, ONE, STALE, TWO, BrokenBeside, scenario
-from tests.model.broken_resequencers import CREATED, FIRST_TWICE, READ_MODEL, SECOND
-from tests.model.broken_streams import CONTIGUOUS, ONE_BY_ONE, STREAM, UPSERTED
-from tests.model.broken_streams import SAVE as SAVE_STREAM
-
-
-def _variant(name: str, reason: str, base: BesideScenario, *changes: Change) -> tuple[BrokenBeside, str]:
-    return BrokenBeside(name, changes, base, ""), reason
-
+from devtools.modelcheck.alterations import asks
+from devtools.modelcheck.mutants.named import Mutation
+from devtools.modelcheck.twins import around
+from exactlyonce.effects.companions import SaveTogether
+from tests.model.broken_beside import COLOCATED, ONE, STALE, TWO, BrokenBeside, scenario, upserted
+from tests.model.broken_resequencers import COMMIT as COMMIT_OF_A_READ_MODEL
+from tests.model.broken_resequencers import FIRST_TWICE, READ_MODEL, SECOND
+from tests.model.broken_streams import GAPS_NOT_NOTICED, ONE_BY_ONE, STREAM, UPSERT
+from tests.model.zoo import Broken
 
 IN_A_STREAM = scenario(STREAM, TWO, ONE, crashes=1, unknown=1, stale=STALE)
 IN_A_READ_MODEL = scenario(READ_MODEL, FIRST_TWICE, SECOND, crashes=1, unknown=1, stale=STALE)
 
-HARMLESS: Final = (
-    _variant(
-        "an entry created by an upsert, read in a view as new as the state",
-        "Whoever sees the state together with its entries misses none, and the state's condition does the rest. What ships "
-        "reads both side by side, and so needs the conflict.",
-        IN_A_STREAM,
-        Change(SAVE_STREAM, UPSERTED),
-        ONE_BY_ONE,
+HARMLESS: Final[tuple[tuple[BrokenBeside, str], ...]] = (
+    (
+        Broken("an entry created by an upsert, read in a view as new as the state", (UPSERT, ONE_BY_ONE), IN_A_STREAM),
+        "Who sees the state together with its entries misses none; its condition does the rest. What ships needs the conflict.",
     ),
-    _variant(
-        "gaps in a range not noticed",
+    (
+        Broken("gaps in a range not noticed", (GAPS_NOT_NOTICED,), IN_A_STREAM),
         "In a view as new as the state no entry is missing. It is for clean-up and for backups that the range is counted.",
-        IN_A_STREAM,
-        CONTIGUOUS,
     ),
-    _variant(
-        "what was published is not written down",
-        "A duplicate publishes it again, under the same id. It costs copies, and a sweeper that never comes to an end.",
-        scenario(COLOCATED, TWO, ONE, crashes=1, unknown=1),
-        Change(DROP, "            yield from ()"),
-    ),
-    _variant(
-        "documents of numbers written over whatever is there",
-        "Every batch has the read model's ETag for a condition, and no document of a number changes without it.",
-        IN_A_READ_MODEL,
-        Change(CREATED, '            self.replace.append((document, "*"))'),
-        Change(
-            "            self.replace.append((document, held[1]))", '            self.replace.append((document, "*"))'
+    (
+        Broken(
+            "what was published is not written down",
+            (Mutation("co-located: what was published is not written down"),),
+            scenario(COLOCATED, TWO, ONE, crashes=1, unknown=1),
         ),
+        "A duplicate publishes it again, under the same id. It costs copies, and a sweeper that never comes to an end.",
+    ),
+    (
+        Broken(
+            "documents of numbers written over whatever is there",
+            (around(COMMIT_OF_A_READ_MODEL, asks(SaveTogether, upserted)),),
+            IN_A_READ_MODEL,
+        ),
+        "Every batch has the read model's ETag for a condition, and no document of a number changes without it.",
     ),
 )
 """Variant and reason."""

@@ -3,86 +3,111 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from devtools.modelcheck.alterations import asks, called, ending, first, instead
+from devtools.modelcheck.mutants.named import Mutation
 from devtools.modelcheck.scenarios import Budget, Scenario
-from devtools.modelcheck.twins import Change
+from devtools.modelcheck.twins import around
 from exactlyonce import Outbox
-from tests.model.broken_strategies import PUBLISH_LEAVING, STAGED, TWO, WRITE_APART, Twin, before
+from exactlyonce.attempt import Again, key_of
+from exactlyonce.effects.effect import Begin, Step
+from exactlyonce.effects.entity import Conflict, SaveEntity
+from exactlyonce.effects.library import FoundStaged, LoadStaged, WriteProcessed
+from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.records.library import processed_record
+from tests.model.broken_strategies import COMMIT, PUBLISH_OWED, STAGED, TWO, staging
+from tests.model.zoo import Broken
 
 STALE = replace(TWO, name="a stale load beside a fresh record", budget=Budget(crashes=1, stale=1))
-LEAVING = f"""{PUBLISH_LEAVING}
-        if isinstance(remembered, Again):
-            return remembered
-        view = replace(view, memory=remembered)
-{WRITE_APART}
-        if isinstance(token, Again):
-            return token
-"""
-PAIRS = '[(f"{one.source}/{one.id}", one) for one in work.messages if f"{one.source}/{one.id}" in fresh]'
 CLEANED = Scenario(
     "staged outputs beside clean-up", (1,), Outbox.transaction_id(), budget=Budget(crashes=1, cleanings=1)
 )
 COPIES = Scenario("two copies in a group", (2,), Outbox(window=2), workers=1, group=2)
 AT_ONCE = Scenario("two at once, staged", (1, 1), Outbox.transaction_id(), budget=Budget(crashes=1))
 
-SUBTLE: tuple[Twin, ...] = (
-    Twin(
-        "record written before publish",
-        (Change(LEAVING, "".join(f"{line}\n" for line in [*LEAVING.splitlines()[4:], *LEAVING.splitlines()[:4]])),),
-        STALE,
-        "nothing_lost",
-    ),
-    Twin(
+
+def records_first(_self: Any, work: Any, view: Any, draft: Any) -> WriteProcessed | None:
+    if not draft.flush:
+        return None
+    return WriteProcessed(work.entity, tuple(processed_record(work.entity, entry) for entry in view.ledger.entries))
+
+
+class Copies(dict[str, Any]):
+    """The fresh messages, and all copies of each."""
+
+    def __init__(self, fresh: Any, messages: Any) -> None:
+        super().__init__(fresh)
+        self._all = tuple((key_of(one), one) for one in messages if key_of(one) in fresh)
+
+    def items(self) -> Any:
+        return self._all
+
+
+def all_copies(begin: Begin, _self: Any, work: Any, _memory: Any) -> Begin:
+    return Begin(tuple(key_of(one) for one in work.messages if key_of(one) in begin.messages))
+
+
+def saved_over(save: SaveEntity, *_: Any) -> Step[Any]:
+    saved = yield from save
+    if isinstance(saved, Conflict):
+        saved = yield from replace(save, etag="*")
+    return saved
+
+
+SUBTLE: tuple[Broken[Scenario], ...] = (
+    Broken("record written before publish", (around(COMMIT, first(records_first)),), STALE, "nothing_lost"),
+    Broken(
         "two copies of a message in one commit",
         (
-            Change("Begin(tuple(fresh))", "Begin(tuple(key_of(one) for one in work.messages if key_of(one) in fresh))"),
-            Change("zip(fresh.items(), begun", f"zip({PAIRS}, begun"),
+            around(Outbox.attempt, asks(Begin, all_copies)),
+            around(
+                drafting.draft_commit,
+                called(
+                    lambda limits, work, view, fresh, begun: (limits, work, view, Copies(fresh, work.messages), begun)
+                ),
+            ),
         ),
         COPIES,
         "at_most_one_state_change",
     ),
-    Twin(
+    Broken(
         "token of a staging conflict dropped",
-        (Change("token = staged.token", "token = token if isinstance(staged, Conflict) else staged.token"),),
+        (staging(lambda staged, token: token if isinstance(staged, Conflict) else getattr(staged, "token", staged)),),
         replace(STAGED, budget=Budget(crashes=1, repeated=1)),
         "nothing_lost",
     ),
-    Twin(
+    Broken(
         "a transaction id kept over retries",
-        (Change("handled, key, (tx, version, begun.at)", "handled, key, (key, version, begun.at)"),),
+        (
+            around(
+                drafting._entry,
+                called(lambda limits, handled, key, commit: (limits, handled, key, (key, *commit[1:]))),
+            ),
+        ),
         CLEANED,
         "nothing_lost",
     ),
-    Twin(
-        "acknowledged before publish",
-        (Change("        if draft.outputs:", "        if not draft.outputs:"),),
-        TWO,
-        "nothing_lost",
-    ),
-    Twin(
+    Broken("acknowledged before publish", (Mutation("outbox: acknowledged before publish"),), TWO, "nothing_lost"),
+    Broken(
         "conflict answered by saving over it",
-        (
-            before(
-                "        if not isinstance(saved, Saved):\n            return start_over(view.memory, saved)",
-                'if isinstance(saved, Conflict):\n    saved = yield from SaveEntity(entity, document, "*")',
-            ),
-        ),
+        (around(COMMIT, instead(SaveEntity, saved_over)),),
         TWO,
         "serial_execution",
     ),
 )
 
-HARMLESS: tuple[Twin, ...] = (
-    Twin(
+
+def gone(reply: Any, load: LoadStaged, _entity: Any, _entries: Any, view: Any) -> Again | None:
+    missing = isinstance(reply, FoundStaged) and len(reply.documents) < len(load.transactions)
+    return Again(view.memory, "staged outputs are gone") if missing else None
+
+
+HARMLESS: tuple[Broken[Scenario], ...] = (
+    Broken(
         "missing staged outputs lead back to load",
-        (
-            before(
-                "        outputs += tuple(output for document in found.documents for output in document.outputs)",
-                'if len(found.documents) < len(staged):\n    return Again(view.memory, "staged outputs are gone")',
-            ),
-        ),
+        (around(PUBLISH_OWED, ending(LoadStaged, gone)),),
         AT_ONCE,
-        "",
     ),
 )
 """Deletion follows the commit that drops the entry: whoever misses a document has an old view, and a newer one to load."""

@@ -8,7 +8,6 @@ import pytest
 
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.search import explore
-from devtools.modelcheck.twins import Change, broken_beside
 from tests.model.broken_beside import BROKEN_COLOCATED, BrokenBeside
 from tests.model.broken_cleaners import BROKEN_CLEANERS, HARMLESS_CLEANERS
 from tests.model.broken_menders import BROKEN_MENDERS
@@ -51,7 +50,7 @@ def test_the_shipped_protocol_stands_where_its_twins_fall(scenario: BesideScenar
 @pytest.mark.parametrize(
     ("variant", "reason"),
     [*HARMLESS, *HARMLESS_CLEANERS],
-    ids=lambda one: one.name if isinstance(one, BrokenBeside) else "",
+    ids=lambda one: one if isinstance(one, str) else one.name,
 )
 def test_a_harmless_variant_holds_and_gets_stuck_nowhere(variant: BrokenBeside, reason: str) -> None:
     report = explore(variant.scenario_with_twin(), liveness=True)
@@ -59,11 +58,6 @@ def test_a_harmless_variant_holds_and_gets_stuck_nowhere(variant: BrokenBeside, 
     assert report.complete
     assert report.stuck == 0, "\n".join(report.ending)
     assert reason.endswith(".")
-
-
-def test_a_change_that_fits_nowhere_is_an_error_and_no_twin() -> None:
-    with pytest.raises(ValueError, match="fits in 0 places"):
-        broken_beside("nothing", "stream", Change("there is no such line", ""))
 
 
 def test_a_story_tells_who_did_what_and_what_lies_in_the_partition() -> None:

@@ -24,7 +24,8 @@ from devtools.modelcheck.search import explore
 from devtools.modelcheck.writes import Answer
 from exactlyonce import Outbox
 from exactlyonce.effects.library import FoundStaged
-from tests.model.broken_strategies import TWINS, Twin
+from tests.model.broken_strategies import TWINS
+from tests.model.zoo import Broken
 
 MESSAGES, PLACES, GONE = 3, 2, -2
 FAULTS = Budget(crashes=UNLIMITED, unknown=UNLIMITED, repeated=UNLIMITED)
@@ -196,7 +197,7 @@ STREAMING = [twin for twin in TWINS if twin.scenario.group == 1 and twin.scenari
 
 
 @pytest.mark.parametrize("twin", STREAMING, ids=lambda twin: twin.name)
-def test_a_twin_that_falls_in_a_bounded_world_falls_in_the_stream_by_the_same_property(twin: Twin) -> None:
+def test_a_twin_that_falls_in_a_bounded_world_falls_in_the_stream_by_the_same_property(twin: Broken[Scenario]) -> None:
     scenario = replace(twin.scenario_with_twin(), copies=(2, 1), budget=EVERYTHING, delayed=1, endless=True)
     report = explore(scenario, limit=60_000)
     assert report.violation is not None

@@ -21,13 +21,14 @@ from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import explore
 from exactlyonce.effects.effect import BEHIND
 from local_cosmos.inprocess import RunningEmulator
-from tests.model.broken_chores import BROKEN_CHORES, BrokenChore
-from tests.model.broken_strategies import TWINS, Twin
+from tests.model.broken_chores import BROKEN_CHORES
+from tests.model.broken_strategies import TWINS
 from tests.model.walking import SCENARIOS, SEEDS, named, played, walked
+from tests.model.zoo import Broken
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
-async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulator, twin: Twin) -> None:
+async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulator, twin: Broken[Scenario]) -> None:
     scenario = twin.scenario_with_twin()
     report = explore(scenario, limit=150_000)
     reproduction = await played(emulator, scenario, report.trace, CarelessStore)
@@ -38,7 +39,7 @@ async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulato
 
 @pytest.mark.parametrize("twin", BROKEN_CHORES, ids=lambda twin: twin.name)
 async def test_what_a_chore_breaks_in_the_model_it_breaks_in_reality(
-    emulator: RunningEmulator, twin: BrokenChore
+    emulator: RunningEmulator, twin: Broken[Scenario]
 ) -> None:
     scenario = twin.scenario_with_twin()
     report = explore(scenario)

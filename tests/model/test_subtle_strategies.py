@@ -6,8 +6,8 @@ import pytest
 
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.search import explore
-from tests.model.broken_strategies import Twin
 from tests.model.subtle_strategies import HARMLESS, SUBTLE
+from tests.model.zoo import Broken
 
 LONGEST_STORY = 20
 LIMIT = 5_000
@@ -15,7 +15,7 @@ LIMIT = 5_000
 
 
 @pytest.mark.parametrize("twin", SUBTLE, ids=lambda twin: twin.name)
-def test_a_subtle_twin_is_found(twin: Twin) -> None:
+def test_a_subtle_twin_is_found(twin: Broken[Scenario]) -> None:
     report = explore(twin.scenario_with_twin(), LIMIT)
     assert report.violation is not None
     assert report.violation.startswith(twin.falls), report.violation
@@ -31,7 +31,7 @@ def test_the_shipped_strategy_stands_where_subtle_twins_fall(scenario: Scenario)
 
 
 @pytest.mark.parametrize("twin", HARMLESS, ids=lambda twin: twin.name)
-def test_a_harmless_variant_holds_and_gets_stuck_nowhere(twin: Twin) -> None:
+def test_a_harmless_variant_holds_and_gets_stuck_nowhere(twin: Broken[Scenario]) -> None:
     report = explore(twin.scenario_with_twin(), liveness=True)
     assert report.violation is None, "\n".join(report.story)
     assert report.complete

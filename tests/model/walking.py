@@ -15,7 +15,8 @@ from devtools.modelcheck.trace import Event
 from exactlyonce import Outbox
 from exactlyonce.stores.cosmos.store import CosmosStore
 from local_cosmos.inprocess import RunningEmulator
-from tests.model.broken_strategies import TWINS, Twin
+from tests.model.broken_strategies import TWINS
+from tests.model.zoo import Broken
 
 SEEDS = range(3)
 LATE = Scenario("late writes", (1, 1, 1), Outbox(window=1), budget=Budget(unknown=6))
@@ -50,5 +51,5 @@ def walked(scenario: Scenario, seed: int) -> tuple[Event, ...]:
     return walk(scenario, seed)
 
 
-def named(name: str) -> Twin:
+def named(name: str) -> Broken[Scenario]:
     return next(twin for twin in TWINS if twin.name == name)

@@ -13,13 +13,19 @@ from devtools.modelcheck.beside.scenarios import BesideBudget, Message, scenario
 from devtools.modelcheck.beside.writes import HELD, RESUMED
 from devtools.modelcheck.catalogue import BEHIND, LATE, OTHER, OWN, PARKED, RECORD, STALE
 from devtools.modelcheck.scenarios import UNLIMITED
-from devtools.modelcheck.twins import Change, broken_beside
+from devtools.modelcheck.twins import around, twin_of
 from exactlyonce.handling.entities import Entity
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
+from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.stream.protocol import VersionStream
 
-ONE_AT_A_TIME: Final = (Change("        if written >= BATCH_DOCUMENTS or", "        if written >= 1 or"),)
+ONE_AT_A_TIME: Final = (
+    around(
+        Release._has_room,  # noqa: SLF001
+        lambda has_room: lambda self, *message: not (self.create or self.replace) and has_room(self, *message),
+    ),
+)
 """Batches that have room for one message only, so that a release takes several."""
 
 ONE, TWO = Message(), Message(2)
@@ -61,7 +67,7 @@ SKIPPING: Final = Resequencer(gap_timeout=timedelta(0), on_gap="skip")
 REBUILDING: Final = Resequencer(gap_timeout=timedelta(0), on_gap=Rebuild(sender(), "sender", "board"))
 LOST: Final = Message(0, number=1), Message(0, number=2), Message(number=3)
 """Two messages that do not come unless they are asked for, and one that has to wait for them."""
-ONE_BY_ONE: Final = vars(broken_beside("released one by one", "resequencer", *ONE_AT_A_TIME))["Resequencer"]()
+ONE_BY_ONE: Final = twin_of("released one by one", Resequencer, *ONE_AT_A_TIME)()
 
 STREAMS: Final = (
     scenario_of("stream: all faults", (TWO, TWO), STREAM, *SEEN, budget=FAULTS),

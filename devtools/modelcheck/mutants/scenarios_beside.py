@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from devtools.modelcheck.beside.catalogue import (
@@ -24,7 +25,8 @@ from devtools.modelcheck.beside.catalogue import (
 )
 from devtools.modelcheck.beside.scenarios import BesideBudget, BesideScenario, Message
 from devtools.modelcheck.scenarios import UNLIMITED
-from devtools.modelcheck.twins import Change
+from devtools.modelcheck.twins import Patch, constant
+from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.stream.protocol import VersionStream
 
 
@@ -156,8 +158,8 @@ RESEQUENCED: Final = (
 
 WORLDS_BESIDE: Final = (*STREAMS, *COLOCATED, *RESEQUENCED)
 
-ROOM_FOR_THREE: Final = (Change("BATCH_DOCUMENTS: Final = 99", "BATCH_DOCUMENTS: Final = 3"),)
-CHANGES: Final[dict[str, tuple[Change, ...]]] = {
+ROOM_FOR_THREE: Final = (constant(resequencing, "BATCH_DOCUMENTS", 3),)
+PATCHES: Final[Mapping[str, tuple[Patch, ...]]] = {
     "read model: one by one": ONE_AT_A_TIME,
     "read model: room for three": ROOM_FOR_THREE,
     "read model: room for three, two sources": ROOM_FOR_THREE,
@@ -165,7 +167,7 @@ CHANGES: Final[dict[str, tuple[Change, ...]]] = {
     "read model: room for three, one order": ROOM_FOR_THREE,
     "read model: skipped in parts": ROOM_FOR_THREE,
 }
-"""What is changed in every twin in these worlds, so that batches are small."""
+"""What is patched in every twin in these worlds, so that batches are small."""
 
 STATES_BESIDE: Final = {
     "stream: a lonely message": 135,

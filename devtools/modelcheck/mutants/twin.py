@@ -2,60 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import count
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from devtools.modelcheck.beside.scenarios import BesideScenario, Menders
-from devtools.modelcheck.mutants.scenarios_beside import CHANGES
+from devtools.modelcheck.mutants.scenarios_beside import PATCHES
 from devtools.modelcheck.scenarios import Chores, Scenario
-from devtools.modelcheck.twins import modules_of, sources_of
+from devtools.modelcheck.twins import Patch, modules_of
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import settle as settling
 from exactlyonce.protocols.resequencer import gaps
-from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.steps import clean_companions as truncation
 from exactlyonce.protocols.steps import settle as settling_beside
 from exactlyonce.protocols.stream import replay as replaying
 
+World = TypeVar("World", bound=Scenario)
 _numbers = count()
 
 
 class Twin:
-    """A mutant, made as far as a world runs it: making all of it takes as long as a small search.
+    """A mutant, or modules with patches, made as far as a world runs it: making all of it takes as long as a small search.
 
     Args:
         sources: that differ from what ships, by the names of their modules.
+        patches: to be applied besides.
     """
 
-    def __init__(self, sources: Mapping[str, str]) -> None:
+    def __init__(self, sources: Mapping[str, str], patches: Collection[Patch] = ()) -> None:
         self._sources = sources
+        self._patches = tuple(patches)
         self._made: dict[object, Mapping[str, ModuleType]] = {}
 
-    def within(self, world: Scenario) -> Scenario:
+    def of(self, shipped: Any) -> Any:
+        """What becomes of a function or class that ships; that itself, if the twin does not concern it."""
+        made = modules_of(f"twin_{next(_numbers)}", {shipped.__module__}, self._sources, self._patches)
+        module = made.get(shipped.__module__)
+        return shipped if module is None else getattr(module, shipped.__name__)
+
+    def within(self, world: World) -> World:
         """The world with the twin in it, wherever it differs from what ships."""
         wanted = frozenset(_run_by(world))
-        changed = world.name if world.name in CHANGES else ""
-        made = self._made.get((wanted, changed))
+        in_all = PATCHES.get(world.name, ())
+        made = self._made.get((wanted, in_all))
         if made is None:
-            sources = self._with_changes(changed) if changed else self._sources
-            made = self._made[wanted, changed] = modules_of(f"mutant_{next(_numbers)}", sources, wanted)
+            patches = (*in_all, *self._patches)
+            made = self._made[wanted, in_all] = modules_of(f"twin_{next(_numbers)}", wanted, self._sources, patches)
 
         return _replaced(world, made)
 
-    def _with_changes(self, name: str) -> dict[str, str]:
-        """The sources, as they are changed in every twin of a world. Where the mutant was at work, it has its way."""
-        (original,) = sources_of((resequencing,))
-        source = self._sources.get(original) or sources_of((resequencing,))[original]
-        for change in CHANGES[name]:
-            source = source.replace(change.old, change.new)
-        return {**self._sources, original: source}
 
-
-def _replaced(world: Scenario, made: Mapping[str, ModuleType]) -> Scenario:
+def _replaced(world: World, made: Mapping[str, ModuleType]) -> World:
     """The world in which modules are replaced."""
 
     def twin(shipped: Any) -> Any:
@@ -83,7 +83,7 @@ def _run_by(world: Scenario) -> Iterator[str]:
     budget = world.budget
     yield type(world.strategy).__module__
     if not isinstance(world, BesideScenario):
-        if budget.sweeps or budget.poisoned:
+        if budget.sweeps or budget.poisoned or budget.requeues:
             yield settling.__name__
         if budget.cleanings or budget.forgotten:
             yield retention.__name__

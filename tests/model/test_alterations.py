@@ -1,0 +1,176 @@
+"""What twins do otherwise, shown on a function of three effects; and twins are what their names say, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from devtools.modelcheck.alterations import (
+    answers,
+    asks,
+    called,
+    comes_to,
+    deferred,
+    ending,
+    first,
+    followed,
+    instead,
+    replaced,
+    unasked,
+)
+from devtools.modelcheck.mutants.finding import all_mutants
+from devtools.modelcheck.mutants.named import Mutation, sources_of, twin_of_parts
+from devtools.modelcheck.mutants.reviewed import Tables
+from devtools.modelcheck.situations import Situations
+from devtools.modelcheck.twins import Patch, around, constant, modules_of
+from exactlyonce.effects.effect import UNKNOWN, Begin, Step
+from exactlyonce.effects.library import DeleteStaged, HasRecords
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.resequencer import gaps
+from exactlyonce.protocols.resequencer import release as resequencing
+from exactlyonce.values.identity import EntityRef
+from tests.model.broken_strategies import ONE
+
+ENTITY = EntityRef("account", ("e0",), "e0")
+HAS, DELETE = HasRecords(ENTITY), DeleteStaged(ENTITY, ("t0",))
+SENT = Publish(())
+
+
+def shipped(name: str) -> Step[Any]:
+    """Asks whether there are records, publishes, deletes; comes to its name and the replies."""
+    known = yield from HAS
+    published = yield from SENT
+    yield from DELETE
+    return name, known, published
+
+
+def run(function: Callable[..., Step[Any]]) -> tuple[list[Any], Any]:
+    """What it asks, and what it comes to."""
+    answers_of = {HasRecords: True, Publish: PUBLISHED}
+    step, asked, reply = function("it"), [], None
+    while True:
+        try:
+            asked.append(step.send(reply))
+        except StopIteration as end:
+            return asked, end.value
+        reply = answers_of.get(type(asked[-1]))
+
+
+ALTERED: dict[str, tuple[Any, list[Any], Any]] = {
+    "as shipped": (lambda function: function, [HAS, SENT, DELETE], ("it", True, PUBLISHED)),
+    "asks another way": (
+        asks(DeleteStaged, lambda delete, name: replace(delete, transactions=(name,))),
+        [HAS, SENT, DeleteStaged(ENTITY, ("it",))],
+        ("it", True, PUBLISHED),
+    ),
+    "takes a reply for another": (
+        answers(HasRecords, lambda reply, effect, name: (reply, effect, name)),
+        [HAS, SENT, DELETE],
+        ("it", (True, HAS, "it"), PUBLISHED),
+    ),
+    "does not ask": (unasked(Publish, UNKNOWN), [HAS, DELETE], ("it", True, UNKNOWN)),
+    "does not ask in some cases": (
+        unasked(Publish, UNKNOWN, lambda _, name: name == "another"),
+        [HAS, SENT, DELETE],
+        ("it", True, PUBLISHED),
+    ),
+    "does something else instead": (
+        instead(Publish, lambda *_: shipped("instead")),
+        [HAS, HAS, SENT, DELETE, DELETE],
+        ("it", True, ("instead", True, PUBLISHED)),
+    ),
+    "asks for more before": (first(lambda _: DELETE), [DELETE, HAS, SENT, DELETE], ("it", True, PUBLISHED)),
+    "asks for nothing before": (first(lambda _: None), [HAS, SENT, DELETE], ("it", True, PUBLISHED)),
+    "asks for more afterwards": (
+        followed(Publish, lambda reply, *_: HAS if reply is PUBLISHED else None),
+        [HAS, SENT, HAS, DELETE],
+        ("it", True, PUBLISHED),
+    ),
+    "asks later": (deferred(HasRecords, False, until=Publish), [SENT, HAS, DELETE], ("it", False, PUBLISHED)),
+    "ends early": (
+        ending(Publish, lambda reply, effect, name: (reply, effect, name)),
+        [HAS, SENT],
+        (PUBLISHED, SENT, "it"),
+    ),
+    "does not end early": (ending(Publish, lambda *_: None), [HAS, SENT, DELETE], ("it", True, PUBLISHED)),
+    "comes to something else": (comes_to(lambda result, name: (name, result[1])), [HAS, SENT, DELETE], ("it", True)),
+    "is called otherwise": (called(lambda name: (name * 2,)), [HAS, SENT, DELETE], ("itit", True, PUBLISHED)),
+    "is another function": (replaced(lambda _: shipped("other")), [HAS, SENT, DELETE], ("other", True, PUBLISHED)),
+}
+
+
+@pytest.mark.parametrize(("wrapper", "asked", "result"), ALTERED.values(), ids=ALTERED)
+def test_an_altered_function_does_what_its_alteration_says_and_else_what_ships(
+    wrapper: Any, asked: list[Any], result: Any
+) -> None:
+    assert run(wrapper(shipped)) == (asked, result)
+
+
+@pytest.mark.parametrize(
+    "wrapper", [instead(Publish, lambda *_: shipped("instead")), deferred(Publish, PUBLISHED, Begin)]
+)
+def test_altered_functions_at_the_same_place_are_one_situation(wrapper: Any) -> None:
+    """Else the search of a twin would never come to an end that the search of what ships comes to."""
+
+    def forgetful(_: str) -> Step[Any]:
+        yield from HAS
+        yield from SENT
+        yield from DELETE
+
+    situations: Situations[str] = Situations(wrapper(forgetful))
+    known, unknown = (situations.after(situations.first("it"), reply) for reply in (True, False))
+    assert known is unknown
+
+
+def test_a_patch_is_what_everything_that_imports_it_gets() -> None:
+    made = modules_of("patched", {settling.__name__}, patches=(around(outbox.publish_owed, replaced(run)),))
+    assert made[settling.__name__].publish_owed is run
+    assert vars(settling)["publish_owed"] is outbox.publish_owed
+    assert made.keys() >= {outbox.__name__, settling.__name__}
+
+
+def test_a_constant_has_another_value_in_every_module_that_imports_it() -> None:
+    made = modules_of("constant", {gaps.__name__}, patches=(constant(resequencing, "BATCH_DOCUMENTS", 3),))
+    assert made[gaps.__name__].BATCH_DOCUMENTS == 3
+    assert vars(gaps)["BATCH_DOCUMENTS"] == 99
+
+
+def test_a_patch_of_something_that_is_not_there_is_an_error_and_no_twin() -> None:
+    with pytest.raises(KeyError, match="is_gone"):
+        modules_of("nothing", {outbox.__name__}, patches=(Patch(outbox.__name__, "Outbox.is_gone", replaced(run)),))
+
+
+def test_every_mutation_of_the_zoo_is_a_mutant_that_is_there() -> None:
+    names = {mutant.name for mutant in all_mutants()}
+    twins = Tables.read().twins
+    assert {mutant for mutants in twins.values() for mutant in mutants} <= names
+    with pytest.raises(KeyError, match="no such twin"):
+        twin_of_parts((Mutation("no such twin"),))
+
+
+def test_several_mutants_at_once_have_all_their_changes() -> None:
+    there = {mutant.name: mutant for mutant in all_mutants()}
+    mutants = [
+        there[one] for name in ("hits not published", "records not looked at") for one in _mutants_of(f"outbox: {name}")
+    ]
+    (source,) = sources_of(mutants).values()
+    assert all(mutant.text in source for mutant in mutants)
+    assert len({*source.splitlines()} - {*mutants[0].original.splitlines()}) == 2
+    with pytest.raises(ValueError, match="the same place"):
+        sources_of([mutants[0], mutants[0]])
+
+
+def _mutants_of(name: str) -> tuple[str, ...]:
+    return Tables.read().twins[name]
+
+
+def test_a_twin_leaves_alone_what_its_world_does_not_run() -> None:
+    twin = twin_of_parts((Mutation("a settler without a fence"),))
+    assert twin.within(ONE) == ONE
+    assert twin.of(gaps.tend) is gaps.tend
+    assert twin.of(settling.settle) is not settling.settle
