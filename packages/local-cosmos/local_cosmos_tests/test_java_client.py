@@ -21,7 +21,7 @@ from local_cosmos.inprocess import RunningEmulator, running_emulator
 
 PROJECT = Path(__file__).parent / "java"
 PASSWORD = "of a store without secrets"
-PATIENCE_SECONDS = 110
+PATIENCE_SECONDS = 300
 PATIENCE_WITH_DOWNLOADS_SECONDS = 900
 
 
