@@ -15,7 +15,7 @@ from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 
 from benchmarks.subjects import GAME, Subject, shot
 from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
-from exactlyonce.effects.companions import FoundBeside, HasCompanions, LoadBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, FindProcessed, Found, HasRecords, Stage, WriteProcessed, Written
@@ -134,8 +134,8 @@ class History:
                 return Loaded(self.document, "etag" if known else None, int(now.timestamp()) if known else 0, _TOKEN)
             case FindProcessed():
                 return Found(frozenset(), _TOKEN)
-            case LoadBeside():
-                return FoundBeside(())
+            case LoadCompanions():
+                return FoundCompanions(())
             case HasRecords() | HasCompanions():
                 return False
             case Begin(messages=messages, more=more):
@@ -150,11 +150,11 @@ class History:
             case SaveEntity(document=document):
                 self.document = document
                 return Saved("etag", _TOKEN)
-            case SaveTogether(document=document, create=create):
+            case SaveBatch(document=document, create=create):
                 self.document = document
                 self._put(create)
                 return Saved("etag", _TOKEN)
-            case ReplaceBeside(companions=companions):
+            case ReplaceCompanions(companions=companions):
                 self._put(tuple(companion for companion, _ in companions))
                 return None
             case WriteProcessed(records=written) | Stage(documents=written):

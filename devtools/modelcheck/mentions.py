@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from devtools.modelcheck.beside.batches import BesideWrite, described_beside, messages_beside, transactions_beside
 from devtools.modelcheck.store import ledger_of
-from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import DeleteParked, DeleteProcessed, DeleteStaged, Park, Stage, WriteProcessed
 
@@ -28,7 +28,7 @@ def described(write: Write) -> str:  # noqa: PLR0911
             return f"parks {write.message.message}"
         case DeleteParked():
             return f"deletes the parked document of {write.message}"
-        case SaveTogether() | ReplaceBeside() | DeleteBeside():
+        case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
             return described_beside(write)
 
 
@@ -43,7 +43,7 @@ def transactions_in(write: Write) -> frozenset[str]:
             return frozenset(document.tx for document in write.documents)
         case DeleteStaged():
             return frozenset(write.transactions)
-        case SaveTogether() | ReplaceBeside() | DeleteBeside():
+        case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
             return transactions_beside(write)
         case DeleteProcessed() | Park() | DeleteParked():
             return frozenset()
@@ -64,7 +64,7 @@ def messages_in(write: Write) -> frozenset[str]:  # noqa: PLR0911
             return frozenset({write.message.message})
         case DeleteParked():
             return frozenset({write.message})
-        case SaveTogether() | ReplaceBeside() | DeleteBeside():
+        case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
             return messages_beside(write)
         case DeleteStaged():
             return frozenset()

@@ -10,7 +10,7 @@ from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.store import Store, Stores, entity_number
 from devtools.modelcheck.workers import Worker
 from devtools.modelcheck.writes import ANY
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.records.library import StagedOutputs
 
@@ -76,7 +76,7 @@ def alive(delayed: tuple[Write, ...], store: Store) -> tuple[Write, ...]:
     return tuple(
         write
         for write in delayed
-        if not isinstance(write, SaveEntity | SaveTogether)
+        if not isinstance(write, SaveEntity | SaveBatch)
         or write.etag in (ANY, store.entities[entity_number(write.entity)].truth.etag)
     )
 

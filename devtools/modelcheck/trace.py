@@ -17,12 +17,12 @@ from devtools.modelcheck.reductions import State
 from devtools.modelcheck.scenarios import PLACES
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Worker
-from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside
+from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.library import DeleteParked, DeleteProcessed, DeleteStaged
 
 NOBODY: Final = -1
-BEST_EFFORT: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceBeside, DeleteBeside)
+BEST_EFFORT: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceCompanions, DeleteCompanions)
 """Writes whose reply does not tell whether they took effect."""
 _NAMES: Final = {place: name for name, place in PLACES.items()}
 

@@ -20,7 +20,7 @@ from devtools.modelcheck.store import (
     token_at,
     told_history,
 )
-from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import (
     DeleteParked,
@@ -104,7 +104,7 @@ class Writes:
         """The answer if the write takes effect now, or fails on its condition."""
         if isinstance(write, SaveEntity):
             return self._save(write, store)
-        if isinstance(write, SaveTogether | ReplaceBeside | DeleteBeside):
+        if isinstance(write, SaveBatch | ReplaceCompanions | DeleteCompanions):
             raise TypeError(write)  # `modelcheck.beside` has a world for them.
         if isinstance(write, DeleteParked):
             return self._unpark(write, store)

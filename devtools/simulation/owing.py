@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from exactlyonce.effects.companions import ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.records.companions import ColocatedRecord
 from exactlyonce.values.identity import EntityRef
@@ -32,14 +32,14 @@ class Owing:
         """An entity document was written; its ledger may owe, or tell that messages are held."""
         self._document(effect)
 
-    def together(self, effect: SaveTogether) -> None:
+    def together(self, effect: SaveBatch) -> None:
         """A batch was written; so may records beside the entity."""
         self._document(effect)
         for one in effect.create:
             if isinstance(one, ColocatedRecord):
                 self._note(effect.entity, one.message, owes=one.owed is not None)
 
-    def replaced(self, effect: ReplaceBeside) -> None:
+    def replaced(self, effect: ReplaceCompanions) -> None:
         """Records were written over, or already had been."""
         for one, _ in effect.companions:
             if isinstance(one, ColocatedRecord):
@@ -53,7 +53,7 @@ class Owing:
         """Whether any entity owes or holds anything."""
         return any(self._owing.values())
 
-    def _document(self, effect: SaveEntity | SaveTogether) -> None:
+    def _document(self, effect: SaveEntity | SaveBatch) -> None:
         text = effect.document.text
         self._note(effect.entity, _LEDGER, owes=_NOTHING not in text)
         self._note(effect.entity, _HELD, owes=_HOLDING in text)

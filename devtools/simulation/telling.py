@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from devtools.simulation.history import History
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.records.companions import NumberedMessage
 
 _STOPPED: Final = '"failing":"'
 
 
-def note_numbers(effect: SaveTogether, history: History) -> Iterator[str]:
+def note_numbers(effect: SaveBatch, history: History) -> Iterator[str]:
     """Note in the history what a batch that was accepted tells; what it shows is returned, as it is counted."""
     for one in effect.create:
         if isinstance(one, NumberedMessage):
@@ -33,5 +33,5 @@ def note_numbers(effect: SaveTogether, history: History) -> Iterator[str]:
         yield "handler stops a sequence"
 
 
-def _spot(effect: SaveTogether, one: NumberedMessage) -> tuple[str, str, int]:
+def _spot(effect: SaveBatch, one: NumberedMessage) -> tuple[str, str, int]:
     return effect.entity.id, one.source, one.order.number

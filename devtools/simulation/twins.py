@@ -17,7 +17,7 @@ from devtools.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocol
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Finished, key_of
 from exactlyonce.drivers import lanes as combining
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.publish import PUBLISHED, Publish
@@ -96,7 +96,7 @@ _COLOCATED: Final[Mapping[str, tuple[Part, ...]]] = {
         ),
     ),
     "co-located: save without If-Match": (
-        around(_COMMIT_COLOCATED, asks(SaveTogether, lambda save, *_: replace(save, etag=_ANY))),
+        around(_COMMIT_COLOCATED, asks(SaveBatch, lambda save, *_: replace(save, etag=_ANY))),
     ),
     "co-located: hits not published": (Mutation("co-located: a hit is not published"),),
 }
@@ -118,7 +118,7 @@ _RESEQUENCERS: Final[Mapping[str, tuple[Part, ...]]] = {
         around(
             _COMMIT_RELEASE,
             asks(
-                SaveTogether,
+                SaveBatch,
                 lambda save, _entity, release, _view: save if release.processed else replace(save, etag=_ANY),
             ),
         ),

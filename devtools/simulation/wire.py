@@ -18,15 +18,15 @@ from devtools.simulation.telling import note_numbers
 from devtools.simulation.weather import Weather
 from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
-    FoundBeside,
+    FoundCompanions,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
@@ -133,11 +133,11 @@ class Wire:
     async def delete_parked(self, effect: DeleteParked) -> Any:
         await self._write(self._world.store.delete_parked, effect)
 
-    async def save_together(self, effect: SaveTogether) -> Any:
-        return await self._write(self._save_together, effect)
+    async def save_batch(self, effect: SaveBatch) -> Any:
+        return await self._write(self._save_batch, effect)
 
-    async def load_beside(self, effect: LoadBeside) -> Any:
-        return await self._read(self._world.store.load_beside, effect)
+    async def load_companions(self, effect: LoadCompanions) -> Any:
+        return await self._read(self._world.store.load_companions, effect)
 
     async def find_entries(self, effect: FindEntries) -> Any:
         return await self._read(self._world.store.find_entries, effect)
@@ -151,11 +151,11 @@ class Wire:
     async def has_companions(self, effect: HasCompanions) -> Any:
         return await self._read(self._world.store.has_companions, effect)
 
-    async def replace_beside(self, effect: ReplaceBeside) -> Any:
-        await self._write(self._replace_beside, effect)
+    async def replace_companions(self, effect: ReplaceCompanions) -> Any:
+        await self._write(self._replace_companions, effect)
 
-    async def delete_beside(self, effect: DeleteBeside) -> Any:
-        await self._write(self._world.store.delete_beside, effect)
+    async def delete_companions(self, effect: DeleteCompanions) -> Any:
+        await self._write(self._world.store.delete_companions, effect)
 
     def _begin(self) -> tuple[asyncio.Future[Any], float]:
         loop, weather = self._world.loop, self._world.weather
@@ -248,25 +248,25 @@ class Wire:
             world.owing.saved(effect)
         return reply
 
-    def _save_together(self, effect: SaveTogether) -> Any:
+    def _save_batch(self, effect: SaveBatch) -> Any:
         world = self._world
         effect = replace(effect, etag=self._etag(effect))
-        reply = world.store.save_together(effect)
+        reply = world.store.save_batch(effect)
         if isinstance(reply, Saved):
             world.weather.counted.update(world.history.written(effect.entity.id, effect.document.text))
             world.weather.counted.update(note_numbers(effect, world.history))
             world.owing.together(effect)
         return reply
 
-    def _etag(self, effect: SaveEntity | SaveTogether) -> str | None:
+    def _etag(self, effect: SaveEntity | SaveBatch) -> str | None:
         """The ETag that a save is conditional on."""
         if effect.etag != ANY:
             return effect.etag
         current = self._world.store.load_entity(LoadEntity(effect.entity))
         return current.etag if isinstance(current, Loaded) else None
 
-    def _replace_beside(self, effect: ReplaceBeside) -> None:
-        self._world.store.replace_beside(effect)
+    def _replace_companions(self, effect: ReplaceCompanions) -> None:
+        self._world.store.replace_companions(effect)
         self._world.owing.replaced(effect)
 
 
@@ -277,7 +277,7 @@ def _witness(weather: Weather, effect: Any, reply: Any) -> None:
     elif isinstance(reply, Found):
         if reply.messages:
             weather.counted["duplicate found its record"] += 1
-    elif isinstance(reply, FoundBeside):
+    elif isinstance(reply, FoundCompanions):
         if reply.companions and not isinstance(effect, FindOwing):
             again = isinstance(effect, FindEntries)
             weather.counted["duplicate handled again" if again else "duplicate found its record"] += 1

@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 from exactlyonce.blobs.port import AsyncBlobs, Blobs
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
@@ -52,14 +52,14 @@ def store_operations(store: Store | AsyncStore) -> dict[type[Effect[Any]], Calla
         Park: store.park,
         LoadParked: store.load_parked,
         DeleteParked: store.delete_parked,
-        SaveTogether: store.save_together,
-        LoadBeside: store.load_beside,
+        SaveBatch: store.save_batch,
+        LoadCompanions: store.load_companions,
         FindEntries: store.find_entries,
         FindNumbered: store.find_numbered,
         FindOwing: store.find_owing,
         HasCompanions: store.has_companions,
-        ReplaceBeside: store.replace_beside,
-        DeleteBeside: store.delete_beside,
+        ReplaceCompanions: store.replace_companions,
+        DeleteCompanions: store.delete_companions,
     }
 
 

@@ -13,7 +13,7 @@ from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True, slots=True)
-class FoundBeside:
+class FoundCompanions:
     """Companions that exist, each with the ETag it has, in a view at or after the token asked with."""
 
     companions: tuple[tuple[Companion, str], ...]
@@ -27,7 +27,7 @@ class FoundNumbered:
 
 
 @dataclass(frozen=True, slots=True)
-class SaveTogether(Effect[Saved | Conflict | Literal[NoAnswer.UNKNOWN]]):
+class SaveBatch(Effect[Saved | Conflict | Literal[NoAnswer.UNKNOWN]]):
     """Save the entity document as `SaveEntity` does, and write companions, all in one transactional batch.
 
     Attributes:
@@ -44,7 +44,7 @@ class SaveTogether(Effect[Saved | Conflict | Literal[NoAnswer.UNKNOWN]]):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadBeside(Effect[FoundBeside | NoAnswer]):
+class LoadCompanions(Effect[FoundCompanions | NoAnswer]):
     """Read companions of an entity by id, at or after `token`, if one is given. Those that are absent are left out."""
 
     entity: EntityRef
@@ -53,7 +53,7 @@ class LoadBeside(Effect[FoundBeside | NoAnswer]):
 
 
 @dataclass(frozen=True, slots=True)
-class FindEntries(Effect[FoundBeside | NoAnswer]):
+class FindEntries(Effect[FoundCompanions | NoAnswer]):
     """Read the stream entries of an entity that produced these versions, in their order, at or after `token`.
 
     Attributes:
@@ -86,7 +86,7 @@ class FindNumbered(Effect[FoundNumbered | NoAnswer]):
 
 
 @dataclass(frozen=True, slots=True)
-class FindOwing(Effect[FoundBeside | NoAnswer]):
+class FindOwing(Effect[FoundCompanions | NoAnswer]):
     """Find co-located records of an entity that still owe outputs, in whatever view answers; at most 100."""
 
     entity: EntityRef
@@ -100,11 +100,11 @@ class HasCompanions(Effect[bool | NoAnswer]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceBeside(Effect[None]):
+class ReplaceCompanions(Effect[None]):
     """Write over companions that exist, best effort; one that has changed since it had the ETag given stays as it is.
 
     Attributes:
-        entity: beside which they lie.
+        entity: whose companions they are.
         companions: each with its ETag, or None to write over it whatever it is.
     """
 
@@ -113,11 +113,11 @@ class ReplaceBeside(Effect[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteBeside(Effect[None]):
+class DeleteCompanions(Effect[None]):
     """Delete companions that still have the ETag they were read with, best effort.
 
     Attributes:
-        entity: beside which they lie.
+        entity: whose companions they are.
         companions: id and ETag of each.
     """
 

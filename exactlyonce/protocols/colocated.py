@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
-from exactlyonce.effects.companions import FindOwing, FoundBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import FindOwing, FoundCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
@@ -77,7 +77,7 @@ class Colocated:
         document = batch.document(sight.ledger)
         # Commit: save the entity and create the records, in one batch. A commit in between has changed the entity's ETag;
         # one of the same message has created its record. Nothing is undone if it fails: it may still land.
-        saved = yield from SaveTogether(entity, document, sight.etag, batch.companions)
+        saved = yield from SaveBatch(entity, document, sight.etag, batch.companions)
         if not isinstance(saved, Saved):
             return start_over(sight.memory, saved)
         memory = replace(sight.memory, entity_token=saved.token)
@@ -89,7 +89,7 @@ class Colocated:
                 return Again(memory, "the outputs could not be published")
             # Drop the outputs from the new records. Without a condition: what is published stays so, whatever else was
             # written meanwhile.
-            yield from ReplaceBeside(entity, _settled(tuple((record, None) for record in batch.companions)))
+            yield from ReplaceCompanions(entity, _settled(tuple((record, None) for record in batch.companions)))
         return Finished(memory, batch.processed, batch.failed)
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
@@ -109,7 +109,7 @@ def sweep(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
     """
     # Find records that owe. Even an old view shows committed outputs only; publishing them again makes copies at most.
     found = yield from FindOwing(entity)
-    if not isinstance(found, FoundBeside):
+    if not isinstance(found, FoundCompanions):
         return Again(memory, "the records that owe could not be read")
     outcome = yield from publish_records(entity, found.companions, memory)
     return outcome or Finished(memory)
@@ -129,7 +129,7 @@ def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Aga
     if settled:
         # Drop the outputs from the records, as they were read. Best effort: what a record still owes is published once
         # more.
-        yield from ReplaceBeside(entity, settled)
+        yield from ReplaceCompanions(entity, settled)
     return None
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
-    FoundBeside,
+    FoundCompanions,
     FoundNumbered,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
@@ -82,26 +82,26 @@ class Awaited:
     async def delete_parked(self, effect: DeleteParked) -> None:
         self._store.delete_parked(effect)
 
-    async def save_together(self, effect: SaveTogether) -> Saved | Conflict | Unknown | Busy:
-        return self._store.save_together(effect)
+    async def save_batch(self, effect: SaveBatch) -> Saved | Conflict | Unknown | Busy:
+        return self._store.save_batch(effect)
 
-    async def load_beside(self, effect: LoadBeside) -> FoundBeside | NoAnswer | Busy:
-        return self._store.load_beside(effect)
+    async def load_companions(self, effect: LoadCompanions) -> FoundCompanions | NoAnswer | Busy:
+        return self._store.load_companions(effect)
 
-    async def find_entries(self, effect: FindEntries) -> FoundBeside | NoAnswer | Busy:
+    async def find_entries(self, effect: FindEntries) -> FoundCompanions | NoAnswer | Busy:
         return self._store.find_entries(effect)
 
     async def find_numbered(self, effect: FindNumbered) -> FoundNumbered | NoAnswer | Busy:
         return self._store.find_numbered(effect)
 
-    async def find_owing(self, effect: FindOwing) -> FoundBeside | NoAnswer | Busy:
+    async def find_owing(self, effect: FindOwing) -> FoundCompanions | NoAnswer | Busy:
         return self._store.find_owing(effect)
 
     async def has_companions(self, effect: HasCompanions) -> bool | NoAnswer | Busy:
         return self._store.has_companions(effect)
 
-    async def replace_beside(self, effect: ReplaceBeside) -> None:
-        self._store.replace_beside(effect)
+    async def replace_companions(self, effect: ReplaceCompanions) -> None:
+        self._store.replace_companions(effect)
 
-    async def delete_beside(self, effect: DeleteBeside) -> None:
-        self._store.delete_beside(effect)
+    async def delete_companions(self, effect: DeleteCompanions) -> None:
+        self._store.delete_companions(effect)

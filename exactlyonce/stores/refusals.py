@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.errors import DamagedDocument, UniqueKeyTaken
 from exactlyonce.records.companions import KIND
 from exactlyonce.values.identity import EntityRef
@@ -27,7 +27,7 @@ def require_entity_document(entity: EntityRef, properties: Container[str]) -> No
         )
 
 
-def require_one_batch(effect: SaveTogether) -> None:
+def require_one_batch(effect: SaveBatch) -> None:
     """Refuse what would have to be split: in two batches it would not be all or nothing.
 
     Raises:

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
@@ -62,14 +62,14 @@ _DATABASE: Final[Mapping[type[Effect[Any]], Named]] = {
     Park: _one("upsert_item"),
     LoadParked: _one("read_item"),
     DeleteParked: _one("delete_item"),
-    SaveTogether: _one("execute_batch"),
-    LoadBeside: _by_number("read_item", "query_items", lambda effect: effect.ids),
+    SaveBatch: _one("execute_batch"),
+    LoadCompanions: _by_number("read_item", "query_items", lambda effect: effect.ids),
     FindEntries: _one("query_items"),
     FindNumbered: _one("query_items"),
     FindOwing: _one("query_items"),
     HasCompanions: _one("query_items"),
-    ReplaceBeside: _by_number("replace_item", "execute_batch", lambda effect: effect.companions),
-    DeleteBeside: _by_number("delete_item", "execute_batch", lambda effect: effect.companions),
+    ReplaceCompanions: _by_number("replace_item", "execute_batch", lambda effect: effect.companions),
+    DeleteCompanions: _by_number("delete_item", "execute_batch", lambda effect: effect.companions),
 }
 _OTHERS: Final[tuple[type[Effect[Any]], ...]] = (Publish, WriteOnce, DeleteBlobs)
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from exactlyonce.attempt import Finished
-from exactlyonce.effects.companions import FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Begun, Effect, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import Found
@@ -58,7 +58,7 @@ class Tally:
         """An attempt begins, and looks at everything anew."""
         self._before |= self._given
         self._given.clear()
-        self.saved: SaveEntity | SaveTogether | None = None
+        self.saved: SaveEntity | SaveBatch | None = None
         self._loaded: tuple[EntityRef, Loaded] | None = None
         self._records: frozenset[str] = frozenset()
         self._beside: dict[str | None, Companion] = {}
@@ -72,11 +72,11 @@ class Tally:
             self._loaded = (effect.entity, reply)
         elif isinstance(reply, Found):
             self._records |= reply.messages
-        elif isinstance(effect, LoadBeside) and isinstance(reply, FoundBeside):
+        elif isinstance(effect, LoadCompanions) and isinstance(reply, FoundCompanions):
             self._beside |= {one.message: one for one, _ in reply.companions}
         elif isinstance(reply, Begun):
             self._given |= {reply.at, *reply.given}
-        elif isinstance(effect, (SaveEntity, SaveTogether)) and isinstance(reply, Saved):
+        elif isinstance(effect, (SaveEntity, SaveBatch)) and isinstance(reply, Saved):
             self.saved = effect
 
     def end(self, result: object) -> tuple[str, ...]:
@@ -144,6 +144,6 @@ def _is_held(one: Entry | Companion) -> bool:
     return isinstance(one, NumberedMessage) and one.held is not None
 
 
-def _companions(saved: SaveEntity | SaveTogether | None) -> tuple[Companion, ...]:
+def _companions(saved: SaveEntity | SaveBatch | None) -> tuple[Companion, ...]:
     """The companions that a commit wrote."""
-    return (*saved.create, *(one for one, _ in saved.replace)) if isinstance(saved, SaveTogether) else ()
+    return (*saved.create, *(one for one, _ in saved.replace)) if isinstance(saved, SaveBatch) else ()

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
@@ -57,15 +57,15 @@ def owned(entity: EntityRef) -> EntityRef:
     return EntityRef(OWNED, entity.partition, entity.id)
 
 
-async def save_together(store: CosmosStore, entity: EntityRef, companions: int = 1) -> Any:
+async def save_batch(store: CosmosStore, entity: EntityRef, companions: int = 1) -> Any:
     entity = owned(entity)
     create = tuple(an_entry(entity, number, f"web/{number}") for number in range(1, companions + 1))
-    return await store.save_together(SaveTogether(entity, entity_document(entity), None, create))
+    return await store.save_batch(SaveBatch(entity, entity_document(entity), None, create))
 
 
-async def load_beside(store: CosmosStore, entity: EntityRef, *numbers: int) -> Any:
+async def load_companions(store: CosmosStore, entity: EntityRef, *numbers: int) -> Any:
     ids = (entry_id(owned(entity), f"web/{number}") for number in numbers)
-    return await store.load_beside(LoadBeside(owned(entity), tuple(ids)))
+    return await store.load_companions(LoadCompanions(owned(entity), tuple(ids)))
 
 
 REQUESTS: dict[str, Request] = {
@@ -91,23 +91,23 @@ REQUESTS: dict[str, Request] = {
     "delete_processed": lambda store, entity: store.delete_processed(DeleteProcessed(entity, (("web/1", "etag"),))),
     "park": lambda store, entity: store.park(Park(entity, a_parked(entity, "web/1"))),
     "load_parked": lambda store, entity: store.load_parked(LoadParked(entity, "web/1")),
-    "load_beside of one": lambda store, entity: load_beside(store, entity, 1),
-    "load_beside of two": lambda store, entity: load_beside(store, entity, 1, 2),
+    "load_companions of one": lambda store, entity: load_companions(store, entity, 1),
+    "load_companions of two": lambda store, entity: load_companions(store, entity, 1, 2),
     "find_entries": lambda store, entity: store.find_entries(FindEntries(owned(entity), ((1, 2), (4, 9)), None)),
     "find_numbered": lambda store, entity: store.find_numbered(FindNumbered(owned(entity), "boards", "b-1", (1, 9))),
     "find_owing": lambda store, entity: store.find_owing(FindOwing(owned(entity))),
     "has_companions": lambda store, entity: store.has_companions(HasCompanions(owned(entity))),
-    "save_together of one": lambda store, entity: save_together(store, entity, 0),
-    "save_together of two": save_together,
-    "replace_beside": lambda store, entity: store.replace_beside(
-        ReplaceBeside(owned(entity), ((an_entry(owned(entity), 1, "web/1"), "etag"),))
+    "save_batch of one": lambda store, entity: save_batch(store, entity, 0),
+    "save_batch of two": save_batch,
+    "replace_companions": lambda store, entity: store.replace_companions(
+        ReplaceCompanions(owned(entity), ((an_entry(owned(entity), 1, "web/1"), "etag"),))
     ),
-    "delete_beside": lambda store, entity: store.delete_beside(
-        DeleteBeside(owned(entity), ((entry_id(owned(entity), "web/1"), "etag"),))
+    "delete_companions": lambda store, entity: store.delete_companions(
+        DeleteCompanions(owned(entity), ((entry_id(owned(entity), "web/1"), "etag"),))
     ),
     "delete_parked": lambda store, entity: store.delete_parked(DeleteParked(entity, "web/1", "etag")),
 }
 READS = [name for name in REQUESTS if name.startswith(("load", "find", "has"))]
 WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage", "park"))]
 BEST_EFFORTS = [name for name in REQUESTS if name.startswith(("delete", "replace"))]
-BATCHES = [name for name in WRITES if name.endswith("two") or name.startswith("save_together")]
+BATCHES = [name for name in WRITES if name.endswith("two") or name.startswith("save_batch")]

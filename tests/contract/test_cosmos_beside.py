@@ -9,16 +9,16 @@ import pytest
 from azure.cosmos.aio import ContainerProxy
 
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
-    FoundBeside,
+    FoundCompanions,
     FoundNumbered,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved
@@ -45,7 +45,7 @@ from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
 from tests.contract.conftest import Elsewhere, Fault, partition_key
-from tests.contract.cosmos_requests import REQUESTS, save_together
+from tests.contract.cosmos_requests import REQUESTS, save_batch
 
 LARGE_BODIES = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 
@@ -53,19 +53,19 @@ LARGE_BODIES = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceW
 class TestALostReply:
     @pytest.mark.parametrize("action", ["close", "reset"])
     @pytest.mark.parametrize("created", [0, 2])
-    async def test_a_save_together_of_a_new_entity_conflicts_with_itself_and_has_happened(
+    async def test_a_batch_of_a_new_entity_conflicts_with_itself_and_has_happened(
         self, store: CosmosStore, fault: Fault, action: Literal["close", "reset"], created: int
     ) -> None:
         entity = owned_entity()
         entries = tuple(an_entry(entity, number) for number in range(created))
         fault(action=action, when="after", times=1)
-        reply = await store.save_together(SaveTogether(entity, entity_document(entity), None, entries))
+        reply = await store.save_batch(SaveBatch(entity, entity_document(entity), None, entries))
         assert isinstance(reply, Conflict)
         assert await as_saved(store, entity, reply) == (entity_document(entity), entries)
 
     @pytest.mark.parametrize("action", ["close", "reset"])
     @pytest.mark.parametrize("created", [0, 2])
-    async def test_a_save_together_of_a_known_entity_conflicts_with_itself_and_has_happened(
+    async def test_a_batch_of_a_known_entity_conflicts_with_itself_and_has_happened(
         self, store: CosmosStore, fault: Fault, action: Literal["close", "reset"], created: int
     ) -> None:
         entity = owned_entity()
@@ -73,7 +73,7 @@ class TestALostReply:
         entries = tuple(an_entry(entity, number) for number in range(created))
         document = entity_document(entity, total=2)
         fault(action=action, when="after", times=1)
-        reply = await store.save_together(SaveTogether(entity, document, etag, entries))
+        reply = await store.save_batch(SaveBatch(entity, document, etag, entries))
         assert isinstance(reply, Conflict)
         assert await as_saved(store, entity, reply) == (document, entries)
 
@@ -81,7 +81,7 @@ class TestALostReply:
         self, store: CosmosStore, entity: EntityRef, fault: Fault
     ) -> None:
         fault(action="status", when="after", status=503, times=1)
-        assert isinstance(await save_together(store, entity), Conflict)
+        assert isinstance(await save_batch(store, entity), Conflict)
 
     async def test_if_every_reply_is_lost_it_is_unknown_and_has_happened_once(
         self,
@@ -92,7 +92,7 @@ class TestALostReply:
         emulator: RunningEmulator,
     ) -> None:
         fault(action="close", when="after")
-        assert await save_together(store, entity, 2) is UNKNOWN
+        assert await save_batch(store, entity, 2) is UNKNOWN
         assert [write.operation for write in emulator.history(connection.database)] == ["create"] * 3
 
     async def test_writing_over_companions_again_changes_nothing(
@@ -103,7 +103,7 @@ class TestALostReply:
         new = tuple((replace(entry, digest="new"), etag) for entry, etag in read)
         before = len(emulator.history(connection.database))
         fault(action="close", when="after", times=1)
-        await store.replace_beside(ReplaceBeside(entity, new))
+        await store.replace_companions(ReplaceCompanions(entity, new))
         assert len(emulator.history(connection.database)) == before + len(new)
         assert await beside_now(store, entity, *ids) == tuple(entry for entry, _ in new)
 
@@ -121,11 +121,11 @@ class TestReplicasThatAreBehind:
         entity = owned_entity(type=type)
         entry = an_entry(entity, 1)
         saved = await together(store, entity, entry)
-        conflict = await store.save_together(SaveTogether(entity, entity_document(entity), None))
+        conflict = await store.save_batch(SaveBatch(entity, entity_document(entity), None))
         assert isinstance(conflict, Conflict)
         for token in (saved.token, conflict.token):
             for ids in ((id_of(entity, entry),), (id_of(entity, entry), "other")):
-                assert await elsewhere().load_beside(LoadBeside(entity, ids, token)) is BEHIND
+                assert await elsewhere().load_companions(LoadCompanions(entity, ids, token)) is BEHIND
             assert await elsewhere().find_entries(FindEntries(entity, ((1, 1),), token)) is BEHIND
             assert await elsewhere().find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9), token)) is BEHIND
             assert await elsewhere().load_entity(LoadEntity(entity, token)) is BEHIND
@@ -135,9 +135,9 @@ class TestReplicasThatAreBehind:
         record, entry = a_colocated(entity, "web/1", owes=True), an_entry(entity, 1)
         await together(store, entity, record, entry)
         assert await beside(elsewhere(), entity, id_of(entity, record)) == ()
-        assert await elsewhere().find_entries(FindEntries(entity, ((1, 1),), None)) == FoundBeside(())
+        assert await elsewhere().find_entries(FindEntries(entity, ((1, 1),), None)) == FoundCompanions(())
         assert await elsewhere().find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9))) == FoundNumbered(())
-        assert await elsewhere().find_owing(FindOwing(entity)) == FoundBeside(())
+        assert await elsewhere().find_owing(FindOwing(entity)) == FoundCompanions(())
         assert await elsewhere().has_companions(HasCompanions(entity)) is False
 
 
@@ -161,7 +161,7 @@ class TestTheReplyToASave:
             return results
 
         monkeypatch.setattr(ContainerProxy, "execute_item_batch", without_etag)
-        assert await save_together(store, entity) is UNKNOWN
+        assert await save_batch(store, entity) is UNKNOWN
 
     @LARGE_BODIES
     @pytest.mark.parametrize("others", [0, 1])
@@ -179,7 +179,7 @@ class TestCosts:
         entity = owned_entity()
         _, read = await three_entries(store, entity)
         before = emulator.requests()[-1].n
-        await store.replace_beside(ReplaceBeside(entity, read))
+        await store.replace_companions(ReplaceCompanions(entity, read))
         assert [request.operation for request in emulator.requests(before)] == ["batch"]
 
     async def test_companions_that_are_unchanged_are_deleted_by_one_request(
@@ -188,7 +188,7 @@ class TestCosts:
         entity = owned_entity()
         _, read = await three_entries(store, entity)
         before = emulator.requests()[-1].n
-        await store.delete_beside(DeleteBeside(entity, tuple((id_of(entity, one), etag) for one, etag in read)))
+        await store.delete_companions(DeleteCompanions(entity, tuple((id_of(entity, one), etag) for one, etag in read)))
         assert [request.operation for request in emulator.requests(before)] == ["batch"]
 
     @LARGE_BODIES
@@ -200,7 +200,7 @@ class TestCosts:
         await together(store, entity, *old)
         new = tuple(an_entry(entity, 1, one.message, padding="x" * 800_000) for one in old)
         before = emulator.requests()[-1].n
-        await store.replace_beside(ReplaceBeside(entity, tuple((one, None) for one in new)))
+        await store.replace_companions(ReplaceCompanions(entity, tuple((one, None) for one in new)))
         assert [request.operation for request in emulator.requests(before)] == ["batch", "replace"]
         assert await beside_now(store, entity, *(id_of(entity, one) for one in new)) == new
 
@@ -226,11 +226,11 @@ class TestPartitionKeys:
         entity = EntityRef("any", values, unique())
         document = entity_document(EntityRef(PLAIN, (entity.id,), entity.id), **properties)
         record, entry = a_colocated(entity, "web/1", owes=True), an_entry(entity, 1)
-        saved = await store.save_together(SaveTogether(entity, document, None, (record, entry)))
+        saved = await store.save_batch(SaveBatch(entity, document, None, (record, entry)))
         assert isinstance(saved, Saved)
         ((settled, etag),) = await beside(store, entity, id_of(entity, record), token=saved.token)
         assert settled == record
-        await store.replace_beside(ReplaceBeside(entity, ((record, etag),)))
+        await store.replace_companions(ReplaceCompanions(entity, ((record, etag),)))
         assert len(await beside(store, entity, id_of(entity, record), id_of(entity, entry))) == 2
         stored = await (await connection.container("here")).read_item(
             id_of(entity, entry), values[0] if len(values) == 1 else list(values)
@@ -252,7 +252,7 @@ class TestPartitionKeys:
     ) -> None:
         store = CosmosStore(connection, [EntityContainer(OWNED, PLAIN, ("/tenant", path))])
         with pytest.raises(ConfigurationError, match=f"{path!r}.*of their own"):
-            await save_together(store, entity)
+            await save_batch(store, entity)
 
 
 async def as_saved(store: CosmosStore, entity: EntityRef, reply: Conflict) -> tuple[Any, Any]:
@@ -260,7 +260,7 @@ async def as_saved(store: CosmosStore, entity: EntityRef, reply: Conflict) -> tu
     loaded = await store.load_entity(LoadEntity(entity, reply.token))
     found = await store.find_entries(FindEntries(entity, ((0, 99),), reply.token))
     assert isinstance(loaded, Loaded)
-    assert isinstance(found, FoundBeside)
+    assert isinstance(found, FoundCompanions)
     return loaded.document, tuple(entry for entry, _ in found.companions)
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage, WriteProcessed, Written
@@ -30,7 +30,7 @@ from tests.contract.cosmos_requests import (
     create,
     owned,
     replace,
-    save_together,
+    save_batch,
     total,
 )
 
@@ -138,8 +138,8 @@ class TestNoReply:
         await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
         await store.stage(Stage(entity, (a_staged(entity, tx="5f"),)))
         await REQUESTS["park"](store, entity)
-        if not name.startswith("save_together"):
-            await save_together(store, entity)
+        if not name.startswith("save_batch"):
+            await save_batch(store, entity)
         fault(action="truncate")
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
@@ -274,7 +274,7 @@ class TestAStateThatCannotBeStored:
         beside = owned(entity)
         together = Json.of({"id": beside.id, "owner": beside.partition[0], **state})
         with pytest.raises(EntityRefused, match="handler"):
-            await store.save_together(SaveTogether(beside, together, None))
+            await store.save_batch(SaveBatch(beside, together, None))
         assert await total(store, entity) == 1
 
     @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.records.ledger import Ledger
@@ -81,7 +81,7 @@ async def test_types_that_share_a_container_and_its_partitions_are_told_apart(co
     for entity in (one, other):
         record = replace(a_colocated(entity, "web/m-1", owes=True), owing_since=LONG_AGO)
         document = Json.of({"id": entity.id, "owner": "someone"})
-        assert isinstance(await store.save_together(SaveTogether(entity, document, None, (record,))), Saved)
+        assert isinstance(await store.save_batch(SaveBatch(entity, document, None, (record,))), Saved)
     assert await all_of(listing.owing(OWNED, LATER)) == [one]
     assert await all_of(listing.owing("other", LATER)) == [other]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce.effects.companions import FindEntries, FoundBeside
+from exactlyonce.effects.companions import FindEntries, FoundCompanions
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.library import (
@@ -109,7 +109,7 @@ class TestPages:
         for some in (entries[6:9], entries[9:], entries[3:6], entries[:3]):
             etag = (await together(store, entity, *some, etag=etag)).etag
         found = await store.find_entries(FindEntries(entity, ((1, 12),), None))
-        assert isinstance(found, FoundBeside)
+        assert isinstance(found, FoundCompanions)
         assert [entry for entry, _ in found.companions] == entries
 
     async def test_several_pages_are_no_later_view_than_was_asked_for(

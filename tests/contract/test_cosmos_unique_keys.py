@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -39,7 +39,7 @@ async def alone(store: CosmosStore, entity: EntityRef, email: str, etag: str | N
 
 
 async def in_a_batch(store: CosmosStore, entity: EntityRef, email: str, etag: str | None = None) -> Any:
-    return await store.save_together(SaveTogether(entity, entity_document(entity, email=email), etag))
+    return await store.save_batch(SaveBatch(entity, entity_document(entity, email=email), etag))
 
 
 saving = pytest.mark.parametrize("saving", [alone, in_a_batch], ids=["alone", "in a batch"])
@@ -139,6 +139,6 @@ async def test_a_companion_that_is_there_already_is_a_conflict_however_current_t
     entry = an_entry(entity, 1, "web/1")
     saved = await together(store, entity, entry)
     before = emulator.requests()[-1].n
-    reply = await store.save_together(SaveTogether(entity, entity_document(entity, total=2), saved.etag, (entry,)))
+    reply = await store.save_batch(SaveBatch(entity, entity_document(entity, total=2), saved.etag, (entry,)))
     assert isinstance(reply, Conflict)
     assert len(emulator.requests(before)) == 1

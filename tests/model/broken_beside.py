@@ -10,7 +10,7 @@ from devtools.modelcheck.beside.scenarios import BesideBudget, BesideScenario, M
 from devtools.modelcheck.mutants.named import Mutation
 from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.twins import around
-from exactlyonce.effects.companions import ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.publish import PUBLISHED, Publish
@@ -35,7 +35,7 @@ COLOCATED = scenario_of("co-located", (), Colocated())
 COMMIT = Colocated._commit
 
 
-def upserted(save: SaveTogether, *_: Any) -> SaveTogether:
+def upserted(save: SaveBatch, *_: Any) -> SaveBatch:
     """The batch, writing over whatever is there."""
     return replace(
         save, create=(), replace=tuple((one, "*") for one in (*save.create, *(old for old, _ in save.replace)))
@@ -61,7 +61,7 @@ BROKEN_COLOCATED: tuple[BrokenBeside, ...] = (
     ),
     Broken(
         "a record created by an upsert",
-        (around(COMMIT, asks(SaveTogether, upserted)),),
+        (around(COMMIT, asks(SaveBatch, upserted)),),
         scenario(COLOCATED, TWO, stale=1),
         "at_most_one_state_change",
     ),
@@ -73,13 +73,13 @@ BROKEN_COLOCATED: tuple[BrokenBeside, ...] = (
     ),
     Broken(
         "outputs dropped before they are published",
-        (around(COMMIT, deferred(Publish, PUBLISHED, until=ReplaceBeside)),),
+        (around(COMMIT, deferred(Publish, PUBLISHED, until=ReplaceCompanions)),),
         scenario(COLOCATED, ONE, crashes=1),
         "nothing_lost",
     ),
     Broken(
         "owed outputs dropped before they are published",
-        (around(colocated.publish_records, deferred(Publish, PUBLISHED, until=ReplaceBeside)),),
+        (around(colocated.publish_records, deferred(Publish, PUBLISHED, until=ReplaceCompanions)),),
         scenario(COLOCATED, ONE, crashes=2),
         "nothing_lost",
     ),
@@ -97,7 +97,7 @@ BROKEN_COLOCATED: tuple[BrokenBeside, ...] = (
     ),
     Broken(
         "conflict taken as one's own success",
-        (around(COMMIT, answers(SaveTogether, taken_for(SAVED, Conflict, NoAnswer))),),
+        (around(COMMIT, answers(SaveBatch, taken_for(SAVED, Conflict, NoAnswer))),),
         scenario(COLOCATED, ONE, ONE),
         "no_ghost_output",
     ),

@@ -10,7 +10,7 @@ from devtools.modelcheck.alterations import asks, replaced
 from devtools.modelcheck.mutants.named import Mutation
 from devtools.modelcheck.twins import Patch, around
 from exactlyonce.attempt import Again, Finished
-from exactlyonce.effects.companions import DeleteBeside, LoadBeside
+from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.protocols.steps import clean_companions as truncation
 from tests.model.broken_beside import COLOCATED, ONE, STALE, TWO, BrokenBeside, scenario
@@ -34,10 +34,10 @@ def last_entry(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
 
 
 def as_listed(_protocol: Any, entity: Any, candidates: Any, memory: Any) -> Step[Any]:
-    found = yield from LoadBeside(entity, tuple(id for id, _ in candidates))
+    found = yield from LoadCompanions(entity, tuple(id for id, _ in candidates))
     if isinstance(found, NoAnswer):
         return Again(memory, "what is to be cleaned up could not be read")
-    yield from DeleteBeside(entity, candidates)
+    yield from DeleteCompanions(entity, candidates)
     return Finished(memory)
 
 
@@ -46,7 +46,7 @@ HELD_TOO = judged("numbered", lambda facts: {**facts, "unfinished": False})
 ALL_NUMBERS = judged("numbered", lambda facts: {**facts, "last": facts["place"]})
 WHATEVER_THE_ETAG = around(
     truncation.clean_beside,
-    asks(DeleteBeside, lambda one, *_: replace(one, companions=tuple((id, "*") for id, _ in one.companions))),
+    asks(DeleteCompanions, lambda one, *_: replace(one, companions=tuple((id, "*") for id, _ in one.companions))),
 )
 
 EVENT_SOURCED = replace(scenario(STREAM, ONE, TWO, forgotten=1), sourced=True)

@@ -14,7 +14,7 @@ from devtools.modelcheck.mutants.named import Mutation
 from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.twins import around
 from exactlyonce.attempt import Again
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.resequencer import order as total_order
@@ -90,7 +90,7 @@ BROKEN_RESEQUENCERS: tuple[BrokenBeside, ...] = (
             around(
                 COMMIT,
                 asks(
-                    SaveTogether,
+                    SaveBatch,
                     lambda save, _entity, release, _view: save if release.processed else replace(save, etag="*"),
                 ),
             ),
@@ -104,7 +104,7 @@ BROKEN_RESEQUENCERS: tuple[BrokenBeside, ...] = (
             around(
                 COMMIT,
                 asks(
-                    SaveTogether,
+                    SaveBatch,
                     lambda save, _entity, release, _view: replace(save, etag="*") if release.processed else save,
                 ),
             ),
@@ -132,7 +132,7 @@ BROKEN_RESEQUENCERS: tuple[BrokenBeside, ...] = (
     ),
     Broken(
         "a copy handled again",
-        (IGNORED_GAPS, around(COMMIT, asks(SaveTogether, upserted))),
+        (IGNORED_GAPS, around(COMMIT, asks(SaveBatch, upserted))),
         scenario(READ_MODEL, FIRST_TWICE),
         "at_most_one_state_change",
     ),
@@ -196,7 +196,7 @@ BROKEN_RESEQUENCERS: tuple[BrokenBeside, ...] = (
             around(
                 COMMIT,
                 ending(
-                    SaveTogether,
+                    SaveBatch,
                     lambda reply, _save, _entity, release, view: (
                         None if isinstance(reply, Saved) or release.processed else view.memory
                     ),

@@ -11,7 +11,7 @@ from devtools.modelcheck.beside.scenarios import scenario_of
 from devtools.modelcheck.mutants.named import Mutation
 from devtools.modelcheck.twins import Patch, around
 from exactlyonce.attempt import Finished
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step, Together
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.steps import sight as sighting
@@ -79,7 +79,7 @@ def one_after_the_other(together: Together[Any, Any], *_: Any) -> Step[Any]:
     return loaded, found
 
 
-UPSERT = around(COMMIT, asks(SaveTogether, upserted))
+UPSERT = around(COMMIT, asks(SaveBatch, upserted))
 ONE_BY_ONE = around(sighting.look_beside, instead(Together, one_after_the_other))
 ON_THE_NEWEST_STATE = around(versions.point_before, replaced(lambda _work, _version, _found, _ledger, now: now))
 NOT_COMPARED = Mutation("stream: digests not compared")
@@ -206,7 +206,7 @@ BROKEN_STREAMS: tuple[BrokenBeside, ...] = (
     ),
     Broken(
         "unknown batch taken as saved",
-        (around(COMMIT, answers(SaveTogether, taken_for(SAVED, NoAnswer))),),
+        (around(COMMIT, answers(SaveBatch, taken_for(SAVED, NoAnswer))),),
         scenario(STREAM, ONE, unknown=1),
         "no_ghost_output",
     ),

@@ -7,7 +7,7 @@ from typing import Final
 from devtools.modelcheck.alterations import asks
 from devtools.modelcheck.mutants.named import Mutation
 from devtools.modelcheck.twins import around
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from tests.model.broken_beside import COLOCATED, ONE, STALE, TWO, BrokenBeside, scenario, upserted
 from tests.model.broken_resequencers import COMMIT as COMMIT_OF_A_READ_MODEL
 from tests.model.broken_resequencers import FIRST_TWICE, READ_MODEL, SECOND
@@ -37,7 +37,7 @@ HARMLESS: Final[tuple[tuple[BrokenBeside, str], ...]] = (
     (
         Broken(
             "documents of numbers written over whatever is there",
-            (around(COMMIT_OF_A_READ_MODEL, asks(SaveTogether, upserted)),),
+            (around(COMMIT_OF_A_READ_MODEL, asks(SaveBatch, upserted)),),
             IN_A_READ_MODEL,
         ),
         "Every batch has the read model's ETag for a condition, and no document of a number changes without it.",

@@ -15,7 +15,7 @@ from devtools.modelcheck.reproduction.careless import CarelessStore
 from devtools.modelcheck.reproduction.walks import LONGEST
 from devtools.modelcheck.search import explore, explorer_of
 from devtools.modelcheck.trace import NOBODY, replayed
-from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import LoadEntity
 from local_cosmos.inprocess import RunningEmulator
@@ -50,14 +50,14 @@ def test_the_walks_meet_every_kind_of_trouble_task_and_request() -> None:
         None, "attempt", "stumble", "mark", "sweep", "settle", "nudge", "replay", "answer", "clean",
     }  # fmt: skip
     assert {type(event.effect).__name__ for event in events if event.effect is not None} == {
-        "LoadEntity", "LoadBeside", "FindEntries", "FindNumbered", "FindOwing", "HasCompanions",
-        "SaveTogether", "SaveEntity", "ReplaceBeside", "DeleteBeside", "Park", "Publish",
+        "LoadEntity", "LoadCompanions", "FindEntries", "FindNumbered", "FindOwing", "HasCompanions",
+        "SaveBatch", "SaveEntity", "ReplaceCompanions", "DeleteCompanions", "Park", "Publish",
     }  # fmt: skip
     late = {type(event.effect).__name__ for event in events if event.delayed}
     landed = {type(event.effect).__name__ for event in events if event.process == NOBODY}
-    assert {"SaveTogether", "ReplaceBeside", "DeleteBeside"} <= late & landed
+    assert {"SaveBatch", "ReplaceCompanions", "DeleteCompanions"} <= late & landed
     behind = {type(event.effect).__name__ for event in events if event.reply is BEHIND}
-    assert {"LoadEntity", "LoadBeside", "FindEntries"} <= behind
+    assert {"LoadEntity", "LoadCompanions", "FindEntries"} <= behind
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_process_keeps_its_letter_when_others_forget_what_they_drafted(seed: i
     loaded: set[int] = set()
     for event in replayed(explorer, states):
         if event.process in loaded and event.effect is not None:
-            assert isinstance(event.effect, LoadBeside), str(event)
+            assert isinstance(event.effect, LoadCompanions), str(event)
         loaded.discard(event.process)
         if isinstance(event.effect, LoadEntity):
             loaded.add(event.process)

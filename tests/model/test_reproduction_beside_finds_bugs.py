@@ -12,12 +12,12 @@ from devtools.modelcheck.beside.business import ENTITY
 from devtools.modelcheck.reproduction.conductor import Divergence
 from devtools.modelcheck.reproduction.correspondence import Correspondence, entity_log
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
-    FoundBeside,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    FoundCompanions,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Saved
@@ -30,75 +30,77 @@ from tests.model.walking_beside import WALKS
 
 
 class ForgetsTokens(CosmosStore):
-    async def load_beside(self, effect: LoadBeside) -> Any:
-        return await super().load_beside(replace(effect, token=None))
+    async def load_companions(self, effect: LoadCompanions) -> Any:
+        return await super().load_companions(replace(effect, token=None))
 
 
 class TakesBehindForAbsent(CosmosStore):
-    async def load_beside(self, effect: LoadBeside) -> Any:
-        reply = await super().load_beside(effect)
-        return FoundBeside(()) if reply is BEHIND else reply
+    async def load_companions(self, effect: LoadCompanions) -> Any:
+        reply = await super().load_companions(effect)
+        return FoundCompanions(()) if reply is BEHIND else reply
 
 
 class ReadsOneOfTwo(CosmosStore):
-    async def load_beside(self, effect: LoadBeside) -> Any:
-        return await super().load_beside(replace(effect, ids=effect.ids[:1]))
+    async def load_companions(self, effect: LoadCompanions) -> Any:
+        return await super().load_companions(replace(effect, ids=effect.ids[:1]))
 
 
 class ReadsBackwards(CosmosStore):
     async def find_entries(self, effect: FindEntries) -> Any:
         reply = await super().find_entries(effect)
-        return FoundBeside(reply.companions[::-1]) if isinstance(reply, FoundBeside) else reply
+        return FoundCompanions(reply.companions[::-1]) if isinstance(reply, FoundCompanions) else reply
 
 
 class TakesUnknownForConflict(CosmosStore):
-    async def save_together(self, effect: SaveTogether) -> Any:
-        reply = await super().save_together(effect)
+    async def save_batch(self, effect: SaveBatch) -> Any:
+        reply = await super().save_batch(effect)
         return Conflict(None) if reply is UNKNOWN else reply
 
 
 class TakesConflictForUnknown(CosmosStore):
-    async def save_together(self, effect: SaveTogether) -> Any:
-        reply = await super().save_together(effect)
+    async def save_batch(self, effect: SaveBatch) -> Any:
+        reply = await super().save_batch(effect)
         return UNKNOWN if isinstance(reply, Conflict) else reply
 
 
 class TellsTheEtagOfACompanion(CosmosStore):
-    async def save_together(self, effect: SaveTogether) -> Any:
-        reply = await super().save_together(effect)
+    async def save_batch(self, effect: SaveBatch) -> Any:
+        reply = await super().save_batch(effect)
         return replace(reply, etag='"of a companion"') if isinstance(reply, Saved) else reply
 
 
 class LosesOneOfTwo(CosmosStore):
-    async def save_together(self, effect: SaveTogether) -> Any:
-        return await super().save_together(replace(effect, create=effect.create[:1]))
+    async def save_batch(self, effect: SaveBatch) -> Any:
+        return await super().save_batch(replace(effect, create=effect.create[:1]))
 
 
 class WritesNothingDown(CosmosStore):
-    async def replace_beside(self, effect: ReplaceBeside) -> None:
+    async def replace_companions(self, effect: ReplaceCompanions) -> None:
         del effect
 
 
 class KeepsWhatIsToGo(CosmosStore):
-    async def delete_beside(self, effect: DeleteBeside) -> None:
+    async def delete_companions(self, effect: DeleteCompanions) -> None:
         del effect
 
 
 SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
-    ForgetsTokens: lambda asked, reply: isinstance(asked, LoadBeside) and asked.token is not None and reply is BEHIND,
-    TakesBehindForAbsent: lambda asked, reply: isinstance(asked, LoadBeside) and reply is BEHIND,
+    ForgetsTokens: lambda asked, reply: (
+        isinstance(asked, LoadCompanions) and asked.token is not None and reply is BEHIND
+    ),
+    TakesBehindForAbsent: lambda asked, reply: isinstance(asked, LoadCompanions) and reply is BEHIND,
     ReadsOneOfTwo: lambda asked, reply: (
-        isinstance(asked, LoadBeside) and isinstance(reply, FoundBeside) and len(reply.companions) > 1
+        isinstance(asked, LoadCompanions) and isinstance(reply, FoundCompanions) and len(reply.companions) > 1
     ),
     ReadsBackwards: lambda asked, reply: (
-        isinstance(asked, FindEntries) and isinstance(reply, FoundBeside) and len(reply.companions) > 1
+        isinstance(asked, FindEntries) and isinstance(reply, FoundCompanions) and len(reply.companions) > 1
     ),
-    TakesUnknownForConflict: lambda asked, reply: isinstance(asked, SaveTogether) and reply is UNKNOWN,
-    TakesConflictForUnknown: lambda asked, reply: isinstance(asked, SaveTogether) and isinstance(reply, Conflict),
-    TellsTheEtagOfACompanion: lambda asked, reply: isinstance(asked, SaveTogether) and isinstance(reply, Saved),
-    LosesOneOfTwo: lambda asked, _: isinstance(asked, SaveTogether) and len(asked.create) > 1,
-    WritesNothingDown: lambda asked, _: isinstance(asked, ReplaceBeside),
-    KeepsWhatIsToGo: lambda asked, _: isinstance(asked, DeleteBeside),
+    TakesUnknownForConflict: lambda asked, reply: isinstance(asked, SaveBatch) and reply is UNKNOWN,
+    TakesConflictForUnknown: lambda asked, reply: isinstance(asked, SaveBatch) and isinstance(reply, Conflict),
+    TellsTheEtagOfACompanion: lambda asked, reply: isinstance(asked, SaveBatch) and isinstance(reply, Saved),
+    LosesOneOfTwo: lambda asked, _: isinstance(asked, SaveBatch) and len(asked.create) > 1,
+    WritesNothingDown: lambda asked, _: isinstance(asked, ReplaceCompanions),
+    KeepsWhatIsToGo: lambda asked, _: isinstance(asked, DeleteCompanions),
 }
 
 
@@ -139,8 +141,8 @@ class TestNames:
         known = [difference for real in ('"a"', '"b"') for difference in names.version_differences("m0", "1", real)]
         assert known == []
         for real in ('"a"', '"b"'):
-            asked = DeleteBeside(ENTITY, (("m0", real),))
-            assert names.differences(asked, DeleteBeside(ENTITY, (("m0", "1"),)), 0) == ()
+            asked = DeleteCompanions(ENTITY, (("m0", real),))
+            assert names.differences(asked, DeleteCompanions(ENTITY, (("m0", "1"),)), 0) == ()
 
     def test_the_view_before_a_step_of_several_commits_is_that_before_all_of_them(self) -> None:
         names = Correspondence()

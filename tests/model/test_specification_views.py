@@ -8,7 +8,7 @@ from devtools.modelcheck.specification.replies import options
 from devtools.modelcheck.specification.settings import COLOCATED, SKIPPING, STRATEGIES, STREAM, WAITING
 from devtools.modelcheck.specification.stored import ENTITY, TOKEN, Stored
 from exactlyonce.attempt import key_of
-from exactlyonce.effects.companions import DeleteBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved
 from exactlyonce.records.companions import ColocatedRecord, entry_id, record_id
 from exactlyonce.values.frozen_json import Json
@@ -24,16 +24,16 @@ def test_a_read_without_a_token_may_show_every_version() -> None:
 
 def test_a_read_at_a_token_shows_what_was_saved_by_then() -> None:
     _, stored = process(STRATEGIES[STREAM], Stored(), FIRST, SECOND)
-    kinds = [option.kind for option in options(LoadBeside(ENTITY, IDS, f"{TOKEN}1"), stored)]
+    kinds = [option.kind for option in options(LoadCompanions(ENTITY, IDS, f"{TOKEN}1"), stored)]
     assert kinds == ["all found", "not all found", "behind", "unknown"]
-    kinds = [option.kind for option in options(LoadBeside(ENTITY, IDS, f"{TOKEN}2"), stored)]
+    kinds = [option.kind for option in options(LoadCompanions(ENTITY, IDS, f"{TOKEN}2"), stored)]
     assert kinds == ["all found", "behind", "unknown"]
 
 
 def test_a_record_that_was_marked_may_still_look_as_it_did() -> None:
     """Marking changes no version of the entity, so no token tells of it."""
     _, stored = process(STRATEGIES[COLOCATED], Stored(), FIRST)
-    (effect,) = (LoadBeside(ENTITY, (record_id(ENTITY, key_of(FIRST)),), stored.entity_token),)
+    (effect,) = (LoadCompanions(ENTITY, (record_id(ENTITY, key_of(FIRST)),), stored.entity_token),)
     records = [option.reply.companions[0][0] for option in options(effect, stored) if option.kind == "all found"]
     assert [record.owed is None for record in records if isinstance(record, ColocatedRecord)] == [True, False]
 
@@ -41,7 +41,7 @@ def test_a_record_that_was_marked_may_still_look_as_it_did() -> None:
 def test_a_batch_that_creates_what_exists_changes_nothing() -> None:
     _, stored = process(STRATEGIES[STREAM], Stored(), FIRST)
     (entry,) = (one for one, _ in stored.companions().values())
-    again = SaveTogether(ENTITY, Json("{}"), stored.etag, create=(entry,))
+    again = SaveBatch(ENTITY, Json("{}"), stored.etag, create=(entry,))
     assert stored.apply(again) == (Conflict(stored.entity_token), stored)
 
 
@@ -49,17 +49,17 @@ def test_a_batch_that_replaces_what_was_changed_since_changes_nothing() -> None:
     _, stored = process(STRATEGIES[WAITING], Stored(), TWO)
     ((document, etag),) = stored.companions().values()
     _, later = process(STRATEGIES[WAITING], stored, ONE)
-    late = SaveTogether(ENTITY, Json("{}"), later.etag, replace=((document, etag),))
+    late = SaveBatch(ENTITY, Json("{}"), later.etag, replace=((document, etag),))
     assert later.apply(late) == (Conflict(later.entity_token), later)
-    reply, _ = stored.apply(SaveTogether(ENTITY, Json("{}"), stored.etag, replace=((document, etag),)))
+    reply, _ = stored.apply(SaveBatch(ENTITY, Json("{}"), stored.etag, replace=((document, etag),)))
     assert isinstance(reply, Saved)
 
 
 def test_only_companions_as_they_were_read_are_deleted() -> None:
     _, stored = process(STRATEGIES[STREAM], Stored(), FIRST)
     ((id, (_, etag)),) = stored.companions().items()
-    assert stored.apply(DeleteBeside(ENTITY, ((id, "another"),)))[1] == stored
-    assert stored.apply(DeleteBeside(ENTITY, ((id, etag),)))[1].companions() == {}
+    assert stored.apply(DeleteCompanions(ENTITY, ((id, "another"),)))[1] == stored
+    assert stored.apply(DeleteCompanions(ENTITY, ((id, etag),)))[1].companions() == {}
 
 
 def test_tending_goes_on_until_nothing_more_can_be_released() -> None:

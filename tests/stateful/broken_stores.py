@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.effects.companions import ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import FindProcessed, Found
 from exactlyonce.records.companions import ColocatedRecord, id_of
@@ -19,11 +19,11 @@ class Careless(MemoryStore):
     def save_entity(self, effect: SaveEntity) -> Any:
         return super().save_entity(replace(effect, etag=self._etag(effect.entity)))
 
-    def save_together(self, effect: SaveTogether) -> Any:
+    def save_batch(self, effect: SaveBatch) -> Any:
         ids = {id_of(effect.entity, one): one for one in effect.create}
         partition = self._entity(effect.entity)
         etags = {id: found.etag for id in ids if (found := partition.newest(id))}
-        return super().save_together(
+        return super().save_batch(
             replace(
                 effect,
                 etag=self._etag(effect.entity),
@@ -50,21 +50,21 @@ class Torn(MemoryStore):
 
     batches = 0
 
-    def save_together(self, effect: SaveTogether) -> Any:
+    def save_batch(self, effect: SaveBatch) -> Any:
         self.batches += 1
-        return super().save_together(replace(effect, create=()) if self.batches % 7 == 0 else effect)
+        return super().save_batch(replace(effect, create=()) if self.batches % 7 == 0 else effect)
 
 
 class Hasty(MemoryStore):
     """Drops what is owed as it is written, so that nobody who comes later publishes it."""
 
-    def save_together(self, effect: SaveTogether) -> Any:
+    def save_batch(self, effect: SaveBatch) -> Any:
         create = tuple(replace(one, owed=None) if isinstance(one, ColocatedRecord) else one for one in effect.create)
-        return super().save_together(replace(effect, create=create))
+        return super().save_batch(replace(effect, create=create))
 
 
 class Hoarding(MemoryStore):
     """Never drops what is owed."""
 
-    def replace_beside(self, effect: ReplaceBeside) -> None:
+    def replace_companions(self, effect: ReplaceCompanions) -> None:
         pass

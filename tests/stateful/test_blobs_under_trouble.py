@@ -13,7 +13,7 @@ from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Memory, Strategy, Work, key_of
 from exactlyonce.blobs.memory import MemoryBlobs
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
-from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import LoadProcessed
@@ -152,7 +152,7 @@ class Forgetful(History):
                 effect = step.send(reply)
             except StopIteration as finished:
                 return finished.value
-            if isinstance(effect, (LoadProcessed, LoadBeside)):
+            if isinstance(effect, (LoadProcessed, LoadCompanions)):
                 effect = replace(effect, token=None)
             reply = yield effect
 
@@ -187,4 +187,4 @@ def test_the_histories_are_eventful() -> None:
     for seed in range(5):
         for name in STRATEGIES:
             Watching(seed, name).play()
-    assert {LoadEntity, LoadProcessed, LoadBeside, WriteOnce, DeleteBlobs} <= performed
+    assert {LoadEntity, LoadProcessed, LoadCompanions, WriteOnce, DeleteBlobs} <= performed

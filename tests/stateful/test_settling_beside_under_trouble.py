@@ -11,7 +11,7 @@ import pytest
 
 from exactlyonce import Colocated, Resequencer, VersionStream
 from exactlyonce.attempt import Again, Memory, Strategy, key_of
-from exactlyonce.effects.companions import FindOwing, LoadBeside, ReplaceBeside
+from exactlyonce.effects.companions import FindOwing, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import Begin, Effect, Step
 from exactlyonce.effects.library import DeleteParked, LoadParked, Park
 from exactlyonce.protocols import colocated
@@ -149,6 +149,6 @@ def test_the_histories_are_eventful(name: str) -> None:
         watched.play()
         late |= watched.world.facts().late
         skipped |= watched.world.facts().skipped
-    assert {LoadBeside, Park, LoadParked, DeleteParked} <= performed
-    assert ({FindOwing, ReplaceBeside} <= performed) == (history is Swept)
+    assert {LoadCompanions, Park, LoadParked, DeleteParked} <= performed
+    assert ({FindOwing, ReplaceCompanions} <= performed) == (history is Swept)
     assert bool(late and skipped) == (name == "read model that skips")

@@ -7,7 +7,7 @@ from typing import Any
 
 from exactlyonce import Context, Destination, Entity, Envelope, HandlerFailed, message
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Effect
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
@@ -70,7 +70,7 @@ def scored(number: int, source: str = "s", *, id: str | None = None, key: str = 
     return Envelope(source, id or f"m-{number}", "board.scored", content, extensions=Order(key, number).extensions)
 
 
-def size_of(commit: SaveTogether) -> int:
+def size_of(commit: SaveBatch) -> int:
     """Bytes that a batch has."""
     written = [*commit.create, *(one for one, _ in commit.replace)]
     return commit.document.size + sum(Json.of(companion_document(BOARD, one)).size for one in written)
@@ -92,7 +92,7 @@ class Readers(Beside):
         self._runner = Runner(BOARDS, BOARD, routes)
 
     def usual(self, effect: Effect[Any]) -> Any:
-        if isinstance(effect, SaveTogether):
+        if isinstance(effect, SaveBatch):
             assert effect.document.size <= MAX_DOCUMENT_BYTES + SLACK
             assert size_of(effect) <= BATCH_BYTES
             assert len(effect.create) + len(effect.replace) <= BATCH_DOCUMENTS

@@ -18,11 +18,11 @@ from exactlyonce.effects.blobs import KEPT, WriteOnce
 from exactlyonce.effects.companions import (
     FindEntries,
     FindOwing,
-    FoundBeside,
+    FoundCompanions,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
@@ -120,26 +120,28 @@ def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # no
         case LoadEntity():
             document = draw.choice(past.documents)
             return mostly(Loaded(document, "etag" if document else None, 1_000, token), BEHIND, UNKNOWN)
-        case LoadBeside(ids=ids):
+        case LoadCompanions(ids=ids):
             there = [draw.choice(past.companions[id]) for id in ids if id in past.companions]
-            return mostly(FoundBeside(tuple((one, "etag") for one in there if draw.random() < 0.8)), BEHIND, UNKNOWN)
+            return mostly(
+                FoundCompanions(tuple((one, "etag") for one in there if draw.random() < 0.8)), BEHIND, UNKNOWN
+            )
         case FindEntries(ranges=ranges):
             every = (one for many in past.companions.values() for one in many if isinstance(one, StreamEntry))
             by_version = {one.version: one for one in every if any(one.version in range(a, b + 1) for a, b in ranges)}
             there = [by_version[version] for version in sorted(by_version)]
-            return mostly(FoundBeside(tuple((one, "etag") for one in there)), BEHIND, UNKNOWN)
+            return mostly(FoundCompanions(tuple((one, "etag") for one in there)), BEHIND, UNKNOWN)
         case FindOwing():
             records = (one for many in past.companions.values() for one in many if isinstance(one, ColocatedRecord))
-            return mostly(FoundBeside(tuple((one, "etag") for one in records)), BEHIND, UNKNOWN)
+            return mostly(FoundCompanions(tuple((one, "etag") for one in records)), BEHIND, UNKNOWN)
         case HasCompanions():
             return draw.choice([True, False, False, UNKNOWN])
-        case SaveTogether() | SaveEntity():
+        case SaveBatch() | SaveEntity():
             return mostly(Saved("etag", token), Conflict(token), UNKNOWN)
         case WriteOnce():
             return mostly(KEPT, UNKNOWN)
         case Publish():
             return mostly(PUBLISHED, UNKNOWN)
-        case ReplaceBeside():
+        case ReplaceCompanions():
             return None
     raise AssertionError(effect)
 
@@ -200,12 +202,12 @@ def test_new_outputs_are_only_published_after_the_batch_that_commits_them(
     effects, _ = run(lambda: attempt(strategy, *messages), past, seed)
     committed: set[str] = set()
     for effect in effects:
-        if isinstance(effect, SaveTogether):
+        if isinstance(effect, SaveBatch):
             committed |= set(outputs_in(past.entity, effect.document))
             committed |= {id for one in effect.create for id in outputs_of(one)}
         if isinstance(effect, Publish):
             assert {output.id for output in effect.outputs} <= past.committed | committed
-    assert len([effect for effect in effects if isinstance(effect, SaveTogether)]) <= 1
+    assert len([effect for effect in effects if isinstance(effect, SaveBatch)]) <= 1
 
 
 @given(*ANY)
@@ -216,8 +218,8 @@ def test_a_message_is_either_committed_or_failed_or_neither_and_blobs_come_befor
     messages = [message(strategy, number) for number in group]
     effects, outcome = run(lambda: attempt(strategy, *messages), PASTS[strategy], seed)
     kinds = [type(effect) for effect in effects]
-    if WriteOnce in kinds and SaveTogether in kinds:
-        assert kinds.index(WriteOnce) < kinds.index(SaveTogether)
+    if WriteOnce in kinds and SaveBatch in kinds:
+        assert kinds.index(WriteOnce) < kinds.index(SaveBatch)
     if isinstance(outcome, Finished):
         told = [*outcome.processed, *(key for key, _ in (*outcome.failed, *outcome.stopped))]
         assert len(told) == len(set(told))
@@ -238,5 +240,5 @@ def test_these_properties_are_about_something(strategy: Strategy) -> None:
     outcomes = {type(outcome) for _, outcome in runs}
     assert {Finished, Again} <= outcomes
     met = {type(effect) for effects, _ in runs for effect in effects}
-    assert {SaveTogether, Publish, Begin, HasCompanions} <= met
+    assert {SaveBatch, Publish, Begin, HasCompanions} <= met
     assert max(requests(effects) for effects, _ in runs) >= 6

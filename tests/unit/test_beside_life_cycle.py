@@ -9,7 +9,7 @@ import pytest
 
 from exactlyonce import EntityTooLarge, LedgerRemoved, TryAgainLater
 from exactlyonce.attempt import Before, Handled, Strategy
-from exactlyonce.effects.companions import HasCompanions, SaveTogether
+from exactlyonce.effects.companions import HasCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.effects.publish import Publish
@@ -40,8 +40,8 @@ class TestAdoption:
     def test_a_document_without_ledger_or_companions_is_adopted_as_it_is(self, strategy: Strategy) -> None:
         script = Beside(FOREIGN)
         played = script.play(attempt(strategy, deposit("m-1", amount=2, answers=0)))
-        assert played.kinds == [Together, HasCompanions, Begin, SaveTogether]
-        assert played.only(SaveTogether).etag == '"1"'
+        assert played.kinds == [Together, HasCompanions, Begin, SaveBatch]
+        assert played.only(SaveBatch).etag == '"1"'
         assert script.body is not None
         assert (script.body["total"], script.body["colour"]) == (42, "red")
         assert (script.ledger.version, script.ledger.type) == (1, "account")
@@ -50,7 +50,7 @@ class TestAdoption:
         script = Beside(FOREIGN)
         neighbour = EntityRef("account", ENTITY.partition, "b")
         document = Json.of({"id": "b", "owner": "a"})
-        script.usual(SaveTogether(neighbour, document, None, (a_colocated(neighbour, "web/m-1"),)))
+        script.usual(SaveBatch(neighbour, document, None, (a_colocated(neighbour, "web/m-1"),)))
         assert script.play(attempt(strategy, deposit("m-1"))).finished.processed == ("web/m-1",)
 
     def test_a_ledger_that_was_removed_is_refused_behind_a_fence_that_changes_nothing(self, strategy: Strategy) -> None:
@@ -91,7 +91,7 @@ class TestDeletion:
         assert set(script.document.value) == {"id", "owner", LEDGER}
         assert (script.ledger.deleted, script.ledger.version, script.body) == (True, 2, None)
         for message in (deposit("m-1", amount=9), close("m-2")):
-            assert script.play(attempt(strategy, message)).all(SaveTogether) == []
+            assert script.play(attempt(strategy, message)).all(SaveBatch) == []
 
     def test_a_message_after_it_starts_a_new_life_with_the_same_numbering(self, strategy: Strategy) -> None:
         script = Beside()
@@ -117,7 +117,7 @@ class TestDeletion:
         assert (script.ledger.deleted, script.ledger.version, script.body) == (True, 2, None)
 
 
-def size_of(commit: SaveTogether) -> int:
+def size_of(commit: SaveBatch) -> int:
     return commit.document.size + sum(Json.of(companion_document(ENTITY, one)).size for one in commit.create)
 
 
@@ -171,7 +171,7 @@ class TestRoom:
         assert isinstance(error, EntityTooLarge)
         assert f"one batch takes {BATCH_BYTES}" in str(error)
         assert "account/a" in str(error)
-        assert played.all(SaveTogether) == []
+        assert played.all(SaveBatch) == []
 
     def test_a_document_may_be_as_large_as_stated_and_no_larger(self, strategy: Strategy) -> None:
         def of(size: int) -> Played:
@@ -179,8 +179,8 @@ class TestRoom:
             script = Beside(notes(size).body)
             return script.play(attempt(strategy, deposit("m-1"), handle=lambda *_: notes(size)))
 
-        room = MAX_DOCUMENT_BYTES - of(0).only(SaveTogether).document.size
-        assert of(room).only(SaveTogether).document.size == MAX_DOCUMENT_BYTES
+        room = MAX_DOCUMENT_BYTES - of(0).only(SaveBatch).document.size
+        assert of(room).only(SaveBatch).document.size == MAX_DOCUMENT_BYTES
         assert len(of(room + 1).finished.failed) == 1
 
     def test_a_batch_may_be_as_large_as_stated_and_no_larger(self, strategy: Strategy) -> None:
@@ -191,14 +191,14 @@ class TestRoom:
                 attempt(strategy, message, handle=lambda *_: replace(notes(800_000), outputs=(output,)))
             )
 
-        room = BATCH_BYTES - size_of(of(0).only(SaveTogether))
-        assert size_of(of(room).only(SaveTogether)) == BATCH_BYTES
+        room = BATCH_BYTES - size_of(of(0).only(SaveBatch))
+        assert size_of(of(room).only(SaveBatch)) == BATCH_BYTES
         ((_, error),) = of(room + 1).finished.failed
         assert f"would have {BATCH_BYTES + 1} bytes" in str(error)
 
     def test_no_batch_is_larger_than_stated(self, strategy: Strategy) -> None:
         group = [deposit(f"m-{number}", padding='"' * 60_000, note="\\" * 20_000) for number in range(50)]
         played = Beside().play(attempt(strategy, *group))
-        assert size_of(played.only(SaveTogether)) <= BATCH_BYTES
+        assert size_of(played.only(SaveBatch)) <= BATCH_BYTES
         assert len(played.finished.processed) + len(played.finished.failed) == 50
         assert len(played.only(Publish).outputs) == len(played.finished.processed)

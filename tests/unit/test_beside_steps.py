@@ -9,7 +9,7 @@ import pytest
 
 from exactlyonce.attempt import Before, Finished, Handled, Memory, Strategy
 from exactlyonce.effects.blobs import WriteOnce
-from exactlyonce.effects.companions import FindEntries, LoadBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import FindEntries, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import Conflict, LoadEntity
 from exactlyonce.effects.publish import Publish
@@ -29,8 +29,8 @@ COLOCATED, STREAM = Colocated(), VersionStream(snapshot_every=4)
 BOTH = pytest.mark.parametrize("strategy", [COLOCATED, STREAM], ids=["colocated", "stream"])
 FOREIGN = Json.of({"id": "a", "owner": "a", "total": 40, "colour": "red"})
 FIRST_TIME = {
-    COLOCATED: [Together, Begin, SaveTogether, Publish, ReplaceBeside],
-    STREAM: [Together, Begin, SaveTogether, Publish],
+    COLOCATED: [Together, Begin, SaveBatch, Publish, ReplaceCompanions],
+    STREAM: [Together, Begin, SaveBatch, Publish],
 }
 
 
@@ -44,7 +44,7 @@ class TestTheFirstTime:
         script = Beside()
         played = script.play(attempt(strategy, deposit("m-1", answers=2)))
         assert played.kinds == FIRST_TIME[strategy]
-        commit = played.only(SaveTogether)
+        commit = played.only(SaveBatch)
         assert (commit.etag, commit.replace) == (None, ())
         (companion,) = commit.create
         assert (companion.message, companion.tx, companion.version) == ("web/m-1", "tx-1", 1)  # type: ignore[union-attr]
@@ -59,12 +59,12 @@ class TestTheFirstTime:
         both = script.play(attempt(strategy, deposit("m-2"), deposit("m-3"), memory=memory)).only(Together)
         make = record_id if strategy is COLOCATED else entry_id
         ids = (make(ENTITY, "web/m-2"), make(ENTITY, "web/m-3"))
-        assert both == Together(LoadEntity(ENTITY, "0:-1#2"), LoadBeside(ENTITY, ids, "0:-1#2"))
+        assert both == Together(LoadEntity(ENTITY, "0:-1#2"), LoadCompanions(ENTITY, ids, "0:-1#2"))
 
     def test_a_group_is_one_commit_with_a_companion_for_each_message(self, strategy: Strategy) -> None:
         script = Beside()
         played = script.play(attempt(strategy, *(deposit(f"m-{number}", amount=number) for number in (1, 2, 3))))
-        companions = played.only(SaveTogether).create
+        companions = played.only(SaveBatch).create
         assert [(one.message, one.version, one.tx) for one in companions] == [  # type: ignore[union-attr]
             ("web/m-1", 1, "tx-1"),
             ("web/m-2", 2, "tx-2"),
@@ -79,7 +79,7 @@ class TestTheFirstTime:
         script = Beside()
         script.play(attempt(strategy, deposit("m-1", amount=5)))
         second = script.play(attempt(strategy, deposit("m-2", amount=7)))
-        assert second.only(SaveTogether).etag == '"1"'
+        assert second.only(SaveBatch).etag == '"1"'
         assert script.body is not None
         assert (script.body["total"], script.ledger.version) == (12, 2)
         assert script.ledger.sequences == (Sequence("receipts", "r-1", 2),)
@@ -93,7 +93,7 @@ class TestTheFirstTime:
 
     def test_a_message_that_sends_nothing_is_not_published(self, strategy: Strategy) -> None:
         played = Beside().play(attempt(strategy, deposit("m-1", answers=0)))
-        assert played.kinds == [Together, Begin, SaveTogether]
+        assert played.kinds == [Together, Begin, SaveBatch]
         assert played.finished.processed == ("web/m-1",)
 
     def test_a_message_that_changes_nothing_leaves_a_companion_all_the_same(self, strategy: Strategy) -> None:
@@ -109,7 +109,7 @@ class TestTheFirstTime:
         assert played.finished.processed == ("web/m-1", "web/m-3")
         assert [key for key, _ in played.finished.failed] == ["web/m-2"]
         assert messages_of(script) == ["web/m-1", "web/m-3"]
-        assert [one.version for one in played.only(SaveTogether).create] == [1, 2]  # type: ignore[union-attr]
+        assert [one.version for one in played.only(SaveBatch).create] == [1, 2]  # type: ignore[union-attr]
         assert numbers(script.published) == [1, 2]
 
     def test_where_every_handler_raises_nothing_is_written(self, strategy: Strategy) -> None:
@@ -140,7 +140,7 @@ def painting(before: Before, envelope: Envelope) -> Handled:
 class TestBlobs:
     def test_they_are_written_before_the_commit_that_refers_to_them(self, strategy: Strategy) -> None:
         played = Beside().play(attempt(strategy, deposit("m-1"), deposit("m-2"), handle=painting))
-        assert played.kinds[:4] == [Together, Begin, WriteOnce, SaveTogether]
+        assert played.kinds[:4] == [Together, Begin, WriteOnce, SaveBatch]
         assert [blob.name for blob in played.only(WriteOnce).blobs] == ["tx-1", "tx-2"]
 
     @pytest.mark.parametrize("reply", [UNKNOWN, None])
@@ -158,7 +158,7 @@ def unchanged(before: Before, envelope: Envelope) -> Handled:
 
 @BOTH
 class TestNoAnswers:
-    @pytest.mark.parametrize("kind", [LoadEntity, LoadBeside])
+    @pytest.mark.parametrize("kind", [LoadEntity, LoadCompanions])
     @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
     def test_a_read_without_an_answer_is_never_absent(self, strategy: Strategy, kind: Any, reply: NoAnswer) -> None:
         script = Beside()
@@ -171,8 +171,8 @@ class TestNoAnswers:
     @pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#9"), Conflict(None)])
     def test_what_may_not_be_committed_is_not_published(self, strategy: Strategy, reply: Any) -> None:
         script = Beside()
-        played = script.play(attempt(strategy, deposit("m-1")), {SaveTogether: reply})
-        assert played.kinds == [Together, Begin, SaveTogether]
+        played = script.play(attempt(strategy, deposit("m-1")), {SaveBatch: reply})
+        assert played.kinds == [Together, Begin, SaveBatch]
         token = "0:-1#9" if reply == Conflict("0:-1#9") else "0:-1#0"
         assert played.again.memory == Memory(entity_token=token)
         assert not played.again.progressed
@@ -184,16 +184,16 @@ class TestNoAnswers:
             script.usual(effect)
             return UNKNOWN
 
-        script.play(attempt(strategy, deposit("m-1")), {SaveTogether: lost})
+        script.play(attempt(strategy, deposit("m-1")), {SaveBatch: lost})
         again = script.play(attempt(strategy, deposit("m-1")))
-        assert again.all(SaveTogether) == []
+        assert again.all(SaveBatch) == []
         assert numbers(script.published) == [1]
         assert (script.ledger.version, again.finished.processed) == (1, ())
 
     def test_outputs_that_may_not_have_arrived_are_published_again(self, strategy: Strategy) -> None:
         script = Beside()
         first = script.play(attempt(strategy, deposit("m-1")), {Publish: UNKNOWN})
-        assert first.kinds == [Together, Begin, SaveTogether, Publish]
+        assert first.kinds == [Together, Begin, SaveBatch, Publish]
         assert first.again.memory.entity_token == "0:-1#2"
         script.play(attempt(strategy, deposit("m-1"), memory=first.again.memory))
         assert tuple(script.published) == first.only(Publish).outputs
@@ -212,13 +212,13 @@ class TestNoAnswers:
         absent = script.play(attempt(strategy)).only(Together)
         views = script.usual(absent.first), script.usual(absent.second)
         script.play(attempt(strategy, deposit("m-1")))
-        late = script.play(attempt(strategy, deposit("m-1")), {LoadEntity: views[0], LoadBeside: views[1]})
-        assert late.kinds == [Together, Begin, SaveTogether]
+        late = script.play(attempt(strategy, deposit("m-1")), {LoadEntity: views[0], LoadCompanions: views[1]})
+        assert late.kinds == [Together, Begin, SaveBatch]
         assert late.again.memory.entity_token == "0:-1#3" if strategy is COLOCATED else "0:-1#2"
         assert len(script.published) == 1
 
     def test_reasons_read_as_the_end_of_a_sentence(self, strategy: Strategy) -> None:
-        kinds: list[Any] = [LoadEntity, LoadBeside, SaveTogether, Publish]
+        kinds: list[Any] = [LoadEntity, LoadCompanions, SaveBatch, Publish]
         for kind in kinds if strategy is COLOCATED else [*kinds, FindEntries]:
             script = Beside()
             script.play(attempt(strategy, deposit("m-1")), {Publish: UNKNOWN})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from exactlyonce.effects.blobs import WriteOnce
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Effect
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.publish import Publish
@@ -21,7 +21,7 @@ from tests.unit.playing_blobs import PROTOCOLS
 
 BASE = "https://account.blob.core.windows.net/blobs"
 HANDLE = Runner(accounts(), ENTITY, Routes({"receipts": 500}, blobs=BASE))
-COMMITS: dict[Protocol, type[Effect[Any]]] = {"outbox": SaveEntity, "colocated": SaveTogether, "stream": SaveTogether}
+COMMITS: dict[Protocol, type[Effect[Any]]] = {"outbox": SaveEntity, "colocated": SaveBatch, "stream": SaveBatch}
 PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 

@@ -10,7 +10,7 @@ import pytest
 from exactlyonce import ConfigurationError, DamagedDocument, LedgerRemoved, Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs
-from exactlyonce.effects.companions import FoundBeside, HasCompanions, LoadBeside, SaveTogether
+from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import FoundRecords, HasRecords, LoadProcessed
@@ -24,7 +24,7 @@ from tests.unit.playing_beside import ABSENT
 from tests.unit.playing_blobs import ALL_PROTOCOLS, Gallery
 
 BESIDE: tuple[Protocol, ...] = ("colocated", "stream", "resequencer")
-APART: dict[Protocol, type[Effect[Any]]] = {"outbox": LoadProcessed, **dict.fromkeys(BESIDE, LoadBeside)}
+APART: dict[Protocol, type[Effect[Any]]] = {"outbox": LoadProcessed, **dict.fromkeys(BESIDE, LoadCompanions)}
 PROTOCOL = pytest.mark.parametrize("protocol", ALL_PROTOCOLS)
 
 
@@ -93,7 +93,7 @@ def test_records_beside_the_entity_are_read_at_the_token_of_the_entity(protocol:
     loaded = gallery.store.load_entity(LoadEntity(ENTITY))
     assert isinstance(loaded, Loaded)
     played = gallery.clean(memory=Memory(entity_token="0:-1#1"))
-    assert (played.only(LoadEntity).token, played.only(LoadBeside).token) == ("0:-1#1", loaded.token)
+    assert (played.only(LoadEntity).token, played.only(LoadCompanions).token) == ("0:-1#1", loaded.token)
 
 
 def test_each_message_is_looked_up_once_however_often_it_was_tried() -> None:
@@ -135,7 +135,7 @@ def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol
     gallery.paint(1)
     before = gallery.store.load_entity(LoadEntity(ENTITY))
     gallery.paint(2)
-    nothing = {LoadProcessed: FoundRecords(()), LoadBeside: FoundBeside(())}
+    nothing = {LoadProcessed: FoundRecords(()), LoadCompanions: FoundCompanions(())}
     for old in (before, Loaded(None, None, 0, "0:-1#0")):
         played = gallery.clean(replies={LoadEntity: old, **nothing})
         assert played.kinds[-1] is SaveEntity
@@ -143,7 +143,7 @@ def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol
     assert gallery.left == ["tx-1", "tx-2"]
 
 
-COMMITS: dict[Protocol, type[Effect[Any]]] = {"outbox": SaveEntity, **dict.fromkeys(BESIDE, SaveTogether)}
+COMMITS: dict[Protocol, type[Effect[Any]]] = {"outbox": SaveEntity, **dict.fromkeys(BESIDE, SaveBatch)}
 
 
 @PROTOCOL

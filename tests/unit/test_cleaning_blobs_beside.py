@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from exactlyonce.attempt import Memory
-from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.protocols.outbox.clean import clean_blobs
 from exactlyonce.records.blobs import Author, ListedBlob
@@ -25,7 +25,7 @@ def test_a_message_that_was_held_by_a_read_model_tells_of_the_attempt_that_handl
     assert gallery.left == ["tx-2", "tx-3", "tx-4", "tx-5"]
     played = gallery.clean()
     assert gallery.left == ["tx-4", "tx-5"]
-    assert len(played.only(LoadBeside).ids) == 2
+    assert len(played.only(LoadCompanions).ids) == 2
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

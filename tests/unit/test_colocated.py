@@ -9,7 +9,7 @@ import pytest
 
 from exactlyonce import DamagedDocument
 from exactlyonce.attempt import Finished, Memory
-from exactlyonce.effects.companions import FindOwing, LoadBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import FindOwing, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.publish import PUBLISHED, Publish
@@ -46,7 +46,7 @@ class TestTheRecord:
         script = Beside()
         played = script.play(attempt(COLOCATED, deposit("m-1", answers=2)))
         outputs = played.only(Publish).outputs
-        assert played.only(SaveTogether).create == (
+        assert played.only(SaveBatch).create == (
             ColocatedRecord(
                 entity='["account","a","a"]',
                 message="web/m-1",
@@ -63,7 +63,7 @@ class TestTheRecord:
 
     def test_it_keeps_all_else_for_good(self) -> None:
         script = Beside()
-        (created,) = script.play(attempt(COLOCATED, deposit("m-1"))).only(SaveTogether).create
+        (created,) = script.play(attempt(COLOCATED, deposit("m-1"))).only(SaveBatch).create
         assert isinstance(created, ColocatedRecord)
         assert script.companions == [replace(created, owed=None, owing_since=None)]
 
@@ -76,7 +76,7 @@ class TestTheRecord:
 
     def test_only_those_that_owe_are_written_again(self) -> None:
         played = Beside().play(attempt(COLOCATED, deposit("m-1"), deposit("m-2", answers=0), deposit("m-3")))
-        written = played.only(ReplaceBeside).companions
+        written = played.only(ReplaceCompanions).companions
         assert [(record.message, etag) for record, etag in written] == [("web/m-1", None), ("web/m-3", None)]
 
     def test_it_is_dropped_without_a_condition_since_published_is_published(self) -> None:
@@ -96,9 +96,9 @@ class TestADuplicate:
     def test_it_publishes_what_is_owed_and_drops_it(self) -> None:
         script = owing("m-1")
         played = script.play(attempt(COLOCATED, deposit("m-1")))
-        assert played.kinds == [Together, Publish, ReplaceBeside]
+        assert played.kinds == [Together, Publish, ReplaceCompanions]
         assert played.finished == Finished(Memory(entity_token="0:-1#2"))
-        ((record, etag),) = played.only(ReplaceBeside).companions
+        ((record, etag),) = played.only(ReplaceCompanions).companions
         assert (record.message, etag) == ("web/m-1", '"2"')
         assert owed(script) == []
 
@@ -121,11 +121,11 @@ class TestADuplicate:
         assert played.kinds == [
             Together,
             Publish,
-            ReplaceBeside,
+            ReplaceCompanions,
             Begin,
-            SaveTogether,
+            SaveBatch,
             Publish,
-            ReplaceBeside,
+            ReplaceCompanions,
         ]
         assert played.only(Begin).count == 3
         assert played.finished.processed == ("web/m-2", "web/m-4")
@@ -136,7 +136,7 @@ class TestADuplicate:
     def test_what_another_message_owes_is_not_its_business(self) -> None:
         script = owing("m-1")
         played = script.play(attempt(COLOCATED, deposit("m-2")))
-        assert played.kinds == [Together, Begin, SaveTogether, Publish, ReplaceBeside]
+        assert played.kinds == [Together, Begin, SaveBatch, Publish, ReplaceCompanions]
         assert owed(script) == ["web/m-1"]
 
     def test_while_its_outputs_may_not_have_arrived_they_stay_owed(self) -> None:
@@ -154,10 +154,10 @@ class TestADuplicate:
 
     def test_a_record_that_somebody_wrote_meanwhile_stays_as_it_is(self) -> None:
         script = owing("m-1")
-        stale = script.usual(LoadBeside(ENTITY, (record_id(ENTITY, "web/m-1"),)))
+        stale = script.usual(LoadCompanions(ENTITY, (record_id(ENTITY, "web/m-1"),)))
         swept(script)
         writes = script.writes
-        script.play(attempt(COLOCATED, deposit("m-1")), {LoadBeside: stale})
+        script.play(attempt(COLOCATED, deposit("m-1")), {LoadCompanions: stale})
         assert script.writes == writes
         assert numbers(script.published) == [1, 1]
 
@@ -166,9 +166,9 @@ class TestTheSweeper:
     def test_it_publishes_what_records_owe_and_drops_it_as_it_was_read(self) -> None:
         script = owing("m-1", "m-2")
         played = swept(script)
-        assert played.kinds == [FindOwing, Publish, ReplaceBeside]
+        assert played.kinds == [FindOwing, Publish, ReplaceCompanions]
         assert played.result == Finished(Memory(entity_token="0:-1#1"))
-        assert [etag for _, etag in played.only(ReplaceBeside).companions] == ['"2"', '"4"']
+        assert [etag for _, etag in played.only(ReplaceCompanions).companions] == ['"2"', '"4"']
         assert numbers(script.published) == [1, 2]
         assert owed(script) == []
 
@@ -200,7 +200,7 @@ class TestTheSweeper:
 
     def test_dropping_is_best_effort(self) -> None:
         script = owing("m-1")
-        assert isinstance(swept(script, {ReplaceBeside: lambda _: None}).result, Finished)
+        assert isinstance(swept(script, {ReplaceCompanions: lambda _: None}).result, Finished)
         assert owed(script) == ["web/m-1"]
 
     def test_a_record_that_cannot_be_read_stops_it(self) -> None:
@@ -218,8 +218,8 @@ def test_a_conflict_is_no_loss_but_leads_to_the_record() -> None:
         script.play(attempt(COLOCATED, deposit("m-1")))
         return script.usual(effect)
 
-    played = script.play(attempt(COLOCATED, deposit("m-1")), {SaveTogether: beaten})
+    played = script.play(attempt(COLOCATED, deposit("m-1")), {SaveBatch: beaten})
     assert played.again.memory.entity_token == "0:-1#3"
     assert script.play(attempt(COLOCATED, deposit("m-1"), memory=played.again.memory)).finished.processed == ()
     assert script.ledger.version == 1
-    assert isinstance(script.usual(played.only(SaveTogether)), Conflict)
+    assert isinstance(script.usual(played.only(SaveBatch)), Conflict)

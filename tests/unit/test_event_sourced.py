@@ -16,7 +16,7 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Memory
-from exactlyonce.effects.companions import FindEntries, SaveTogether
+from exactlyonce.effects.companions import FindEntries, SaveBatch
 from exactlyonce.effects.effect import Begin, Together
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.stream.replay import Missing, Replayed, replay
@@ -178,4 +178,4 @@ def test_every_earlier_state_is_rebuilt_exactly(history: list[Any], every: int, 
 def test_the_attempt_that_handles_again_begins_nothing() -> None:
     done = played(*HISTORY).play(attempt(TYPE, *HISTORY))
     assert Begin not in done.kinds
-    assert SaveTogether not in done.kinds
+    assert SaveBatch not in done.kinds

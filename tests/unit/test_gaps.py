@@ -9,7 +9,7 @@ import pytest
 
 from exactlyonce import ConfigurationError, Envelope, InvalidMessage, Outbox, VersionStream
 from exactlyonce.attempt import Again, Finished, Memory
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
 from exactlyonce.effects.entity import Conflict, LoadEntity
 from exactlyonce.effects.publish import Publish
@@ -104,10 +104,10 @@ class TestSkipping:
     def test_every_number_leaves_a_document_that_tells_and_what_follows_is_released(self) -> None:
         readers = waiting(3, 5)
         first = tended(readers, SKIP)
-        assert first.kinds == [LoadEntity, Begin, SaveTogether]
+        assert first.kinds == [LoadEntity, Begin, SaveBatch]
         assert first.again.progressed
         gone = [NumberedMessage(BOARD.key, "s", Order("b", number), None, readers.at, None) for number in (1, 2)]
-        assert first.only(SaveTogether).create == tuple(gone)
+        assert first.only(SaveBatch).create == tuple(gone)
         assert readers.reception() == Reception("s", 3, ((3, 3), (5, 5)))
         assert tended(readers, SKIP).finished.processed == ("s/m-3",)
         assert readers.seen == ["3"]
@@ -129,7 +129,7 @@ class TestSkipping:
     def test_a_large_gap_is_skipped_in_several_commits(self) -> None:
         readers = waiting(250)
         played = tended_to_the_end(readers, SKIP)
-        commits = [one.only(SaveTogether) for one in played]
+        commits = [one.only(SaveBatch) for one in played]
         assert [len(one.create) for one in commits[:-1]] == [BATCH_DOCUMENTS, BATCH_DOCUMENTS, 51]
         assert readers.seen == ["250"]
         assert len(skipped(readers)) == 249
@@ -144,7 +144,7 @@ class TestSkipping:
     def test_several_sources_share_the_room(self) -> None:
         readers = waiting(250)
         waiting(250, source="t", readers=readers)
-        commit = tended(readers, SKIP).only(SaveTogether)
+        commit = tended(readers, SKIP).only(SaveBatch)
         assert len(commit.create) <= BATCH_DOCUMENTS
         assert (readers.reception("s").next, readers.reception("t").next) == (50, 50)
         tended_to_the_end(readers, SKIP)
@@ -166,7 +166,7 @@ class TestSkipping:
 
     @pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#9")])
     def test_what_may_not_be_skipped_is_looked_at_again(self, reply: Any) -> None:
-        played = tended(waiting(3), SKIP, {SaveTogether: reply})
+        played = tended(waiting(3), SKIP, {SaveBatch: reply})
         assert not played.again.progressed
 
     def test_a_message_that_comes_meanwhile_is_not_skipped(self) -> None:
@@ -176,7 +176,7 @@ class TestSkipping:
             readers.attempted(scored(1))
             return readers.usual(effect)
 
-        assert not tended(readers, SKIP, {SaveTogether: beaten}).again.progressed
+        assert not tended(readers, SKIP, {SaveBatch: beaten}).again.progressed
         tended_to_the_end(readers, SKIP)
         assert (readers.seen, skipped(readers)) == (["1", "2"], [])
 

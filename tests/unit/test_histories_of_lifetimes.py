@@ -25,7 +25,7 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Strategy, key_of
-from exactlyonce.effects.companions import DeleteBeside, FoundBeside, LoadBeside
+from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.protocols.outbox.clean import clean_processed
@@ -159,9 +159,9 @@ async def test_of_a_group_only_the_copy_is_refused_whose_way_back_clean_up_has_b
         await history.process.deliver(history.shop, deposit(f"m-{number}"))
     history.until(16.5 if forgets else 14)
     ids = (entry_id(SHOP, key_of(deposit("m-2"))),)  # Clean-up was stopped when it had deleted the second entry.
-    found = history.world.store.load_beside(LoadBeside(SHOP, ids))
-    assert isinstance(found, FoundBeside)
-    history.world.store.delete_beside(DeleteBeside(SHOP, tuple((ids[0], etag) for _, etag in found.companions)))
+    found = history.world.store.load_companions(LoadCompanions(SHOP, ids))
+    assert isinstance(found, FoundCompanions)
+    history.world.store.delete_companions(DeleteCompanions(SHOP, tuple((ids[0], etag) for _, etag in found.companions)))
     fresh = replace(deposit("m-4"), time=history.clock.now())
     deliveries = (history.process.deliver(history.shop, one) for one in (deposit("m-1"), fresh))
     copy, new = await asyncio.gather(*deliveries, return_exceptions=True)

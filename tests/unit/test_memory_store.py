@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
@@ -47,7 +47,7 @@ WRITES: dict[str, Callable[[MemoryStore], Any]] = {
     "write_processed": lambda store: store.write_processed(WriteProcessed(ENTITY, (RECORD,))),
     "stage": lambda store: store.stage(Stage(ENTITY, (STAGED,))),
     "park": lambda store: store.park(Park(ENTITY, PARKED)),
-    "save_together": lambda store: store.save_together(SaveTogether(ENTITY, BODY, None)),
+    "save_batch": lambda store: store.save_batch(SaveBatch(ENTITY, BODY, None)),
 }
 
 
@@ -98,7 +98,7 @@ def test_a_refused_write_is_busy_and_not_applied(operation: str) -> None:
     ("operation", "reply"),
     [
         ("save_entity", Conflict("0:-1#1")),
-        ("save_together", Conflict("0:-1#1")),
+        ("save_batch", Conflict("0:-1#1")),
         ("stage", Conflict("0:-1#1")),
         ("write_processed", Written("0:-1#2")),
         ("park", Written("0:-1#2")),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.errors import UniqueKeyTaken
@@ -35,7 +35,7 @@ def alone(store: MemoryStore, entity: EntityRef, number: object) -> Any:
 
 
 def in_a_batch(store: MemoryStore, entity: EntityRef, number: object) -> Any:
-    return store.save_together(SaveTogether(entity, document(entity, number), None))
+    return store.save_batch(SaveBatch(entity, document(entity, number), None))
 
 
 saving = pytest.mark.parametrize("saving", [alone, in_a_batch], ids=["alone", "in a batch"])

@@ -9,7 +9,7 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
-from exactlyonce.effects.companions import DeleteBeside, FindEntries, FoundBeside
+from exactlyonce.effects.companions import DeleteCompanions, FindEntries, FoundCompanions
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.stream.replay import Missing
@@ -72,9 +72,9 @@ async def test_a_request_for_what_the_stream_does_not_have_any_more_is_told(plac
     await place.send()
     driver = place.mending.driver
     found = await driver.run(iter(FindEntries(place.ref, ((1, LAST),), None)))
-    assert isinstance(found, FoundBeside)
+    assert isinstance(found, FoundCompanions)
     taken = tuple((id_of(place.ref, entry), etag) for entry, etag in found.companions)
-    await driver.run(iter(DeleteBeside(place.ref, taken)))
+    await driver.run(iter(DeleteCompanions(place.ref, taken)))
     with pytest.raises(InvalidMessage, match=r"numbers 2 to 6 .* its stream has none of them"):
         await place.mending.answer(KIND, request(place, 2, 6))
     assert len(place.published) == LAST

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError, DamagedDocument, Envelope, NonDeterministicHandler, VersionStream
 from exactlyonce.attempt import Again, Before, Handle, Handled, Memory
-from exactlyonce.effects.companions import FindEntries, FindNumbered, FoundBeside, FoundNumbered
+from exactlyonce.effects.companions import FindEntries, FindNumbered, FoundCompanions, FoundNumbered
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.publish import Publish
@@ -194,7 +194,7 @@ class TestTrouble:
 
     def test_a_stream_of_which_clean_up_has_taken_a_part_is_refused(self) -> None:
         with pytest.raises(DamagedDocument, match="not every version from 1 to 2"):
-            replayed(sending(1, 1), 1, 2, replies={FindEntries: FoundBeside(())})
+            replayed(sending(1, 1), 1, 2, replies={FindEntries: FoundCompanions(())})
 
     def test_only_a_stream_can_send_again(self) -> None:
         script = Beside()

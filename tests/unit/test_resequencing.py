@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from exactlyonce import Envelope
 from exactlyonce.attempt import Finished, Memory
-from exactlyonce.effects.companions import DeleteBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.records.companions import NumberedMessage, id_of
@@ -30,7 +30,7 @@ class TestInOrder:
     def test_a_message_in_its_turn_is_handled_at_once(self) -> None:
         readers = Readers()
         played = readers.attempted(scored(1))
-        assert played.kinds == [LoadEntity, Begin, SaveTogether]
+        assert played.kinds == [LoadEntity, Begin, SaveBatch]
         assert played.finished.processed == ("s/m-1",)
         assert readers.seen == ["1"]
         assert readers.ledger.receptions == (Reception("s", next=2),)
@@ -44,7 +44,7 @@ class TestInOrder:
     def test_the_next_one_needs_no_look_at_documents(self) -> None:
         readers = Readers()
         readers.delivered(scored(1))
-        assert readers.attempted(scored(2)).kinds == [LoadEntity, Begin, SaveTogether]
+        assert readers.attempted(scored(2)).kinds == [LoadEntity, Begin, SaveBatch]
 
     def test_a_group_is_handled_in_order_whatever_its_own(self) -> None:
         readers = Readers()
@@ -57,7 +57,7 @@ class TestInOrder:
         readers = Readers()
         readers.delivered(scored(1))
         played = readers.attempted(scored(1), scored(1))
-        assert played.kinds == [LoadEntity, LoadBeside, Begin]
+        assert played.kinds == [LoadEntity, LoadCompanions, Begin]
         assert played.result == Finished(Memory(entity_token="0:-1#2"))
         assert readers.seen == ["1"]
 
@@ -65,7 +65,7 @@ class TestInOrder:
         readers = Readers()
         readers.delivered(scored(1))
         (document,) = readers.companions
-        readers.usual(DeleteBeside(BOARD, ((id_of(BOARD, document), '"2"'),)))
+        readers.usual(DeleteCompanions(BOARD, ((id_of(BOARD, document), '"2"'),)))
         assert readers.companions == []
         assert readers.delivered(scored(1)).failed == ()
         assert readers.seen == ["1"]
@@ -75,7 +75,7 @@ class TestOutOfOrder:
     def test_a_message_that_is_early_is_held_and_acknowledged(self) -> None:
         readers = Readers()
         played = readers.attempted(scored(3))
-        assert played.kinds == [LoadEntity, Begin, SaveTogether]
+        assert played.kinds == [LoadEntity, Begin, SaveBatch]
         assert (played.finished.processed, played.finished.failed, played.finished.stopped) == ((), (), ())
         assert readers.handled == []
         held = NumberedMessage(BOARD.key, "s", Order("b", 3), "s/m-3", AT, scored(3).to_json())
@@ -87,7 +87,7 @@ class TestOutOfOrder:
         for number in (2, 3, 5):
             readers.delivered(scored(number))
         played = readers.attempted(scored(1))
-        assert played.kinds == [LoadEntity, LoadBeside, Begin, SaveTogether]
+        assert played.kinds == [LoadEntity, LoadCompanions, Begin, SaveBatch]
         assert played.finished.processed == ("s/m-1", "s/m-2", "s/m-3")
         assert readers.seen == ["1", "2", "3"]
         assert (readers.held, readers.waiting) == ({"s": ((5, 5),)}, ["s5"])
@@ -95,7 +95,7 @@ class TestOutOfOrder:
     def test_the_documents_of_what_is_released_are_written_over_as_they_were_read(self) -> None:
         readers = Readers()
         readers.delivered(scored(2))
-        commit = readers.attempted(scored(1)).only(SaveTogether)
+        commit = readers.attempted(scored(1)).only(SaveBatch)
         ((released, etag),) = commit.replace
         assert (released, etag) == (NumberedMessage(BOARD.key, "s", Order("b", 2), "s/m-2", AT, None), '"2"')
         assert [one.order.number for one in commit.create if isinstance(one, NumberedMessage)] == [1]
@@ -104,13 +104,13 @@ class TestOutOfOrder:
         readers = Readers()
         readers.delivered(scored(2))
         played = readers.attempted(scored(2))
-        assert played.kinds == [LoadEntity, LoadBeside, Begin]
+        assert played.kinds == [LoadEntity, LoadCompanions, Begin]
         assert (readers.held, readers.ledger.version) == ({"s": ((2, 2),)}, 0)
 
     def test_held_messages_are_read_at_the_token_of_the_read_model(self) -> None:
         readers = Readers()
         readers.delivered(scored(2))
-        assert readers.attempted(scored(1)).only(LoadBeside).token == "0:-1#2"
+        assert readers.attempted(scored(1)).only(LoadCompanions).token == "0:-1#2"
 
     @ORDERS
     def test_every_order_comes_to_the_same_one_at_a_time(self, order: tuple[int, ...]) -> None:
@@ -241,7 +241,7 @@ class TestTheReadModel:
         assert stale.document is not None
         readers.put(entity_document(Json.of({"id": "b"}), readers.ledger))
         played = readers.attempted(scored(1), replies={LoadEntity: stale})
-        assert played.kinds == [LoadEntity, LoadBeside, Begin, SaveTogether]
+        assert played.kinds == [LoadEntity, LoadCompanions, Begin, SaveBatch]
         assert not played.again.progressed
         assert readers.seen is None
 

@@ -11,7 +11,7 @@ import pytest
 from exactlyonce import Destination, EntityTooLarge, Envelope, TryAgainLater
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory
 from exactlyonce.effects.blobs import KEPT, WriteOnce
-from exactlyonce.effects.companions import LoadBeside, SaveTogether
+from exactlyonce.effects.companions import LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.effects.publish import Publish
@@ -48,7 +48,7 @@ class TestWhatItSends:
     def test_it_is_owed_by_the_commit_and_published_after_it(self) -> None:
         readers = Readers()
         played = readers.attempted(scored(1, answers=2), scored(2), scored(3, answers=1))
-        assert played.kinds == [LoadEntity, Begin, SaveTogether, Publish]
+        assert played.kinds == [LoadEntity, Begin, SaveBatch, Publish]
         outputs = played.only(Publish).outputs
         one, other = readers.ledger.entries
         assert (one.message, one.version, one.at, one.owed, one.staged) == ("s/m-1", 1, AT, outputs[:2], False)
@@ -70,7 +70,7 @@ class TestWhatItSends:
         readers = Readers()
         memory = readers.attempted(scored(1, answers=1)).finished.memory
         played = readers.attempted(scored(2), memory=memory)
-        assert played.kinds == [LoadEntity, Begin, SaveTogether]
+        assert played.kinds == [LoadEntity, Begin, SaveBatch]
         assert readers.ledger.entries == ()
         assert played.finished.memory == Memory(entity_token="0:-1#4")
 
@@ -78,7 +78,7 @@ class TestWhatItSends:
         readers = Readers()
         readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
         played = readers.attempted(scored(2, answers=1))
-        assert played.kinds == [LoadEntity, Publish, Begin, SaveTogether, Publish]
+        assert played.kinds == [LoadEntity, Publish, Begin, SaveBatch, Publish]
         assert shown(readers) == [1, 2]
         assert [entry.message for entry in readers.ledger.entries] == ["s/m-2"]
 
@@ -87,7 +87,7 @@ class TestWhatItSends:
         first = readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
         assert first.again.memory.published == frozenset()
         played = readers.attempted(scored(1, answers=1), memory=first.again.memory)
-        assert played.kinds == [LoadEntity, Publish, LoadBeside, Begin]
+        assert played.kinds == [LoadEntity, Publish, LoadCompanions, Begin]
         memory = played.finished.memory
         assert memory.published == {"tx-1"}
         readers.play(RESEQUENCER.mark(BOARD, memory))
@@ -111,7 +111,7 @@ class TestWhatItSends:
     def test_what_this_process_published_is_not_published_again(self) -> None:
         readers = Readers()
         memory = readers.attempted(scored(1, answers=1)).finished.memory
-        assert readers.attempted(scored(1), memory=memory).kinds == [LoadEntity, LoadBeside, Begin]
+        assert readers.attempted(scored(1), memory=memory).kinds == [LoadEntity, LoadCompanions, Begin]
 
     def test_what_is_only_held_sends_nothing(self) -> None:
         readers = Readers()
@@ -129,7 +129,7 @@ class TestWhatItSends:
 
         work = readers.work(scored(1), handle=painting)
         played = readers.play(RESEQUENCER.attempt(work, Memory()), {WriteOnce: reply})
-        commit = [SaveTogether] if reply is KEPT else []
+        commit = [SaveBatch] if reply is KEPT else []
         assert played.kinds == [LoadEntity, Begin, WriteOnce, *commit]
         assert isinstance(played.result, Finished if reply is KEPT else Again)
 
@@ -157,7 +157,7 @@ class TestALongRelease:
         readers = Readers()
         hold(readers, *range(2, 251))
         attempts = released(readers, scored(1))
-        commits = [played.only(SaveTogether) for played in attempts]
+        commits = [played.only(SaveBatch) for played in attempts]
         assert len(commits) == 3
         assert all(len(one.create) + len(one.replace) <= BATCH_DOCUMENTS for one in commits)
         assert readers.seen == [str(number) for number in range(1, 251)]
@@ -174,7 +174,7 @@ class TestALongRelease:
         readers = Readers()
         hold(readers, *range(50, 99))
         attempts = released(readers, *(scored(number) for number in range(1, 50)))
-        assert [len(played.all(SaveTogether)) for played in attempts] == [1]
+        assert [len(played.all(SaveBatch)) for played in attempts] == [1]
         assert readers.reception() == Reception("s", 99)
 
     def test_a_sequence_that_is_stopped_does_not_take_the_room_of_another(self) -> None:
@@ -216,7 +216,7 @@ class TestSizes:
         readers = Readers()
         group = [scored(number, padding=padding * 40_000) for number in range(2, 51)]
         played = readers.attempted(*group)
-        assert size_of(played.only(SaveTogether)) <= BATCH_BYTES
+        assert size_of(played.only(SaveBatch)) <= BATCH_BYTES
         failed = played.finished.failed
         assert len(readers.waiting) + len(failed) == 49
         assert all(isinstance(error, TryAgainLater) and "no room" in str(error) for _, error in failed)
@@ -237,7 +237,7 @@ class TestSizes:
         hold(readers, *range(2, 19))
         group = [scored(number, padding="x" * 40_000) for number in (1, *range(200, 220))]
         played = readers.attempted(*group)
-        assert size_of(played.only(SaveTogether)) <= BATCH_BYTES
+        assert size_of(played.only(SaveBatch)) <= BATCH_BYTES
         assert played.finished.processed[-1] == "s/m-18"
         assert played.finished.failed
 
@@ -298,5 +298,5 @@ def test_a_long_release_writes_state_and_outputs_for_all_its_messages_at_once(mo
     played = readers.attempted(scored(1))
     assert len(played.finished.processed) == 59
     *for_each, last = sorted(written)
-    assert last == played.only(SaveTogether).document.size > 300_000
+    assert last == played.only(SaveBatch).document.size > 300_000
     assert sum(for_each) < last

@@ -9,7 +9,7 @@ import pytest
 
 from exactlyonce import DamagedDocument, Envelope, HandlerFailed, InvalidMessage, LedgerRemoved, TryAgainLater
 from exactlyonce.attempt import Before, Handled, Memory
-from exactlyonce.effects.companions import DeleteBeside, FoundBeside, HasCompanions, LoadBeside, SaveTogether
+from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.protocols.resequencer.places import FARTHEST_AHEAD
@@ -67,7 +67,7 @@ class TestAHandlerThatRaises:
         readers = stopped_at_one()
         writes = readers.writes
         played = readers.attempted(scored(1))
-        assert played.kinds == [LoadEntity, LoadBeside, Begin]
+        assert played.kinds == [LoadEntity, LoadCompanions, Begin]
         assert [key for key, _ in played.finished.stopped] == ["s/m-1"]
         assert readers.writes == writes
 
@@ -172,7 +172,7 @@ class TestASkippedNumber:
         gone = NumberedMessage(BOARD.key, "s", Order("b", 1), None, AT, None)
         ledger = replace(readers.ledger, receptions=(Reception("s", 2, ((2, 2),)),))
         document = entity_document(Json.of({"id": "b"}), ledger)
-        readers.usual(SaveTogether(BOARD, document, '"1"', (gone,)))
+        readers.usual(SaveBatch(BOARD, document, '"1"', (gone,)))
         readers.delivered()
         assert (readers.seen, readers.reception()) == (["2"], Reception("s", 3))
         return readers
@@ -211,15 +211,15 @@ class TestNoAnswers:
         readers.delivered(scored(2))
         played = readers.attempted(scored(1), memory=Memory(entity_token="0:-1#1"), replies={LoadEntity: reply})
         assert (played.kinds, played.again.memory) == ([LoadEntity], Memory(entity_token="0:-1#1"))
-        played = readers.attempted(scored(1), replies={LoadBeside: reply})
-        assert (played.kinds, played.again.memory) == ([LoadEntity, LoadBeside], Memory(entity_token="0:-1#2"))
+        played = readers.attempted(scored(1), replies={LoadCompanions: reply})
+        assert (played.kinds, played.again.memory) == ([LoadEntity, LoadCompanions], Memory(entity_token="0:-1#2"))
         assert not played.again.progressed
 
     @pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#9"), Conflict(None)])
     def test_what_may_not_be_committed_is_not_published(self, reply: Any) -> None:
         readers = Readers()
-        played = readers.attempted(scored(1, answers=1), replies={SaveTogether: reply})
-        assert played.kinds == [LoadEntity, Begin, SaveTogether]
+        played = readers.attempted(scored(1, answers=1), replies={SaveBatch: reply})
+        assert played.kinds == [LoadEntity, Begin, SaveBatch]
         assert played.again.memory.entity_token == ("0:-1#9" if reply == Conflict("0:-1#9") else "0:-1#0")
         assert not played.again.progressed
 
@@ -230,7 +230,7 @@ class TestNoAnswers:
             readers.attempted(scored(2))
             return readers.usual(effect)
 
-        played = readers.attempted(scored(2), replies={SaveTogether: beaten})
+        played = readers.attempted(scored(2), replies={SaveBatch: beaten})
         assert played.again.reason
         assert readers.delivered(scored(2)).failed == ()
         assert readers.waiting == ["s2"]
@@ -243,8 +243,8 @@ class TestNoAnswers:
             readers.attempted(scored(1))
             return readers.usual(effect)
 
-        played = readers.attempted(scored(1), replies={LoadBeside: beaten})
-        assert played.kinds == [LoadEntity, LoadBeside]
+        played = readers.attempted(scored(1), replies={LoadCompanions: beaten})
+        assert played.kinds == [LoadEntity, LoadCompanions]
         assert "older view" in played.again.reason
         assert readers.handled == ["s1", "s2"]
 
@@ -252,12 +252,12 @@ class TestNoAnswers:
         readers = Readers()
         readers.delivered(scored(2))
         with pytest.raises(DamagedDocument, match=r"board/b holds number 2 of s.*Restore it.*or rebuild"):
-            readers.attempted(scored(2), replies={LoadBeside: FoundBeside(())})
+            readers.attempted(scored(2), replies={LoadCompanions: FoundCompanions(())})
 
     def test_a_held_message_that_is_gone_is_told_by_whoever_would_release_it(self) -> None:
         readers = Readers()
         readers.delivered(scored(2), scored(3))
-        readers.usual(DeleteBeside(BOARD, listed(readers)[:1]))
+        readers.usual(DeleteCompanions(BOARD, listed(readers)[:1]))
         readers.delivered(scored(9, "t"))
         with pytest.raises(DamagedDocument, match=r"board/b holds number 2 of s, but the document .* is gone"):
             readers.delivered(scored(1))

@@ -9,7 +9,7 @@ import pytest
 
 from exactlyonce import ConfigurationError, Envelope, HandlerFailed, LedgerRemoved, NonDeterministicHandler
 from exactlyonce.attempt import Handle, Memory, Strategy
-from exactlyonce.effects.companions import FindEntries, HasCompanions, LoadBeside, ReplaceBeside
+from exactlyonce.effects.companions import FindEntries, HasCompanions, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.library import Park
@@ -65,7 +65,7 @@ class TestAPoisonMessage:
     def test_it_is_parked_behind_a_fence(self, protocol: Protocol) -> None:
         script, message = nothing_yet(protocol)
         played = settled(protocol, script, message)
-        assert played.kinds == [LoadEntity, LoadBeside, SaveEntity, Begin, Park]
+        assert played.kinds == [LoadEntity, LoadCompanions, SaveEntity, Begin, Park]
         entity = BOARD if protocol == "resequencer" else ENTITY
         key = f"{message.source}/{message.id}"
         assert played.only(Park).message == ParkedMessage(entity.key, key, REASON, AT, message.to_json())
@@ -77,7 +77,7 @@ class TestAPoisonMessage:
         script, message = nothing_yet(protocol)
         played = settled(protocol, script, message)
         assert played.only(LoadEntity).token == "0:-1#0"
-        assert played.only(LoadBeside).token == "0:-1#0"
+        assert played.only(LoadCompanions).token == "0:-1#0"
         assert played.only(SaveEntity).etag is None
 
     @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ class TestAPoisonMessage:
         [
             (LoadEntity, BEHIND),
             (LoadEntity, UNKNOWN),
-            (LoadBeside, BEHIND),
-            (LoadBeside, UNKNOWN),
+            (LoadCompanions, BEHIND),
+            (LoadCompanions, UNKNOWN),
             (SaveEntity, UNKNOWN),
             (SaveEntity, Conflict("0:-1#9")),
             (Park, UNKNOWN),
@@ -148,7 +148,7 @@ class TestAMessageThatWasProcessed:
 
 def test_a_co_located_record_is_settled_too() -> None:
     script, message = processed("colocated", {Publish: UNKNOWN})
-    assert settled("colocated", script, message).kinds == [LoadEntity, LoadBeside, Publish, ReplaceBeside]
+    assert settled("colocated", script, message).kinds == [LoadEntity, LoadCompanions, Publish, ReplaceCompanions]
     (record,) = script.companions
     assert isinstance(record, ColocatedRecord)
     assert record.owed is None
@@ -157,7 +157,7 @@ def test_a_co_located_record_is_settled_too() -> None:
 class TestAStream:
     def test_a_duplicate_is_handled_again(self) -> None:
         script, message = processed("stream")
-        assert settled("stream", script, message).kinds == [LoadEntity, LoadBeside, FindEntries, Publish]
+        assert settled("stream", script, message).kinds == [LoadEntity, LoadCompanions, FindEntries, Publish]
         assert numbers(script.published) == [1, 1]
 
     def test_one_that_cannot_be_handled_again_stays_where_it_is(self) -> None:
@@ -185,7 +185,7 @@ class TestAReadModel:
         readers = Readers()
         readers.delivered(scored(2))
         played = settled("resequencer", readers, scored(2))
-        assert (played.kinds, played.result.outcome) == ([LoadEntity, LoadBeside], "processed")
+        assert (played.kinds, played.result.outcome) == ([LoadEntity, LoadCompanions], "processed")
 
     def test_a_message_without_a_number_was_never_taken(self) -> None:
         readers = Readers()

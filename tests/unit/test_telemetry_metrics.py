@@ -45,7 +45,7 @@ FATES = {
     Fate.DELAYED: 0.08,
     Fate.BUSY: 0.08,
 }
-WITHOUT_REPLY = ("delete_staged", "delete_processed", "replace_beside")
+WITHOUT_REPLY = ("delete_staged", "delete_processed", "replace_companions")
 """Best effort: nobody learns what became of them."""
 
 

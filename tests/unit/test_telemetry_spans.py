@@ -97,7 +97,7 @@ async def test_every_request_of_an_attempt_has_a_span_under_it(played: Range) ->
         "process range": ["attempt range"],
         "attempt range": ["load_entity", "find_processed", "save_entity", "publish leader-board"],
         "process board": ["attempt board"],
-        "attempt board": ["load_entity", "save_together"],
+        "attempt board": ["load_entity", "save_batch"],
     }
     assert all(span.kind is SpanKind.CLIENT for span in observed.spans if span.name in asked["attempt range"])
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exactlyonce.attempt import Again, Finished, Memory
-from exactlyonce.effects.companions import FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun
 from exactlyonce.effects.effect import Together as Both
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
@@ -41,7 +41,7 @@ def loaded(*entries: Entry) -> tuple[Any, Any]:
 
 
 def beside(*companions: Companion) -> tuple[Any, Any]:
-    return LoadBeside(ENTITY, ("x",)), FoundBeside(tuple((one, "1") for one in companions))
+    return LoadCompanions(ENTITY, ("x",)), FoundCompanions(tuple((one, "1") for one in companions))
 
 
 def begun(tx: str, at: datetime = AT) -> tuple[Any, Any]:
@@ -107,12 +107,12 @@ def test_what_an_earlier_attempt_of_the_run_had_put_aside_is_held() -> None:
 
 
 def test_what_is_put_aside_now_is_held() -> None:
-    save = SaveTogether(ENTITY, document(), None, (numbered(held=True),))
+    save = SaveBatch(ENTITY, document(), None, (numbered(held=True),))
     assert outcome([begun("t-1"), (save, Saved("1", None))]) == "held"
 
 
 def test_one_that_comes_after_its_number_was_given_up_is_no_first() -> None:
-    save = SaveTogether(ENTITY, document(), None, (), ((numbered(held=False, at=LATER), "1"),))
+    save = SaveBatch(ENTITY, document(), None, (), ((numbered(held=False, at=LATER), "1"),))
     assert outcome([begun("t-1"), (save, Saved("1", None))]) == "number"
 
 
@@ -127,14 +127,14 @@ def test_what_strategies_say_comes_first() -> None:
     "save",
     [
         SaveEntity(ENTITY, document(entry("t-0", "web/m-0"), entry("t-1")), None),
-        SaveTogether(ENTITY, document(), None, (record("t-1"),)),
-        SaveTogether(ENTITY, document(), None, (stream_entry("t-1"),)),
-        SaveTogether(ENTITY, document(), None, (numbered(held=False),)),
-        SaveTogether(ENTITY, document(), None, (), ((numbered(held=False), "1"),)),
+        SaveBatch(ENTITY, document(), None, (record("t-1"),)),
+        SaveBatch(ENTITY, document(), None, (stream_entry("t-1"),)),
+        SaveBatch(ENTITY, document(), None, (numbered(held=False),)),
+        SaveBatch(ENTITY, document(), None, (), ((numbered(held=False), "1"),)),
     ],
     ids=["entity", "record", "stream", "created", "replaced"],
 )
-def test_an_attempt_that_committed_and_did_not_finish_has_committed(save: SaveEntity | SaveTogether) -> None:
+def test_an_attempt_that_committed_and_did_not_finish_has_committed(save: SaveEntity | SaveBatch) -> None:
     tally = Tally([KEY])
     tally.note(*begun("t-1"))
     tally.note(save, Saved("1", None))
@@ -155,6 +155,6 @@ def test_of_what_a_run_saves_only_messages_count() -> None:
     tally = Tally()
     tally.note(*begun("t-1"))
     numbers = (numbered(held=True), numbered(held=False, message=None), numbered(held=False, at=LATER))
-    tally.note(SaveTogether(ENTITY, document(entry("t-0")), None, numbers), Saved("1", None))
+    tally.note(SaveBatch(ENTITY, document(entry("t-0")), None, numbers), Saved("1", None))
     tally.end(Again(Memory(), "why"))
     assert list(tally.processed) == []

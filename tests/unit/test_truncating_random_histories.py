@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, VersionStream
-from exactlyonce.effects.companions import DeleteBeside
+from exactlyonce.effects.companions import DeleteCompanions
 from exactlyonce.records.ledger import Protocol
 from tests import samples
 from tests.samples import close, deposit
@@ -31,8 +31,8 @@ STEP = st.tuples(st.sampled_from([deposit, close]), st.integers(0, 12), st.boole
 def lossy(script: Beside, chance: Any) -> Any:
     """Deletions of which any part may be lost."""
 
-    def delete(effect: DeleteBeside) -> None:
-        script.usual(DeleteBeside(ENTITY, tuple(one for one in effect.companions if chance.random() < 0.8)))
+    def delete(effect: DeleteCompanions) -> None:
+        script.usual(DeleteCompanions(ENTITY, tuple(one for one in effect.companions if chance.random() < 0.8)))
 
     return delete
 
@@ -54,7 +54,7 @@ def test_whoever_comes_again_inside_the_retention_finds_what_it_left_and_sends_w
         if cleans or number == len(steps) - 1:
             old = listed(script, RETENTION + timedelta(seconds=1))
             some = tuple(one for one in old if chance.random() < 0.8)
-            cleaned(script, protocol, some, {DeleteBeside: lossy(script, chance)})
+            cleaned(script, protocol, some, {DeleteCompanions: lossy(script, chance)})
     sent = {output.id: output for output in script.published}
     recent = [message for message, at in came if script.at - at <= RETENTION]
     script.published.clear()

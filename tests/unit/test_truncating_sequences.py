@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.effects.companions import DeleteBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.protocols.resequencer.gaps import tend
 from exactlyonce.protocols.resequencer.protocol import Resequencer
@@ -20,7 +20,7 @@ class TestNumbers:
         readers = Readers()
         readers.delivered(scored(1), scored(2), scored(4))
         played = cleaned(readers, "resequencer")
-        assert played.kinds == [LoadEntity, LoadBeside, DeleteBeside]
+        assert played.kinds == [LoadEntity, LoadCompanions, DeleteCompanions]
         assert ([one.message for one in readers.companions], readers.waiting) == (["s/m-4"], ["s4"])
         readers.delivered(scored(1), scored(2))
         readers.delivered(scored(3))
@@ -30,7 +30,7 @@ class TestNumbers:
         readers = Readers()
         readers.broken = {("s", 1)}
         readers.delivered(scored(1), scored(2))
-        assert cleaned(readers, "resequencer").kinds == [LoadEntity, LoadBeside]
+        assert cleaned(readers, "resequencer").kinds == [LoadEntity, LoadCompanions]
         readers.broken.clear()
         readers.delivered(scored(3))
         assert readers.seen == ["1", "2", "3"]
@@ -42,7 +42,7 @@ class TestNumbers:
         readers.delivered(scored(2))
         cleaned(readers, "resequencer", replies={LoadEntity: before})
         assert [one.message for one in readers.companions] == ["s/m-2"]
-        assert cleaned(readers, "resequencer", replies={LoadEntity: NOTHING}).kinds == [LoadEntity, LoadBeside]
+        assert cleaned(readers, "resequencer", replies={LoadEntity: NOTHING}).kinds == [LoadEntity, LoadCompanions]
 
     def test_each_sequence_has_its_own_next(self) -> None:
         readers = Readers()
@@ -55,7 +55,7 @@ class TestNumbers:
         readers.delivered(scored(2))
         candidates = listed(readers)
         readers.delivered(scored(1))
-        assert cleaned(readers, "resequencer", candidates).kinds == [LoadEntity, LoadBeside]
+        assert cleaned(readers, "resequencer", candidates).kinds == [LoadEntity, LoadCompanions]
         assert len(readers.companions) == 2
 
     def skipped(self) -> Readers:
@@ -77,18 +77,18 @@ class TestNumbers:
         noted, dropped = self.skipped(), self.skipped()
         candidates = listed(noted)
 
-        def after_the_message(effect: DeleteBeside) -> None:
+        def after_the_message(effect: DeleteCompanions) -> None:
             noted.delivered(scored(1))
             noted.usual(effect)
 
-        cleaned(noted, "resequencer", candidates, {DeleteBeside: after_the_message})
+        cleaned(noted, "resequencer", candidates, {DeleteCompanions: after_the_message})
         assert (noted.seen, [one.message for one in noted.companions]) == (["2"], ["s/m-1"])
 
-        def after_the_deletion(effect: SaveTogether) -> Any:
+        def after_the_deletion(effect: SaveBatch) -> Any:
             cleaned(dropped, "resequencer", candidates)
             return dropped.usual(effect)
 
-        played = dropped.attempted(scored(1), replies={SaveTogether: after_the_deletion})
+        played = dropped.attempted(scored(1), replies={SaveBatch: after_the_deletion})
         assert isinstance(played.result, Again)
         dropped.delivered(scored(1))
         assert (dropped.seen, dropped.companions) == (["2"], [])

@@ -9,7 +9,7 @@ import pytest
 
 from exactlyonce import ConfigurationError, DamagedDocument, StoredDataError
 from exactlyonce.attempt import Finished, Memory
-from exactlyonce.effects.companions import DeleteBeside, LoadBeside, ReplaceBeside
+from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.publish import Publish
@@ -70,7 +70,7 @@ class TestRecords:
         script = processed(COLOCATED, "m-1", "m-2")
         candidates = listed(script)
         played = cleaned(script, "colocated", candidates[:1])
-        assert played.effects == (LoadBeside(ENTITY, (candidates[0][0],)), DeleteBeside(ENTITY, candidates[:1]))
+        assert played.effects == (LoadCompanions(ENTITY, (candidates[0][0],)), DeleteCompanions(ENTITY, candidates[:1]))
         assert played.result == Finished(Memory())
         assert left(script) == ["m-2"]
 
@@ -81,21 +81,21 @@ class TestRecords:
         script.at = AT + 10 * RETENTION
         cleaned(script, "colocated")
         assert left(script) == ["m-1"]
-        assert cleaned(script, "colocated").kinds == [LoadBeside]
+        assert cleaned(script, "colocated").kinds == [LoadCompanions]
 
     def test_one_that_was_written_since_it_was_listed_is_of_another_age_and_stays(self) -> None:
         script = Beside()
         script.play(attempt(COLOCATED, deposit("m-1")), {Publish: UNKNOWN})
         candidates = listed(script)
         script.play(attempt(COLOCATED, deposit("m-1")))
-        assert cleaned(script, "colocated", candidates).kinds == [LoadBeside]
+        assert cleaned(script, "colocated", candidates).kinds == [LoadCompanions]
         assert left(script) == ["m-1"]
 
     def test_one_that_is_written_anew_before_the_deletion_arrives_stays(self) -> None:
         script = processed(COLOCATED, "m-1")
         candidates = listed(script)
-        late: list[DeleteBeside] = []
-        cleaned(script, "colocated", candidates, {DeleteBeside: late.append})
+        late: list[DeleteCompanions] = []
+        cleaned(script, "colocated", candidates, {DeleteCompanions: late.append})
         cleaned(script, "colocated", candidates)
         script.play(attempt(COLOCATED, deposit("m-1")), {Publish: UNKNOWN})
         script.usual(late[0])
@@ -105,14 +105,14 @@ class TestRecords:
         script = processed(COLOCATED, "m-1")
         (record,) = script.companions
         cleaned(script, "colocated")
-        script.usual(ReplaceBeside(ENTITY, ((record, None),)))
+        script.usual(ReplaceCompanions(ENTITY, ((record, None),)))
         assert left(script) == []
 
     def test_those_that_are_gone_are_not_asked_for_again(self) -> None:
         script = processed(COLOCATED, "m-1")
         candidates = listed(script)
         cleaned(script, "colocated")
-        assert cleaned(script, "colocated", candidates).kinds == [LoadBeside]
+        assert cleaned(script, "colocated", candidates).kinds == [LoadCompanions]
 
     def test_without_candidates_nothing_is_asked(self) -> None:
         for protocol in ("colocated", "stream", "resequencer"):
@@ -120,7 +120,7 @@ class TestRecords:
 
     def test_what_cannot_be_read_is_left_alone(self) -> None:
         script = processed(COLOCATED, "m-1")
-        assert cleaned(script, "colocated", replies={LoadBeside: UNKNOWN}).again.reason
+        assert cleaned(script, "colocated", replies={LoadCompanions: UNKNOWN}).again.reason
         assert left(script) == ["m-1"]
 
     def test_the_entity_itself_is_no_candidate(self) -> None:
@@ -136,7 +136,7 @@ class TestStreams:
         script = processed(STREAM, "m-1", "m-2", "m-3", "m-4")
         document = script.document
         played = cleaned(script, "stream", listed(script)[:2])
-        assert played.kinds == [LoadEntity, LoadBeside, DeleteBeside]
+        assert played.kinds == [LoadEntity, LoadCompanions, DeleteCompanions]
         assert (left(script), script.document) == (["m-3", "m-4"], document)
         assert played.result == Finished(Memory(entity_token="0:-1#8"))
         cleaned(script, "stream")
@@ -151,22 +151,22 @@ class TestStreams:
         script = processed(STREAM, *ids, type=type)
         played = cleaned(script, "stream", listed(script)[:old])
         assert left(script) == ids[gone:]
-        assert len(played.all(DeleteBeside)) == bool(gone)
+        assert len(played.all(DeleteCompanions)) == bool(gone)
 
     def test_what_is_left_of_an_interval_goes_with_a_later_one(self) -> None:
         script = processed(STREAM, *(f"m-{number}" for number in range(1, 5)), type=sourcing.accounts(STREAM))
 
-        def newest_only(effect: DeleteBeside) -> None:
-            script.usual(DeleteBeside(ENTITY, effect.companions[-1:]))
+        def newest_only(effect: DeleteCompanions) -> None:
+            script.usual(DeleteCompanions(ENTITY, effect.companions[-1:]))
 
-        cleaned(script, "stream", replies={DeleteBeside: newest_only})
+        cleaned(script, "stream", replies={DeleteCompanions: newest_only})
         assert left(script) == ["m-1", "m-2", "m-4"]
         cleaned(script, "stream")
         assert left(script) == ["m-4"]
 
     def test_a_view_from_before_the_stream_does_not_tell_its_kind_so_nothing_goes(self) -> None:
         script = processed(STREAM, "m-1", "m-2", "m-3", type=sourcing.accounts(STREAM))
-        assert cleaned(script, "stream", replies={LoadEntity: NOTHING}).kinds == [LoadEntity, LoadBeside]
+        assert cleaned(script, "stream", replies={LoadEntity: NOTHING}).kinds == [LoadEntity, LoadCompanions]
         assert left(script) == ["m-1", "m-2", "m-3"]
 
     @pytest.mark.parametrize("reply", [UNKNOWN, BEHIND])
@@ -184,7 +184,7 @@ class TestStreams:
 
     def test_entries_do_not_go_where_records_are_meant(self) -> None:
         script = processed(STREAM, "m-1")
-        assert cleaned(script, "colocated").kinds == [LoadBeside]
+        assert cleaned(script, "colocated").kinds == [LoadCompanions]
 
     def test_what_is_sent_again_reaches_back_as_far_as_there_are_entries(self) -> None:
         script = processed(STREAM, "m-1", "m-2", "m-3")

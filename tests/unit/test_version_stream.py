@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, NonDeterministicHandler
 from exactlyonce.attempt import Before, Finished, Handled, Memory
-from exactlyonce.effects.companions import FindEntries, FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.companions import FindEntries, FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.publish import Publish
@@ -128,7 +128,7 @@ class TestADuplicate:
         script = played(*deposits(2))
         group = (deposit("m-9"), deposits(2)[0], breaking("m-8"), deposits(2)[1], deposit("m-7"))
         done = script.play(attempt(STREAM, *group))
-        assert done.kinds == [Together, FindEntries, Publish, Begin, SaveTogether, Publish]
+        assert done.kinds == [Together, FindEntries, Publish, Begin, SaveBatch, Publish]
         assert done.only(Begin).count == 3
         assert done.finished.processed == ("web/m-9", "web/m-7")
         assert [key for key, _ in done.finished.failed] == ["web/m-8"]
@@ -179,15 +179,15 @@ class TestADuplicate:
 
     def test_a_stream_seen_in_an_older_view_is_caught_by_the_commit(self) -> None:
         script = played(deposit("m-1"))
-        nothing = FoundBeside(())
-        done = script.play(attempt(STREAM, deposit("m-1")), {LoadBeside: nothing})
-        assert done.kinds == [Together, Begin, SaveTogether]
+        nothing = FoundCompanions(())
+        done = script.play(attempt(STREAM, deposit("m-1")), {LoadCompanions: nothing})
+        assert done.kinds == [Together, Begin, SaveBatch]
         assert done.again.reason
         assert numbers(script.published) == [1]
 
     def test_a_stream_that_lost_an_entry_stops_everything(self) -> None:
         script = played(*deposits(3))
-        wanted = script.usual(LoadBeside(ENTITY, (entry_id(ENTITY, "web/m-1"),)))
+        wanted = script.usual(LoadCompanions(ENTITY, (entry_id(ENTITY, "web/m-1"),)))
         with pytest.raises(DamagedDocument, match="account/a has not every version from 1 to 3"):
             script.play(attempt(STREAM, deposits(1)[0], deposit("m-9")), {FindEntries: wanted})
         assert script.ledger.version == 3

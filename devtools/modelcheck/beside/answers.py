@@ -21,16 +21,16 @@ from devtools.modelcheck.mentions import Write, described
 from devtools.modelcheck.store import NOW, Store, position_of, token_at
 from devtools.modelcheck.writes import Answer
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
-    FoundBeside,
+    FoundCompanions,
     FoundNumbered,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
@@ -56,7 +56,7 @@ class BesideWorld(World):
         match effect:
             case LoadEntity():
                 yield from self._load(effect, store)
-            case LoadBeside():
+            case LoadCompanions():
                 yield from self._read(effect, store, _by_id(effect.ids))
             case FindEntries():
                 yield from self._read(effect, store, _entries(effect.ranges))
@@ -69,9 +69,9 @@ class BesideWorld(World):
             case Publish():
                 asks = all(map(is_request, effect.outputs))
                 yield from self._ask(effect, store) if asks else self._publish(effect, store)
-            case ReplaceBeside() | DeleteBeside():
+            case ReplaceCompanions() | DeleteCompanions():
                 yield from self._note(effect, store)
-            case SaveTogether() | SaveEntity() | Park():
+            case SaveBatch() | SaveEntity() | Park():
                 yield from self._write(effect, store)
             case _:
                 raise TypeError(effect)
@@ -104,9 +104,9 @@ class BesideWorld(World):
 
     def _read(
         self,
-        effect: LoadBeside | FindEntries | FindOwing,
+        effect: LoadCompanions | FindEntries | FindOwing,
         store: Store,
-        find: Callable[[Partition, int], FoundBeside],
+        find: Callable[[Partition, int], FoundCompanions],
     ) -> Iterator[Answer]:
         partition = partition_of(store)
         token = None if isinstance(effect, FindOwing) else effect.token
@@ -134,7 +134,7 @@ class BesideWorld(World):
                 yield Answer(FoundNumbered(versions), store, STALE, said=f"{said}, in an older view", witnessed=OLD)
         yield from self._unanswered(effect.token, store)
 
-    def _note(self, effect: ReplaceBeside | DeleteBeside, store: Store) -> Iterator[Answer]:
+    def _note(self, effect: ReplaceCompanions | DeleteCompanions, store: Store) -> Iterator[Answer]:
         """A write that is done as well as may be: all of it, one of several, nothing, or later."""
         yield self.land(effect, store)
         yield Answer(None, store, LOST, said=f"{described(effect)}, which is lost")
@@ -188,9 +188,9 @@ class BesideWorld(World):
             yield Answer(UNKNOWN, store, LOST, effect, said=f"{described(effect)}, which will arrive later")
 
 
-def _parts(effect: ReplaceBeside | DeleteBeside) -> Iterator[ReplaceBeside | DeleteBeside]:
+def _parts(effect: ReplaceCompanions | DeleteCompanions) -> Iterator[ReplaceCompanions | DeleteCompanions]:
     """A write of several companions, one by one."""
-    if isinstance(effect, ReplaceBeside):
+    if isinstance(effect, ReplaceCompanions):
         yield from (replace(effect, companions=(one,)) for one in effect.companions)
     else:
         yield from (replace(effect, companions=(one,)) for one in effect.companions)
@@ -201,29 +201,29 @@ def _views(partition: Partition, token: str | None) -> range:
     return range(max(position_of(token), partition.first), partition.newest + 1)
 
 
-def _by_id(ids: tuple[str, ...]) -> Callable[[Partition, int], FoundBeside]:
-    def find(partition: Partition, position: int) -> FoundBeside:
+def _by_id(ids: tuple[str, ...]) -> Callable[[Partition, int], FoundCompanions]:
+    def find(partition: Partition, position: int) -> FoundCompanions:
         view = partition.beside(position)
-        return FoundBeside(tuple(view[id] for id in dict.fromkeys(ids) if id in view))
+        return FoundCompanions(tuple(view[id] for id in dict.fromkeys(ids) if id in view))
 
     return find
 
 
-def _entries(ranges: tuple[tuple[int, int], ...]) -> Callable[[Partition, int], FoundBeside]:
-    def find(partition: Partition, position: int) -> FoundBeside:
+def _entries(ranges: tuple[tuple[int, int], ...]) -> Callable[[Partition, int], FoundCompanions]:
+    def find(partition: Partition, position: int) -> FoundCompanions:
         entries = {
             one.version: (one, etag)
             for one, etag in partition.beside(position).values()
             if isinstance(one, StreamEntry) and any(first <= one.version <= last for first, last in ranges)
         }
-        return FoundBeside(tuple(entry for _, entry in sorted(entries.items())))
+        return FoundCompanions(tuple(entry for _, entry in sorted(entries.items())))
 
     return find
 
 
-def _owing(partition: Partition, position: int) -> FoundBeside:
+def _owing(partition: Partition, position: int) -> FoundCompanions:
     records = partition.beside(position).values()
-    return FoundBeside(
+    return FoundCompanions(
         tuple((one, etag) for one, etag in records if isinstance(one, ColocatedRecord) and one.owing_since)
     )
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.ledger import read_entity
 
-BesideWrite = SaveTogether | ReplaceBeside | DeleteBeside
+BesideWrite = SaveBatch | ReplaceCompanions | DeleteCompanions
 
 
 def described_beside(write: BesideWrite) -> str:
     """A write, for a story."""
-    if isinstance(write, DeleteBeside):
+    if isinstance(write, DeleteCompanions):
         return f"deletes {', '.join(id for id, _ in write.companions)}"
-    if isinstance(write, ReplaceBeside):
+    if isinstance(write, ReplaceCompanions):
         return f"writes down that {', '.join(map(_named, companions_in(write)))} owes nothing"
     held = [one for one in companions_in(write) if isinstance(one, NumberedMessage) and one.held is not None]
     done = [one for one in companions_in(write) if not (isinstance(one, NumberedMessage) and one.held is not None)]
@@ -25,18 +25,18 @@ def described_beside(write: BesideWrite) -> str:
 def companions_in(write: BesideWrite) -> tuple[Companion, ...]:
     """The companions that a write holds."""
     match write:
-        case SaveTogether():
+        case SaveBatch():
             return (*write.create, *(one for one, _ in write.replace))
-        case ReplaceBeside():
+        case ReplaceCompanions():
             return tuple(one for one, _ in write.companions)
-        case DeleteBeside():
+        case DeleteCompanions():
             return ()
 
 
 def transactions_beside(write: BesideWrite) -> frozenset[str]:
     """Transaction ids that a write mentions."""
     beside = {one.tx for one in companions_in(write) if not isinstance(one, NumberedMessage)}
-    if isinstance(write, SaveTogether) and (ledger := read_entity(write.entity, write.document).ledger) is not None:
+    if isinstance(write, SaveBatch) and (ledger := read_entity(write.entity, write.document).ledger) is not None:
         beside.update(entry.tx for entry in ledger.entries)
     return frozenset(beside)
 

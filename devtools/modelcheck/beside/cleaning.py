@@ -14,7 +14,7 @@ from devtools.modelcheck.beside.business import ENTITY
 from devtools.modelcheck.beside.partition import Partition
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from exactlyonce.attempt import Memory
-from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 
@@ -54,6 +54,6 @@ def _beginnings(beside: Beside, past: frozenset[str]) -> Iterator[tuple[str, ...
 def job(scenario: BesideScenario, listed: tuple[str, ...], memory: Memory) -> Step[Any]:
     """Clean up, some time after the candidates were listed."""
     candidates = tuple(zip(listed[::2], listed[1::2], strict=True))
-    yield from LoadBeside(ENTITY, listed[::2])
+    yield from LoadCompanions(ENTITY, listed[::2])
     cleaned = yield from scenario.clean(scenario.protocol, ENTITY, candidates, memory)
     return cleaned

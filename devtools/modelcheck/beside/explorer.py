@@ -23,7 +23,7 @@ from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker
 from devtools.modelcheck.writes import ANY, Answer
 from exactlyonce.attempt import Again, Finished
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.protocols.stream.replay import Replayed
 from exactlyonce.records.ledger import Ledger
@@ -68,7 +68,7 @@ class BesideExplorer(Explorer):
         entities = state[0].entities
         for move in super().moves(state):
             after, moved, fault, violation = move.state, move.moved, move.fault, move.violation
-            saves = moved is not None and moved.asks.__class__ is SaveTogether
+            saves = moved is not None and moved.asks.__class__ is SaveBatch
             if self._merges and (saves or after[0].entities is not entities):
                 after = self._without_vain_drafts(after)
             if self._stumbles and _task_of(move.begun) == STUMBLE:
@@ -86,7 +86,7 @@ class BesideExplorer(Explorer):
         etag = store.entities[0].truth.etag
         for slot, worker in enumerate(workers):
             asks = worker.asks
-            if asks.__class__ is SaveTogether and asks is not IN_VAIN and asks.etag not in (etag, ANY):
+            if asks.__class__ is SaveBatch and asks is not IN_VAIN and asks.etag not in (etag, ANY):
                 emptied = self._workers.in_vain(worker)
                 if emptied is not worker:
                     others = workers[:slot] + workers[slot + 1 :]

@@ -12,7 +12,7 @@ from devtools.modelcheck.beside.partition import Partition, partition_of, taken_
 from devtools.modelcheck.beside.scenarios import BesideScenario, Message
 from devtools.modelcheck.store import Store
 from exactlyonce.attempt import Before
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Entry, Ledger
@@ -34,7 +34,7 @@ class Point:
 
 
 def judged_commit(
-    scenario: BesideScenario, store: Store, before: Partition, after: Partition, write: SaveTogether | SaveEntity
+    scenario: BesideScenario, store: Store, before: Partition, after: Partition, write: SaveBatch | SaveEntity
 ) -> tuple[Committed, str | None]:
     """What is committed after a batch was applied, and what is wrong with it.
 
@@ -48,7 +48,7 @@ def judged_commit(
     entries = _entries(old, new, write)
     for number, entry in enumerate(entries):
         wrong = _wrong(scenario, entry, old.version + number + 1, committed, store)
-        if scenario.ordered and isinstance(write, SaveTogether):
+        if scenario.ordered and isinstance(write, SaveBatch):
             wrong = wrong or out_of_order(scenario, entry.message, write, before, at=entry.at, handled=committed)
         messages = scenario.messages
         place = keys_of(messages).index(entry.message)
@@ -76,9 +76,9 @@ class _Made:
     digest: str
 
 
-def _entries(old: Ledger, new: Ledger, write: SaveTogether | SaveEntity) -> list[_Made]:
+def _entries(old: Ledger, new: Ledger, write: SaveBatch | SaveEntity) -> list[_Made]:
     """The messages that a batch commits, in their order."""
-    if not isinstance(write, SaveTogether):
+    if not isinstance(write, SaveBatch):
         return []
     written = (*write.create, *(one for one, _ in write.replace))
     known = {(entry.message, entry.tx) for entry in old.entries}

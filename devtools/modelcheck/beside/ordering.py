@@ -8,7 +8,7 @@ from datetime import datetime
 from devtools.modelcheck.beside.business import HAS_WAITED, by_key, keys_of
 from devtools.modelcheck.beside.partition import Partition
 from devtools.modelcheck.beside.scenarios import BesideScenario, Message
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.ledger import Ledger
 
@@ -19,7 +19,7 @@ Rank = tuple[int, str]
 def out_of_order(
     scenario: BesideScenario,
     key: str,
-    write: SaveTogether,
+    write: SaveBatch,
     before: Partition,
     *,
     at: datetime,

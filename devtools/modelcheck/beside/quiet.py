@@ -24,12 +24,12 @@ from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.workers import Start
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
-    FoundBeside,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    FoundCompanions,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import SaveEntity
@@ -161,7 +161,7 @@ class _Quiet:
         step = self._begun(replace(start, memory=Memory()))
         try:
             effect = next(step)
-            while not isinstance(effect, SaveTogether):
+            while not isinstance(effect, SaveBatch):
                 effect = step.send(self._reply(effect))
             self._reply(effect)
         except StopIteration:
@@ -193,7 +193,7 @@ class _Quiet:
         if answer.violation is not None:
             raise AssertionError(answer.violation)
         self._store = answer.store
-        if isinstance(answer.reply, FoundBeside):
+        if isinstance(answer.reply, FoundCompanions):
             self.counted["read"] += len(answer.reply.companions)
         return answer.reply
 
@@ -206,18 +206,18 @@ class _Quiet:
                 counted["transactions"] += effect.count
             case Publish():
                 counted["published"] += len(effect.outputs)
-            case LoadBeside():
+            case LoadCompanions():
                 counted["read"] += len(effect.ids)
             case FindEntries():
                 counted["read"] += sum(last - first + 1 for first, last in effect.ranges)
-            case SaveTogether():
+            case SaveBatch():
                 written = (*effect.create, *(one for one, _ in effect.replace))
                 counted["bytes"] += effect.document.size
                 counted["bytes"] += sum(Json.of(companion_document(effect.entity, one)).size for one in written)
                 counted["written"] += len(written)
             case SaveEntity():
                 counted["bytes"] += effect.document.size
-            case ReplaceBeside() | DeleteBeside():
+            case ReplaceCompanions() | DeleteCompanions():
                 counted["written"] += len(effect.companions)
             case _:
                 pass

@@ -15,13 +15,13 @@ from devtools.modelcheck.situations import Situation
 from devtools.modelcheck.store import position_of
 from devtools.modelcheck.workers import Start, Worker, Workers
 from exactlyonce.attempt import Again, Finished, Work
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Step
 from exactlyonce.effects.entity import Conflict, Loaded
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.protocols.stream.replay import Replayed
 
-IN_VAIN: Final = SaveTogether(ENTITY, ABSENT, "outdated")
+IN_VAIN: Final = SaveBatch(ENTITY, ABSENT, "outdated")
 """A save whose condition holds no longer, and never will again."""
 STUMBLE, NUDGE = "stumble", "nudge"
 EVERYTHING: Final = ("1", str(2**31))

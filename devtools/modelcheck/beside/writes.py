@@ -13,7 +13,7 @@ from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.mentions import Write, described
 from devtools.modelcheck.store import Store, token_at
 from devtools.modelcheck.writes import ANY, OTHER, Answer
-from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import Park, Written
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
@@ -22,7 +22,7 @@ from exactlyonce.records.ledger import Ledger
 HELD: Final = "a held message was released by a later arrival"
 RESUMED: Final = "a sequence that had stopped went on"
 
-Batch = SaveTogether | SaveEntity
+Batch = SaveBatch | SaveEntity
 
 
 class BesideWrites:
@@ -41,11 +41,11 @@ class BesideWrites:
     def applied(self, write: Write, store: Store) -> Answer:
         """The answer if the write takes effect now, or fails on its condition."""
         match write:
-            case SaveTogether() | SaveEntity():
+            case SaveBatch() | SaveEntity():
                 return self._save(write, store)
-            case ReplaceBeside():
+            case ReplaceCompanions():
                 return self._replace(write, store)
-            case DeleteBeside():
+            case DeleteCompanions():
                 return self._delete(write, store)
             case Park():
                 return self._park(write, store)
@@ -69,7 +69,7 @@ class BesideWrites:
         stored = self._stores.with_partition(store, after, committed)
         return Answer(reply, stored, violation=violation, said=described(write), witnessed=seen)
 
-    def _replace(self, write: ReplaceBeside, store: Store) -> Answer:
+    def _replace(self, write: ReplaceCompanions, store: Store) -> Answer:
         """Write over companions. What changes nothing keeps its ETag: whoever is conditional on it would write the same."""
         partition = partition_of(store)
         etag = str(partition.newest + 1)
@@ -81,7 +81,7 @@ class BesideWrites:
                 companions[id] = (one, etag)
         return self._beside(write, store, companions)
 
-    def _delete(self, write: DeleteBeside, store: Store) -> Answer:
+    def _delete(self, write: DeleteCompanions, store: Store) -> Answer:
         companions = dict(partition_of(store).now)
         for id, etag in write.companions:
             if id in companions and etag in (ANY, companions[id][1]):
@@ -130,7 +130,7 @@ def _holds(write: Batch, partition: Partition) -> bool:
 
 def _companions(write: Batch) -> tuple[tuple[Companion, ...], tuple[tuple[Companion, str], ...]]:
     """What a batch creates, and what it replaces."""
-    return (write.create, write.replace) if isinstance(write, SaveTogether) else ((), ())
+    return (write.create, write.replace) if isinstance(write, SaveBatch) else ((), ())
 
 
 def _seen(write: Batch, before: Partition, after: Partition) -> str | None:

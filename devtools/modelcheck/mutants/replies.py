@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Final
 
 _BESIDE: Final = "effects"
-_NOTHING_BESIDE: Final = f"{_BESIDE}.FoundBeside(())"
+_NOTHING_BESIDE: Final = f"{_BESIDE}.FoundCompanions(())"
 
 _REPLIES: Final[dict[str, str | None]] = {
     "LoadEntity": "effects.Loaded(None, None, 0, None)",
@@ -16,7 +16,7 @@ _REPLIES: Final[dict[str, str | None]] = {
     "HasRecords": "False",
     "HasCompanions": "False",
     "SaveEntity": 'effects.Saved("1", None)',
-    "SaveTogether": 'effects.Saved("1", None)',
+    "SaveBatch": 'effects.Saved("1", None)',
     "Publish": "effects.PUBLISHED",
     "WriteProcessed": 'effects.Written("0:-1#0")',
     "Stage": 'effects.Written("0:-1#0")',
@@ -24,12 +24,12 @@ _REPLIES: Final[dict[str, str | None]] = {
     "DeleteStaged": "None",
     "DeleteProcessed": "None",
     "LoadProcessed": "effects.FoundRecords(())",
-    "LoadBeside": _NOTHING_BESIDE,
+    "LoadCompanions": _NOTHING_BESIDE,
     "FindEntries": _NOTHING_BESIDE,
     "FindOwing": _NOTHING_BESIDE,
     "FindNumbered": f"{_BESIDE}.FoundNumbered(())",
-    "ReplaceBeside": "None",
-    "DeleteBeside": "None",
+    "ReplaceCompanions": "None",
+    "DeleteCompanions": "None",
     "WriteOnce": "KEPT",
     "DeleteBlobs": "None",
     "Park": 'effects.Written("0:-1#0")',
@@ -72,13 +72,13 @@ ARGUMENTS: Final = {
     ("FindProcessed", 2): "None",
     ("LoadStaged", 2): "None",
     ("LoadProcessed", 2): "None",
-    ("LoadBeside", 2): "None",
+    ("LoadCompanions", 2): "None",
     ("FindEntries", 2): "None",
     ("FindNumbered", 3): "None",
     ("SaveEntity", 2): "'*'",
-    ("SaveTogether", 2): "'*'",
-    ("SaveTogether", 3): "()",
-    ("SaveTogether", 4): "()",
+    ("SaveBatch", 2): "'*'",
+    ("SaveBatch", 3): "()",
+    ("SaveBatch", 4): "()",
     ("LoadParked", 2): "None",
     ("DeleteParked", 2): "'*'",
     ("Begin", 0): "1",

@@ -21,7 +21,7 @@ from devtools.modelcheck.store import Store, position_of
 from devtools.modelcheck.trace import Event
 from devtools.modelcheck.workers import Start
 from exactlyonce.attempt import Again, Finished, Memory
-from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.protocols.stream.replay import Replayed
@@ -57,7 +57,7 @@ class RecordsBeside:
                 candidates = tuple(dict.fromkeys(self._keys[number] for number in raising))
             case ("replay", _):
                 candidates = EVERYTHING
-            case ("clean", LoadBeside(ids=ids)):
+            case ("clean", LoadCompanions(ids=ids)):
                 etags = {id: document["_etag"] for (_, id), document in documents[ENTITIES.container].items()}
                 candidates = tuple(part for id in ids for part in (id, etags[id]))
         return Task(event.task, 0, messages, candidates)

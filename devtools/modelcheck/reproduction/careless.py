@@ -6,7 +6,7 @@ from typing import Any
 
 from devtools.modelcheck.reproduction.placing import PLACE
 from devtools.modelcheck.writes import ANY
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.records.companions import companion_document
@@ -27,9 +27,9 @@ class CarelessStore(CosmosStore):
             return UNKNOWN
         return Saved(reply.etag, reply.token)
 
-    async def save_together(self, effect: SaveTogether) -> Saved | Conflict | Unknown | Busy:
+    async def save_batch(self, effect: SaveBatch) -> Saved | Conflict | Unknown | Busy:
         if ANY not in (effect.etag, *(etag for _, etag in effect.replace)):
-            return await super().save_together(effect)
+            return await super().save_batch(effect)
         place = {PLACE: effect.entity.partition[0]}
         beside = (*((one, None) for one in effect.create), *effect.replace)
         writes = [_writing(effect.document.value, effect.etag)]

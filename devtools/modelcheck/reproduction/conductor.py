@@ -23,14 +23,14 @@ from devtools.modelcheck.search import explorer_of
 from devtools.modelcheck.store import Store, entity_number, entity_ref
 from devtools.modelcheck.trace import NOBODY, Event
 from devtools.modelcheck.writes import ANY
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Conflict, Loaded, SaveEntity
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
-SAVES: Final = (SaveEntity, SaveTogether)
+SAVES: Final = (SaveEntity, SaveBatch)
 """Writes that are conditional on an entity's version."""
 
 
@@ -217,7 +217,7 @@ class _Conductor:
 
     def _effect_differences(self, asked: Any, effect: Any, entity: int) -> tuple[str, ...]:
         if effect is IN_VAIN:  # Of a save that has to fail the model has forgotten what it would say.
-            return () if isinstance(asked, SaveTogether) else (f"{type(asked).__name__} in place of a save in vain",)
+            return () if isinstance(asked, SaveBatch) else (f"{type(asked).__name__} in place of a save in vain",)
         return self._names.differences(asked, effect, entity)
 
     def _reply_differences(self, reply: Any, event: Event, entity: int) -> tuple[str, ...]:

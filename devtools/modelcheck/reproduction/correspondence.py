@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple
 from devtools.modelcheck.reproduction.reality import ENTITIES
 from devtools.modelcheck.store import entity_ref, position_of
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteProcessed
@@ -31,8 +31,8 @@ from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER
 from exactlyonce.values.frozen_json import Json
 
 _IN_CONTAINERS_OF_ENTITIES: Final = (
-    *(LoadEntity, Loaded, SaveEntity, Saved, SaveTogether, LoadBeside),
-    *(FindEntries, FindNumbered, FindOwing, HasCompanions, ReplaceBeside, DeleteBeside),
+    *(LoadEntity, Loaded, SaveEntity, Saved, SaveBatch, LoadCompanions),
+    *(FindEntries, FindNumbered, FindOwing, HasCompanions, ReplaceCompanions, DeleteCompanions),
 )
 """Effects, and replies with a token, that are about an entity and what lies beside it."""
 
@@ -174,7 +174,7 @@ class Correspondence:
                 yield from self._companions(mine, other, entity, at)
             case "records" if isinstance(model, DeleteProcessed):  # The model leaves their ETags out.
                 yield from self._between(tuple(key for key, _ in mine), tuple(key for key, _ in other), entity, at)
-            case "document" if isinstance(model, SaveEntity | SaveTogether | Loaded):
+            case "document" if isinstance(model, SaveEntity | SaveBatch | Loaded):
                 yield from self._documents(mine, other, entity, at)
             case _:
                 yield from self._between(mine, other, entity, at)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Loaded, SaveEntity
 from exactlyonce.stores.cosmos.layout import without_system
 from exactlyonce.values.frozen_json import Json
@@ -22,7 +22,7 @@ def placing(perform: Perform) -> Perform:
     """A request to the store, in which documents go out with their partition key and come back without it."""
 
     async def performed(effect: Any) -> Any:
-        if isinstance(effect, SaveEntity | SaveTogether):
+        if isinstance(effect, SaveEntity | SaveBatch):
             effect = replace(effect, document=placed(effect.entity, effect.document))
         reply = await perform(effect)
         if isinstance(reply, Loaded) and reply.document is not None:

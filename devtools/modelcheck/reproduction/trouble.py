@@ -14,7 +14,7 @@ from devtools.modelcheck.reproduction.families import Family
 from devtools.modelcheck.reproduction.reality import Fate, Reality
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.trace import BEST_EFFORT, Event
-from exactlyonce.effects.companions import FindEntries, FindNumbered, FindOwing, HasCompanions, LoadBeside
+from exactlyonce.effects.companions import FindEntries, FindNumbered, FindOwing, HasCompanions, LoadCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindProcessed, LoadStaged
@@ -49,7 +49,7 @@ SENT_AGAIN: Final[tuple[Manner, ...]] = (
 
 _READS: Final = (
     *(LoadEntity, FindProcessed, LoadStaged),
-    *(LoadBeside, FindEntries, FindNumbered, FindOwing, HasCompanions),
+    *(LoadCompanions, FindEntries, FindNumbered, FindOwing, HasCompanions),
 )
 
 

@@ -17,7 +17,7 @@ from devtools.modelcheck.search import explorer_of
 from devtools.modelcheck.store import position_of
 from devtools.modelcheck.trace import Event, replayed
 from devtools.modelcheck.writes import ANY, Answer
-from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside
+from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.library import Found
 from exactlyonce.records.companions import id_of
 
@@ -72,7 +72,11 @@ def _is_in_part(move: Move, before: State) -> bool:
     """Whether a note of several companions takes effect in part, though it is one batch: because the rest is lost, or, if it
     comes late, because some have changed. The model has both for stores that write one by one."""
     note = move.write if move.slot < 0 else (move.begun or before[2][move.slot]).asks
-    if not isinstance(note, ReplaceBeside | DeleteBeside) or len(note.companions) == 1 or move.state[0] is before[0]:
+    if (
+        not isinstance(note, ReplaceCompanions | DeleteCompanions)
+        or len(note.companions) == 1
+        or move.state[0] is before[0]
+    ):
         return False
     if move.slot >= 0:
         return isinstance(move.what, Answer) and move.what.cost is not None

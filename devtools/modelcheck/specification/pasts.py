@@ -31,7 +31,7 @@ from devtools.modelcheck.specification.settings import (
 )
 from devtools.modelcheck.specification.stored import ENTITY, Stored
 from exactlyonce.attempt import Before, Handled, Memory, Strategy
-from exactlyonce.effects.companions import DeleteBeside
+from exactlyonce.effects.companions import DeleteCompanions
 from exactlyonce.protocols.resequencer.gaps import tend
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.records.ledger import LEDGER
@@ -111,7 +111,7 @@ def _made(maker: str) -> Iterator[Past]:
             memory, stored = process(strategy, died, first, several[2])
             yield memory, stored
     for id, (_, etag) in stored.companions().items():
-        yield Memory(), stored.apply(DeleteBeside(ENTITY, ((id, etag),)))[1]
+        yield Memory(), stored.apply(DeleteCompanions(ENTITY, ((id, etag),)))[1]
 
 
 def _out_of_order() -> Iterator[Stored]:
@@ -120,7 +120,7 @@ def _out_of_order() -> Iterator[Stored]:
     _, held = process(strategy, Stored(), TWO)
     yield held
     ((id, (_, etag)),) = held.companions().items()
-    yield held.apply(DeleteBeside(ENTITY, ((id, etag),)))[1]
+    yield held.apply(DeleteCompanions(ENTITY, ((id, etag),)))[1]
     yield process(strategy, process(strategy, Stored(), ONE)[1], THREE)[1]
     yield process(strategy, Stored(), TWO, ordered(2, source="app"))[1]
     yield finish(attempt(strategy, Memory(), ONE, handler=_raised), Stored())[1]

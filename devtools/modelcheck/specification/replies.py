@@ -11,14 +11,14 @@ from devtools.modelcheck.specification.replies_beside import seen_beside
 from devtools.modelcheck.specification.stored import NOW, TOKEN, Stored, ledger_of, position_of
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
@@ -47,10 +47,10 @@ from exactlyonce.values.frozen_json import Json
 Record = TypeVar("Record", StagedOutputs, ParkedMessage)
 LIMIT: Final = 60
 """Age in seconds from which a parked message is not sent again."""
-SAVES: Final = (SaveEntity, SaveTogether)
+SAVES: Final = (SaveEntity, SaveBatch)
 UPSERTS: Final = (WriteProcessed, Park, WriteOnce)
 """What a second send changes nothing about."""
-DELETES: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceBeside, DeleteBeside, DeleteBlobs)
+DELETES: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceCompanions, DeleteCompanions, DeleteBlobs)
 """Best effort, without an answer."""
 AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -85,7 +85,7 @@ def options(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
             yield Option("begun", Begun(at, tuple(f"t{used}-{number}" for number in range(effect.count))), stored)
         case LoadEntity() | FindProcessed() | LoadProcessed() | LoadStaged() | HasRecords() | LoadParked():
             yield from _read(effect, stored)
-        case LoadBeside() | FindEntries() | FindNumbered() | FindOwing() | HasCompanions():
+        case LoadCompanions() | FindEntries() | FindNumbered() | FindOwing() | HasCompanions():
             for kind, reply in seen_beside(effect, stored):
                 yield Option(kind, reply, stored)
             yield from _no_answer(stored)

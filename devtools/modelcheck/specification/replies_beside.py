@@ -10,10 +10,10 @@ from exactlyonce.effects.companions import (
     FindEntries,
     FindNumbered,
     FindOwing,
-    FoundBeside,
+    FoundCompanions,
     FoundNumbered,
     HasCompanions,
-    LoadBeside,
+    LoadCompanions,
 )
 from exactlyonce.effects.effect import Effect
 from exactlyonce.records.companions import ColocatedRecord, Companion, StreamEntry
@@ -36,13 +36,13 @@ def seen_beside(effect: Effect[Any], stored: Stored) -> Iterator[tuple[str, Any]
 def _shown(effect: Effect[Any], view: View) -> tuple[str, Any]:
     """What one view shows."""
     match effect:
-        case LoadBeside(_, ids):
+        case LoadCompanions(_, ids):
             found = tuple(view[id] for id in ids if id in view)
-            return "all found" if len(found) == len(ids) else "not all found", FoundBeside(found)
+            return "all found" if len(found) == len(ids) else "not all found", FoundCompanions(found)
         case FindEntries(_, ranges):
             versions = {version for first, last in ranges for version in range(first, last + 1)}
             entries = tuple(one for one in _entries(view) if one[0].version in versions)
-            return "all entries" if len(entries) == len(versions) else "not all entries", FoundBeside(entries)
+            return "all entries" if len(entries) == len(versions) else "not all entries", FoundCompanions(entries)
         case FindNumbered(_, destination, key, (first, last)):
             numbers = tuple(
                 entry.version
@@ -55,7 +55,7 @@ def _shown(effect: Effect[Any], view: View) -> tuple[str, Any]:
             return "versions" if numbers else "none", FoundNumbered(numbers)
         case FindOwing():
             owing = tuple((one, etag) for one, etag in view.values() if _owes(one))
-            return "records that owe" if owing else "none owes", FoundBeside(owing)
+            return "records that owe" if owing else "none owes", FoundCompanions(owing)
         case _:
             raise TypeError(effect)
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Final
 
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
-from exactlyonce.effects.companions import DeleteBeside, ReplaceBeside, SaveTogether
+from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import (
@@ -127,9 +127,9 @@ class Stored:
         """Apply a write at the end of the log: its reply, and what is stored then."""
         if isinstance(effect, Publish | WriteOnce | DeleteBlobs):
             return self._applied_elsewhere(effect)
-        if isinstance(effect, SaveEntity | SaveTogether):
+        if isinstance(effect, SaveEntity | SaveBatch):
             return self._saved(effect)
-        if isinstance(effect, ReplaceBeside | DeleteBeside):
+        if isinstance(effect, ReplaceCompanions | DeleteCompanions):
             return None, self._changed_beside(effect)
         writes = self._writes(effect)
         if isinstance(effect, Stage) and writes.keys() & self.records().keys():
@@ -145,8 +145,8 @@ class Stored:
             return KEPT, replace(self, blobs=self.blobs | set(effect.blobs))
         return None, replace(self, blobs=frozenset(one for one in self.blobs if one.name not in effect.names))
 
-    def _saved(self, effect: SaveEntity | SaveTogether) -> tuple[Saved | Conflict, Stored]:
-        created, replaced = (effect.create, effect.replace) if isinstance(effect, SaveTogether) else ((), ())
+    def _saved(self, effect: SaveEntity | SaveBatch) -> tuple[Saved | Conflict, Stored]:
+        created, replaced = (effect.create, effect.replace) if isinstance(effect, SaveBatch) else ((), ())
         known = self.companions()
         exist = any(id_of(ENTITY, one) in known for one in created)
         changed = any(etag != known.get(id_of(ENTITY, one), (one, None))[1] for one, etag in replaced)
@@ -157,11 +157,11 @@ class Stored:
         batch = ((len(after.entity), written),) if written else ()
         return Saved(after.etag or "", after.entity_token), replace(after, beside=(*self.beside, *batch))
 
-    def _changed_beside(self, effect: ReplaceBeside | DeleteBeside) -> Stored:
+    def _changed_beside(self, effect: ReplaceCompanions | DeleteCompanions) -> Stored:
         """After writes without a condition on the entity: views are sure to have them with its next version only."""
         known, since = self.companions(), len(self.entity) + 1
         asked: list[tuple[str, Companion | None, str | None]]
-        if isinstance(effect, DeleteBeside):
+        if isinstance(effect, DeleteCompanions):
             asked = [(id, None, etag) for id, etag in effect.companions]
         else:
             asked = [(id_of(ENTITY, one), one, etag) for one, etag in effect.companions]

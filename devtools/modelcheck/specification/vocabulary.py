@@ -59,7 +59,7 @@ REPLIES: Final = {
     "DeleteStaged": {"done": "deleted, or not: nothing depends on it"},
     "DeleteBlobs": {"done": "deleted, or not: nothing depends on it"},
     "DeleteProcessed": {"done": "deleted, or not, or no longer as it was read: nothing depends on it"},
-    "DeleteBeside": {"done": "deleted, or not, or no longer as it was read: nothing depends on it"},
+    "DeleteCompanions": {"done": "deleted, or not, or no longer as it was read: nothing depends on it"},
     "Park": {"written": "applied", "unknown": UNKNOWN_WRITE},
     "LoadParked": {
         "parked message": "as one replica has it, younger than the limit",
@@ -72,18 +72,18 @@ REPLIES: Final = {
         "published": "every output was taken by its queue",
         "unknown": "any of them may have arrived, or not, or may still",
     },
-    "LoadBeside": {
+    "LoadCompanions": {
         "all found": "all of them are there: what they are about came before",
         "not all found": "the others are not there, were cleaned up, or the view is from before them",
         **NO_ANSWER_TO_READS,
     },
-    "SaveTogether": {
+    "SaveBatch": {
         "saved": "all of it was applied, on exactly the versions that were read",
         "conflict": "none of it was: the entity or a companion was written since, by somebody else; or by oneself, as the SDK "
         "sent the batch twice; or the loaded version was old",
         "unknown": UNKNOWN_WRITE,
     },
-    "ReplaceBeside": {"done": "replaced, or not: nothing depends on it"},
+    "ReplaceCompanions": {"done": "replaced, or not: nothing depends on it"},
     "FindOwing": {
         "records that owe": "their outputs were committed, and maybe published since",
         "none owes": "none does; or the view is from before the one that does",

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.blobs import DeleteBlobs
-from exactlyonce.effects.companions import LoadBeside
+from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.library import DeleteProcessed, DeleteStaged, LoadProcessed
 from exactlyonce.protocols.outbox.draft import View
@@ -195,7 +195,7 @@ def _committed(
         return frozenset(authors)
     # Read the companions of the blobs' messages. They were written by the commits that they prove, so a view at the
     # entity's session token has them.
-    beside = yield from LoadBeside(entity, tuple(dict.fromkeys(ids.values())), view.memory.entity_token)
+    beside = yield from LoadCompanions(entity, tuple(dict.fromkeys(ids.values())), view.memory.entity_token)
     if isinstance(beside, NoAnswer):
         return Again(view.memory, "the records beside the entity could not be read")
     found = [companion for companion, _ in beside.companions]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from exactlyonce.attempt import Again, Memory, key_of
-from exactlyonce.effects.companions import FoundBeside, LoadBeside
+from exactlyonce.effects.companions import FoundCompanions, LoadCompanions
 from exactlyonce.effects.effect import BEHIND, Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import (
@@ -99,10 +99,10 @@ def knows(protocol: Protocol, entity: EntityRef, envelope: Envelope, memory: Mem
         told = recorded if isinstance(recorded, NoAnswer) else message in recorded.messages
     else:
         ids = telling_ids(protocol, entity, envelope)
-        beside: FoundBeside | NoAnswer = FoundBeside(())
+        beside: FoundCompanions | NoAnswer = FoundCompanions(())
         if ids:
             # Look for the companion that proves the message processed.
-            beside = yield from LoadBeside(entity, ids, view.memory.entity_token)
+            beside = yield from LoadCompanions(entity, ids, view.memory.entity_token)
         told = beside if isinstance(beside, NoAnswer) else any(one.message == message for one, _ in beside.companions)
     return Again(view.memory, "what the library keeps apart could not be read") if isinstance(told, NoAnswer) else told
 

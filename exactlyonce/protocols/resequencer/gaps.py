@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import ValidationError, with_config
 
 from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Publish
@@ -121,7 +121,7 @@ def _skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) 
     document = entity_document(view.body or work.absent, ledger)
     # Skip: save the read model behind the gap, and write a document for each number. A message that arrives at the last
     # moment changes the ETag and wins. The documents report those that come later.
-    saved = yield from SaveTogether(entity, document, view.etag, tuple(skipped))
+    saved = yield from SaveBatch(entity, document, view.etag, tuple(skipped))
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
     memory = replace(view.memory, entity_token=saved.token)

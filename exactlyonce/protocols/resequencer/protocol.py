@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from exactlyonce.attempt import Again, Finished, Memory, Work
-from exactlyonce.effects.companions import FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Publish
@@ -161,8 +161,8 @@ def _known(entity: EntityRef, release: Release, view: View) -> Step[Known | Agai
         return {}
     # Read the documents of numbers that may be copies, or can be released. A view at the read model's session token holds
     # every message that the ledger says is held.
-    found = yield from LoadBeside(entity, tuple(ids), view.memory.entity_token)
-    if not isinstance(found, FoundBeside):
+    found = yield from LoadCompanions(entity, tuple(ids), view.memory.entity_token)
+    if not isinstance(found, FoundCompanions):
         return Again(view.memory, "held messages could not be read")
     known = {
         (one.source, one.order.number): (one, etag)
@@ -183,7 +183,7 @@ def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Ag
     document = release.document
     # Commit: save the read model and write the documents of numbers, in one batch. Without its condition a message could be
     # held just after the one that it waits for was handled, and nobody would release it.
-    saved = yield from SaveTogether(entity, document, view.etag, tuple(release.create), tuple(release.replace))
+    saved = yield from SaveBatch(entity, document, view.etag, tuple(release.create), tuple(release.replace))
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
     memory = replace(view.memory, entity_token=saved.token)

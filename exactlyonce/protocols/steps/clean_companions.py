@@ -40,7 +40,7 @@ from datetime import timedelta
 from typing import Literal
 
 from exactlyonce.attempt import Again, Finished, Memory
-from exactlyonce.effects.companions import DeleteBeside, LoadBeside
+from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.protocols.steps.fence import look
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
@@ -116,7 +116,7 @@ def clean_beside(
             return view
         ledger, memory = view.ledger, view.memory
     # Read the candidates again. What was written since is no longer old, and stays.
-    found = yield from LoadBeside(entity, tuple(id for id, _ in candidates))
+    found = yield from LoadCompanions(entity, tuple(id for id, _ in candidates))
     if isinstance(found, NoAnswer):
         return Again(memory, "what is to be cleaned up could not be read")
     old = {
@@ -126,7 +126,7 @@ def clean_beside(
     garbage = tuple(key for key, one in old.items() if _may_go(one, ledger, newest))
     if garbage:
         # Delete those that may go, as they were judged. A deletion that arrives late takes nothing that was written since.
-        yield from DeleteBeside(entity, garbage)
+        yield from DeleteCompanions(entity, garbage)
     return Finished(memory)
 
 

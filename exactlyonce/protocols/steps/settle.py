@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from exactlyonce.attempt import Again, Memory, Work, key_of
-from exactlyonce.effects.companions import FoundBeside, LoadBeside
+from exactlyonce.effects.companions import FoundCompanions, LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.protocols.colocated import publish_records
@@ -47,11 +47,11 @@ def settle_beside(
     view = yield from look(work.entity, memory, protocol)
     if isinstance(view, Again):
         return view
-    found: FoundBeside | NoAnswer = FoundBeside(())
+    found: FoundCompanions | NoAnswer = FoundCompanions(())
     if ids := telling_ids(protocol, work.entity, envelope):
         # Look for the companion that proves the message processed. At the entity's session token, so that behind the fence
         # it is known to be absent.
-        found = yield from LoadBeside(work.entity, ids, view.memory.entity_token)
+        found = yield from LoadCompanions(work.entity, ids, view.memory.entity_token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "whether the message was processed could not be read")
     sight = Sight(view.document, view.etag, view.body, view.ledger, found.companions, view.memory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.effects.companions import FoundBeside, LoadBeside
+from exactlyonce.effects.companions import FoundCompanions, LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step, Together
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.protocols.outbox.protocol import never_had_a_ledger
@@ -49,9 +49,9 @@ def look_beside(entity: EntityRef, ids: tuple[str, ...], protocol: Protocol, mem
     # Load the entity, and look for the messages' companions. Either view may be old: the batch collides with what they
     # missed.
     loaded, found = yield from Together(
-        LoadEntity(entity, memory.entity_token), LoadBeside(entity, ids, memory.entity_token)
+        LoadEntity(entity, memory.entity_token), LoadCompanions(entity, ids, memory.entity_token)
     )
-    if isinstance(loaded, NoAnswer) or not isinstance(found, FoundBeside):
+    if isinstance(loaded, NoAnswer) or not isinstance(found, FoundCompanions):
         return Again(memory, "a read was not answered")
     memory = replace(memory, entity_token=loaded.token)
     stored = read_entity(entity, loaded.document)

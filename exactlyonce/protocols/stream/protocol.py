@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Final
 
 from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Refusal, Work, key_of
-from exactlyonce.effects.companions import FindEntries, SaveTogether
+from exactlyonce.effects.companions import FindEntries, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
@@ -284,7 +284,7 @@ def _commit(entity: EntityRef, sight: Sight, batch: Batch) -> Step[Finished | Ag
         return kept
     # Commit: save the entity and create the entries, in one batch. There is an entry even where the state did not change:
     # else a duplicate would be handled on another state.
-    saved = yield from SaveTogether(entity, batch.document(sight.ledger), sight.etag, batch.companions)
+    saved = yield from SaveBatch(entity, batch.document(sight.ledger), sight.etag, batch.companions)
     if not isinstance(saved, Saved):
         return start_over(sight.memory, saved)
     memory = replace(sight.memory, entity_token=saved.token)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, get_args
 
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
-    FoundBeside,
+    FoundCompanions,
     FoundNumbered,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, Saved
@@ -30,7 +30,7 @@ from exactlyonce.values.identity import EntityRef, PartitionValue
 _OWN: Final = frozenset({KIND, *(field.name for shape in get_args(Companion) for field in fields(shape))} - {"kind"})
 """Properties that companions have themselves. What their classes call `kind` stands under another name in documents."""
 
-Read = FoundBeside | NoAnswer | Busy
+Read = FoundCompanions | NoAnswer | Busy
 
 
 def unfit_for_companions(container: EntityContainer) -> Iterator[str]:
@@ -53,7 +53,7 @@ def unfit_for_companions(container: EntityContainer) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class CosmosBeside:
+class CosmosCompanions:
     """The companions of one entity.
 
     Attributes:
@@ -73,7 +73,7 @@ class CosmosBeside:
         if problem := next(unfit_for_companions(self.container), None):
             raise ConfigurationError(problem)
 
-    async def save_together(self, effect: SaveTogether) -> Saved | Conflict | Unknown:
+    async def save_batch(self, effect: SaveBatch) -> Saved | Conflict | Unknown:
         """Save the entity and write companions, all or nothing."""
         require_one_batch(effect)
         document, etag = effect.document.value, effect.etag
@@ -93,10 +93,10 @@ class CosmosBeside:
         # The next save relies on the ETag, so a commit without one is as good as one that was not answered.
         return UNKNOWN if reply.etag is None else Saved(reply.etag, reply.token)
 
-    async def load(self, effect: LoadBeside) -> Read:
+    async def load(self, effect: LoadCompanions) -> Read:
         """Read companions by id, in the order asked for."""
         if not effect.ids:
-            return FoundBeside(())
+            return FoundCompanions(())
         ids = tuple(dict.fromkeys(effect.ids))
         reply = await self.partition.read_all(ids, effect.token)
         if not isinstance(reply, Documents):
@@ -107,7 +107,7 @@ class CosmosBeside:
     async def find_entries(self, effect: FindEntries) -> Read:
         """Read stream entries by the versions they produced."""
         if not effect.ranges:
-            return FoundBeside(())
+            return FoundCompanions(())
         parameters: dict[str, str | int] = {"@entity": self.entity.key, "@kind": "entry"}
         for number, (first, last) in enumerate(effect.ranges):
             parameters |= {f"@first{number}": first, f"@last{number}": last}
@@ -149,11 +149,11 @@ class CosmosBeside:
         reply = await self.partition.query(query, {"@entity": self.entity.key}, None)
         return bool(reply.properties) if isinstance(reply, Documents) else reply
 
-    async def replace(self, effect: ReplaceBeside) -> None:
+    async def replace(self, effect: ReplaceCompanions) -> None:
         """Write over companions, those with an ETag only if they are unchanged."""
         await self.partition.replace_all([(self._placed(one), etag) for one, etag in effect.companions])
 
-    async def delete(self, effect: DeleteBeside) -> None:
+    async def delete(self, effect: DeleteCompanions) -> None:
         """Delete companions that are unchanged."""
         await self.partition.delete_all(dict(effect.companions))
 
@@ -164,13 +164,13 @@ class CosmosBeside:
             _put(document, _names(path), value)
         return document
 
-    def _read(self, documents: Iterable[dict[str, Any]]) -> FoundBeside:
+    def _read(self, documents: Iterable[dict[str, Any]]) -> FoundCompanions:
         place = {_names(path)[0] for path in self.container.paths}
         found: list[tuple[Companion, str]] = []
         for document in documents:
             own = {name: value for name, value in without_system(document).items() if name not in place}
             found.append((read_companion(self.entity, own), document["_etag"]))
-        return FoundBeside(tuple(found))
+        return FoundCompanions(tuple(found))
 
 
 def _names(path: str) -> list[str]:

@@ -11,16 +11,16 @@ from datetime import datetime, timezone
 from typing import Final
 
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
-    FoundBeside,
+    FoundCompanions,
     FoundNumbered,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
@@ -45,7 +45,7 @@ from exactlyonce.effects.library import (
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.library import read_parked, read_processed, read_staged
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.companions import CosmosBeside
+from exactlyonce.stores.cosmos.companions import CosmosCompanions
 from exactlyonce.stores.cosmos.layout import (
     EntityContainer,
     from_library,
@@ -192,35 +192,35 @@ class CosmosStore:
     async def delete_parked(self, effect: DeleteParked) -> None:
         await self._library(effect.entity).delete_all({parked_id(effect.message): effect.etag})
 
-    async def save_together(self, effect: SaveTogether) -> Saved | Conflict | Unknown | Busy:
-        return await self._beside(effect.entity).save_together(effect)
+    async def save_batch(self, effect: SaveBatch) -> Saved | Conflict | Unknown | Busy:
+        return await self._beside(effect.entity).save_batch(effect)
 
-    async def load_beside(self, effect: LoadBeside) -> FoundBeside | NoAnswer | Busy:
+    async def load_companions(self, effect: LoadCompanions) -> FoundCompanions | NoAnswer | Busy:
         return await self._beside(effect.entity).load(effect)
 
-    async def find_entries(self, effect: FindEntries) -> FoundBeside | NoAnswer | Busy:
+    async def find_entries(self, effect: FindEntries) -> FoundCompanions | NoAnswer | Busy:
         return await self._beside(effect.entity).find_entries(effect)
 
     async def find_numbered(self, effect: FindNumbered) -> FoundNumbered | NoAnswer | Busy:
         return await self._beside(effect.entity).find_numbered(effect)
 
-    async def find_owing(self, effect: FindOwing) -> FoundBeside | NoAnswer | Busy:
+    async def find_owing(self, effect: FindOwing) -> FoundCompanions | NoAnswer | Busy:
         return await self._beside(effect.entity).find_owing()
 
     async def has_companions(self, effect: HasCompanions) -> bool | NoAnswer | Busy:
         return await self._beside(effect.entity).any()
 
-    async def replace_beside(self, effect: ReplaceBeside) -> None:
+    async def replace_companions(self, effect: ReplaceCompanions) -> None:
         await self._beside(effect.entity).replace(effect)
 
-    async def delete_beside(self, effect: DeleteBeside) -> None:
+    async def delete_companions(self, effect: DeleteCompanions) -> None:
         await self._beside(effect.entity).delete(effect)
 
     def _entity(self, entity: EntityRef) -> CosmosPartition:
         return self._partition(entity, self._containers[entity.type].container, entity.partition)
 
-    def _beside(self, entity: EntityRef) -> CosmosBeside:
-        return CosmosBeside(entity, self._containers[entity.type], self._entity(entity))
+    def _beside(self, entity: EntityRef) -> CosmosCompanions:
+        return CosmosCompanions(entity, self._containers[entity.type], self._entity(entity))
 
     def _library(self, entity: EntityRef) -> CosmosPartition:
         return self._partition(entity, self._library_container, (entity.key,))

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindEntries,
     FindNumbered,
     FindOwing,
-    FoundBeside,
+    FoundCompanions,
     FoundNumbered,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
-    SaveTogether,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, NoAnswer
 from exactlyonce.effects.entity import Conflict, Saved
@@ -35,10 +35,10 @@ Found = Iterable[tuple[dict[str, Any], str]]
 """Documents, each with its ETag."""
 
 
-class MemoryBeside(MemoryPartitions):
+class MemoryCompanions(MemoryPartitions):
     """The requests for companions."""
 
-    def save_together(self, effect: SaveTogether) -> Saved | Conflict | Unknown | Busy:
+    def save_batch(self, effect: SaveBatch) -> Saved | Conflict | Unknown | Busy:
         require_one_batch(effect)
         entity, partition = effect.entity, self._entity(effect.entity)
         created = ((*_stored(entity, one), None) for one in effect.create)
@@ -58,17 +58,17 @@ class MemoryBeside(MemoryPartitions):
             partition.within.update(range(begin + 1, len(partition.log)))
             return Saved(saved.etag, partition.token)
 
-        return unless_taken(self._write("save_together", save))
+        return unless_taken(self._write("save_batch", save))
 
-    def load_beside(self, effect: LoadBeside) -> FoundBeside | NoAnswer | Busy:
+    def load_companions(self, effect: LoadCompanions) -> FoundCompanions | NoAnswer | Busy:
         if not effect.ids:
-            return FoundBeside(())
+            return FoundCompanions(())
         ids = dict.fromkeys(effect.ids)
         return self._found(effect.entity, effect.token, lambda view: _documents(view[id] for id in ids if id in view))
 
-    def find_entries(self, effect: FindEntries) -> FoundBeside | NoAnswer | Busy:
+    def find_entries(self, effect: FindEntries) -> FoundCompanions | NoAnswer | Busy:
         if not effect.ranges:
-            return FoundBeside(())
+            return FoundCompanions(())
 
         def asked(document: dict[str, Any]) -> bool:
             version = document.get("version")
@@ -93,12 +93,12 @@ class MemoryBeside(MemoryPartitions):
             return (one for one in _beside(effect.entity, view) if one[0][KIND] == "entry")
 
         reply = self._found(effect.entity, effect.token, found)
-        if not isinstance(reply, FoundBeside):
+        if not isinstance(reply, FoundCompanions):
             return reply
         entries = (entry for entry, _ in reply.companions if isinstance(entry, StreamEntry))
         return FoundNumbered(tuple(sorted(entry.version for entry in entries if any(map(asked, entry.outputs)))))
 
-    def find_owing(self, effect: FindOwing) -> FoundBeside | NoAnswer | Busy:
+    def find_owing(self, effect: FindOwing) -> FoundCompanions | NoAnswer | Busy:
         def owes(document: dict[str, Any]) -> bool:
             return document[KIND] == "processed" and isinstance(document.get("owing_since"), str)
 
@@ -111,7 +111,7 @@ class MemoryBeside(MemoryPartitions):
         partition = self._entity(effect.entity)
         return any(True for _ in _beside(effect.entity, partition.view(self._replica(partition))))
 
-    def replace_beside(self, effect: ReplaceBeside) -> None:
+    def replace_companions(self, effect: ReplaceCompanions) -> None:
         partition = self._entity(effect.entity)
 
         def replace() -> None:
@@ -121,25 +121,25 @@ class MemoryBeside(MemoryPartitions):
                 if current is not None and etag in (None, current.etag):
                     self._append(partition, id, document)
 
-        self._write("replace_beside", replace)
+        self._write("replace_companions", replace)
 
-    def delete_beside(self, effect: DeleteBeside) -> None:
+    def delete_companions(self, effect: DeleteCompanions) -> None:
         partition = self._entity(effect.entity)
 
         def delete() -> None:
             for id, etag in effect.companions:
                 self._delete_unchanged(partition, id, etag)
 
-        self._write("delete_beside", delete)
+        self._write("delete_companions", delete)
 
-    def _found(self, entity: EntityRef, token: str | None, find: Callable[[View], Found]) -> FoundBeside | NoAnswer:
+    def _found(self, entity: EntityRef, token: str | None, find: Callable[[View], Found]) -> FoundCompanions | NoAnswer:
         """What a search finds in the view of a replica that has reached the token."""
         partition = self._entity(entity)
         position = self._view(partition, token)
         if position is None:
             return BEHIND
         found = find(partition.view(position))
-        return FoundBeside(tuple((read_companion(entity, document), etag) for document, etag in found))
+        return FoundCompanions(tuple((read_companion(entity, document), etag) for document, etag in found))
 
 
 def _stored(entity: EntityRef, companion: Companion) -> tuple[str, Json]:

@@ -24,14 +24,14 @@ from exactlyonce.effects.library import (
 )
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.records.library import library_document, read_parked, read_processed, read_staged
-from exactlyonce.stores.memory.companions import MemoryBeside
+from exactlyonce.stores.memory.companions import MemoryCompanions
 from exactlyonce.stores.memory.partitions import token_at, unless_taken
 from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.stores.refusals import require_entity_document, unique_key_taken
 from exactlyonce.values.frozen_json import Json
 
 
-class MemoryStore(MemoryBeside):
+class MemoryStore(MemoryCompanions):
     """The store. Blocking; `Awaited` in `stores.awaiting` makes it an `AsyncStore`.
 
     Args:

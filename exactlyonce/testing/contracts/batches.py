@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved
 from exactlyonce.records.companions import Companion, StreamEntry, entry_id, id_of
 from exactlyonce.stores.port import AsyncStore
@@ -51,7 +51,7 @@ class Scene:
 
     def effect(self, etag: str | None, *create: Companion, replace: tuple[tuple[Companion, str], ...] = ()) -> Any:
         """A save together with a companion that could be created, whatever else there is to write."""
-        return SaveTogether(self.entity, self.document, etag, (an_entry(self.entity, 9, "web/9"), *create), replace)
+        return SaveBatch(self.entity, self.document, etag, (an_entry(self.entity, 9, "web/9"), *create), replace)
 
 
 Way = Callable[[Scene], Any]
@@ -81,8 +81,8 @@ async def a_scene(store: AsyncStore) -> Scene:
         store, entity, entry_id(entity, "web/1"), entry_id(entity, "web/2"), token=old.token
     )
     later = replace(other, digest="another")
-    new = await store.save_together(
-        SaveTogether(entity, entity_document(entity, total=2), old.etag, replace=((later, changed[1]),))
+    new = await store.save_batch(
+        SaveBatch(entity, entity_document(entity, total=2), old.etag, replace=((later, changed[1]),))
     )
     assert isinstance(new, Saved)
     return Scene(entity, old, new, (one, unchanged[1]), (other, changed[1]))
@@ -121,10 +121,8 @@ class TogetherContract:
         first = await together(store, entity, a_colocated(entity, "web/1", owes=True), total=1)
         ((record, etag),) = await beside(store, entity, id_of(entity, a_colocated(entity, "web/1")), token=first.token)
         settled, entry = a_colocated(entity, "web/1"), an_entry(entity, 2)
-        effect = SaveTogether(
-            entity, entity_document(entity, total=2), first.etag, (entry,), replace=((settled, etag),)
-        )
-        second = await store.save_together(effect)
+        effect = SaveBatch(entity, entity_document(entity, total=2), first.etag, (entry,), replace=((settled, etag),))
+        second = await store.save_batch(effect)
         assert isinstance(second, Saved)
         assert (await load(store, entity, second.token)).document == entity_document(entity, total=2)
         found = await beside(store, entity, id_of(entity, record), id_of(entity, entry), token=second.token)
@@ -137,7 +135,7 @@ class TogetherContract:
     ) -> None:
         scene = await a_scene(store)
         entity = scene.entity
-        reply = await store.save_together(WAYS_TO_FAIL[way](scene))
+        reply = await store.save_batch(WAYS_TO_FAIL[way](scene))
         assert isinstance(reply, Conflict)
         loaded = await load(store, entity, reply.token)
         assert (loaded.document, loaded.etag) == (entity_document(entity, total=2), scene.new.etag)
@@ -150,7 +148,7 @@ class TogetherContract:
         entity = owned_entity()
         entry = an_entry(entity, 1)
         etag = (await save(store, owned_entity())).etag
-        reply = await store.save_together(SaveTogether(entity, entity_document(entity), etag, (entry,)))
+        reply = await store.save_batch(SaveBatch(entity, entity_document(entity), etag, (entry,)))
         assert isinstance(reply, Conflict)
         assert (await load(store, entity, reply.token)).document is None
         assert await beside(store, entity, id_of(entity, entry), token=reply.token) == ()
@@ -172,7 +170,7 @@ class TogetherContract:
             entries = [an_entry(entity, number) for number in range(16)]
             documents = [entity_document(entity, total=number, round=round) for number in range(16)]
             replies = await asyncio.gather(
-                *(store.save_together(SaveTogether(entity, documents[n], etag, (entries[n],))) for n in range(16))
+                *(store.save_batch(SaveBatch(entity, documents[n], etag, (entries[n],))) for n in range(16))
             )
             assert all(isinstance(reply, Saved | Conflict) for reply in replies)
             ((winner, saved),) = [(n, reply) for n, reply in enumerate(replies) if isinstance(reply, Saved)]

@@ -11,14 +11,14 @@ from typing import Any, Final
 import pytest
 
 from exactlyonce.effects.companions import (
-    DeleteBeside,
+    DeleteCompanions,
     FindNumbered,
     FindOwing,
-    FoundBeside,
+    FoundCompanions,
     FoundNumbered,
     HasCompanions,
-    LoadBeside,
-    ReplaceBeside,
+    LoadCompanions,
+    ReplaceCompanions,
 )
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.errors import DamagedDocument, NewerSchema
@@ -44,9 +44,11 @@ from exactlyonce.values.identity import EntityRef
 MOST_OWING: Final = 100
 Search = Callable[[AsyncStore, EntityRef], Awaitable[Any]]
 SEARCHES: Final[dict[str, Search]] = {
-    "load_beside of one": lambda store, entity: store.load_beside(LoadBeside(entity, (record_id(entity, "web/1"),))),
-    "load_beside of two": lambda store, entity: store.load_beside(
-        LoadBeside(entity, (record_id(entity, "web/1"), record_id(entity, "web/2")))
+    "load_companions of one": lambda store, entity: store.load_companions(
+        LoadCompanions(entity, (record_id(entity, "web/1"),))
+    ),
+    "load_companions of two": lambda store, entity: store.load_companions(
+        LoadCompanions(entity, (record_id(entity, "web/1"), record_id(entity, "web/2")))
     ),
     "find_owing": lambda store, entity: store.find_owing(FindOwing(entity)),
 }
@@ -94,7 +96,7 @@ class CompanionContract:
             a_colocated(entity, f"web/{number}", number, owes=True) for number in (1, 3)
         }
         settled = tuple((replace(companion, owed=None, owing_since=None), etag) for companion, etag in found)
-        await store.replace_beside(ReplaceBeside(entity, settled))
+        await store.replace_companions(ReplaceCompanions(entity, settled))
         assert await owing(store, entity) == ()
 
     async def test_at_most_a_hundred_owing_records_are_found(self, store: AsyncStore) -> None:
@@ -113,7 +115,7 @@ class CompanionContract:
         await together(store, entity, numbered, etag=saved.etag)
         assert await store.has_companions(HasCompanions(entity)) is True
         ((_, etag),) = await beside(store, entity, id_of(entity, numbered))
-        await store.delete_beside(DeleteBeside(entity, ((id_of(entity, numbered), etag),)))
+        await store.delete_companions(DeleteCompanions(entity, ((id_of(entity, numbered), etag),)))
         assert await store.has_companions(HasCompanions(entity)) is False
 
     @pytest.mark.parametrize("type", [OWNED, LEVELS])
@@ -144,10 +146,10 @@ class CompanionContract:
         saved = await together(store, entity, *old[:3])
         read = [etag for _, etag in await beside(store, entity, *ids, token=saved.token)]
         changed = replace(old[1], digest="changed")
-        await store.replace_beside(ReplaceBeside(entity, ((changed, read[1]),)))
-        await store.replace_beside(ReplaceBeside(entity, ((new[1], read[1]),)))
+        await store.replace_companions(ReplaceCompanions(entity, ((changed, read[1]),)))
+        await store.replace_companions(ReplaceCompanions(entity, ((new[1], read[1]),)))
         given = zip(new, [*read, read[0]], strict=True)
-        await store.replace_beside(ReplaceBeside(entity, tuple(given)))
+        await store.replace_companions(ReplaceCompanions(entity, tuple(given)))
         assert await beside_now(store, entity, *ids) == (new[0], changed, new[2])
 
     @pytest.mark.parametrize("count", [1, 2])
@@ -157,8 +159,8 @@ class CompanionContract:
         new = tuple(replace(entry, digest="new") for entry in old)
         await together(store, entity, *old)
         absent = an_entry(entity, 9, "web/9")
-        await store.replace_beside(ReplaceBeside(entity, ((absent, None),)))
-        await store.replace_beside(ReplaceBeside(entity, tuple((entry, None) for entry in (*new, absent))))
+        await store.replace_companions(ReplaceCompanions(entity, ((absent, None),)))
+        await store.replace_companions(ReplaceCompanions(entity, tuple((entry, None) for entry in (*new, absent))))
         assert await beside_now(store, entity, *(id_of(entity, entry) for entry in (*new, absent))) == new
 
     async def test_companions_are_deleted_only_as_they_were_read(self, store: AsyncStore) -> None:
@@ -168,11 +170,11 @@ class CompanionContract:
         saved = await together(store, entity, *companions)
         read = [etag for _, etag in await beside(store, entity, *ids, token=saved.token)]
         changed = replace(companions[1], digest="changed")
-        await store.replace_beside(ReplaceBeside(entity, ((changed, read[1]),)))
-        await store.delete_beside(DeleteBeside(entity, ((ids[1], read[1]),)))
+        await store.replace_companions(ReplaceCompanions(entity, ((changed, read[1]),)))
+        await store.delete_companions(DeleteCompanions(entity, ((ids[1], read[1]),)))
         assert await beside_now(store, entity, *ids) == (companions[0], changed, companions[2])
         absent = (entry_id(entity, "web/9"), read[0])
-        await store.delete_beside(DeleteBeside(entity, (*zip(ids, read, strict=True), absent)))
+        await store.delete_companions(DeleteCompanions(entity, (*zip(ids, read, strict=True), absent)))
         assert await beside_now(store, entity, *ids) == (changed,)
 
     @pytest.mark.parametrize("search", SEARCHES)
@@ -196,7 +198,7 @@ class CompanionContract:
         assert await store.has_companions(HasCompanions(entity)) is False
         for ids in ((id,), (id, record_id(entity, "web/2"))):
             with pytest.raises(DamagedDocument, match="not the library's"):
-                await store.load_beside(LoadBeside(entity, ids))
+                await store.load_companions(LoadCompanions(entity, ids))
 
     async def test_a_companion_is_not_taken_for_an_entity(self, store: AsyncStore) -> None:
         entity = owned_entity()
@@ -210,5 +212,5 @@ class CompanionContract:
 async def owing(store: AsyncStore, entity: EntityRef) -> tuple[tuple[Any, str], ...]:
     """The records that owe outputs, each with its ETag."""
     reply = await store.find_owing(FindOwing(entity))
-    assert isinstance(reply, FoundBeside)
+    assert isinstance(reply, FoundCompanions)
     return reply.companions

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.effects.companions import SaveTogether
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.stores.port import AsyncStore
@@ -220,5 +220,5 @@ async def _saving(
     """The reply to a save: to one of the entity alone, or to one that could write companions as well."""
     document = entity_document(entity, **properties)
     if together:
-        return await store.save_together(SaveTogether(entity, document, etag))
+        return await store.save_batch(SaveBatch(entity, document, etag))
     return await store.save_entity(SaveEntity(entity, document, etag))

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 from uuid import uuid4
 
-from exactlyonce.effects.companions import FindEntries, FoundBeside, LoadBeside, SaveTogether
+from exactlyonce.effects.companions import FindEntries, FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     FindProcessed,
@@ -226,7 +226,7 @@ async def together(
     store: AsyncStore, entity: EntityRef, *create: Companion, etag: str | None = None, **properties: Any
 ) -> Saved:
     """Save an entity and create companions, which succeeds."""
-    reply = await store.save_together(SaveTogether(entity, entity_document(entity, **properties), etag, create))
+    reply = await store.save_batch(SaveBatch(entity, entity_document(entity, **properties), etag, create))
     assert isinstance(reply, Saved)
     return reply
 
@@ -235,8 +235,8 @@ async def beside(
     store: AsyncStore, entity: EntityRef, *ids: str, token: str | None = None
 ) -> tuple[tuple[Companion, str], ...]:
     """Companions of these ids, each with its ETag."""
-    reply = await store.load_beside(LoadBeside(entity, ids, token))
-    assert isinstance(reply, FoundBeside)
+    reply = await store.load_companions(LoadCompanions(entity, ids, token))
+    assert isinstance(reply, FoundCompanions)
     return reply.companions
 
 
@@ -249,7 +249,7 @@ async def beside_now(store: AsyncStore, entity: EntityRef, *ids: str) -> tuple[C
 async def entries(store: AsyncStore, entity: EntityRef, *ranges: tuple[int, int], token: str | None) -> list[int]:
     """The versions of the entries that are found."""
     reply = await store.find_entries(FindEntries(entity, ranges, token))
-    assert isinstance(reply, FoundBeside)
+    assert isinstance(reply, FoundCompanions)
     return [companion_document(entity, companion)["version"] for companion, _ in reply.companions]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from exactlyonce.effects.companions import DeleteBeside, FindEntries, FindNumbered, FoundBeside, FoundNumbered
+from exactlyonce.effects.companions import DeleteCompanions, FindEntries, FindNumbered, FoundCompanions, FoundNumbered
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.companions import StreamEntry, id_of
 from exactlyonce.records.outputs import OutputRef
@@ -51,9 +51,9 @@ class StreamContract:
         entity = owned_entity()
         saved = await together(store, entity, an_entry(entity, 1), an_entry(entity, 2))
         reply = await store.find_entries(FindEntries(entity, ((1, 1),), saved.token))
-        assert isinstance(reply, FoundBeside)
+        assert isinstance(reply, FoundCompanions)
         ((entry, etag),) = reply.companions
-        await store.delete_beside(DeleteBeside(entity, ((id_of(entity, entry), etag),)))
+        await store.delete_companions(DeleteCompanions(entity, ((id_of(entity, entry), etag),)))
         later = await save(store, EntityRef(OWNED, entity.partition, unique()))
         assert await entries(store, entity, (1, 2), token=later.token) == [2]
 

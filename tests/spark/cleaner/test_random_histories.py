@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from exactlyonce import Envelope
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.effects.companions import DeleteBeside
+from exactlyonce.effects.companions import DeleteCompanions
 from exactlyonce.effects.library import DeleteProcessed, DeleteStaged
 from exactlyonce.errors import TooOldToJudge, TryAgainLater
 from exactlyonce.protocols.colocated import sweep
@@ -129,7 +129,7 @@ class History:
             elif row.container == JOB.library:
                 store.delete_processed(DeleteProcessed(entity, ((row.message, row.etag),)))
             else:
-                store.delete_beside(DeleteBeside(entity, ((row.id, row.etag),)))
+                store.delete_companions(DeleteCompanions(entity, ((row.id, row.etag),)))
 
     def _documents(self, view: int | None) -> DataFrame:
         stored = stored_in(self.world.store, PATHS, None if view is None else dict.fromkeys((*TYPES, LIBRARY), view))
