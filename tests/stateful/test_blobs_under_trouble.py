@@ -26,7 +26,7 @@ from exactlyonce.records.ledger import Protocol
 from tests.stateful.interleaving import PEACE, Interleaving
 from tests.unit.playing import ENTITY
 from tests.unit.playing_beside import ABSENT
-from tests.unit.playing_blobs import in_order, painting
+from tests.unit.protocols.playing_blobs import in_order, painting
 
 STRATEGIES: dict[str, tuple[Protocol, Strategy]] = {
     "outbox of one": ("outbox", Outbox(window=1)),

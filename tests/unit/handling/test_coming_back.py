@@ -1,0 +1,114 @@
+"""What is written must be read again as it was: states and messages that would change on the way are refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from exactlyonce import ConfigurationError, Entity, EntityKey, HandlerFailed, InvalidMessage, Outbox, message
+from exactlyonce.attempt import Before
+from exactlyonce.handling.messages import encode
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.runner import Runner
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from tests.unit.handling.test_handling import AT
+
+
+@message("count.up")
+@dataclass
+class Up:
+    by: int = 1
+
+
+class Counter(BaseModel):
+    count: int = 0
+
+
+class Asymmetric(BaseModel):
+    count: int = Field(0, validation_alias="Count")
+
+
+class Forgetful(BaseModel):
+    count: int = Field(0, exclude=True)
+
+
+class Other(BaseModel):
+    count: int = 0
+
+
+class Bag(BaseModel):
+    names: set[str] = set()
+
+
+class Anything(BaseModel):
+    value: Any = None
+
+
+def run(state: type, result: Any) -> Any:
+    """Let a handler return something for an entity with this state model."""
+    entity: Entity[Any] = Entity("counter", state=state, container="counters", strategy=Outbox())
+    entity.handles(Up, key=lambda up: "c")(lambda before, up, context: result)
+    envelope = Envelope("web", "m-1", "count.up", Json.of({}))
+    return Runner(entity, entity.ref("c"), Routes())(Before(None, AT, "tx"), envelope).body.value
+
+
+@pytest.mark.parametrize(
+    ("state", "result"),
+    [
+        (Counter, Other(count=5)),
+        (Counter, {"count": 5}),
+        (Asymmetric, Asymmetric.model_validate({"Count": 5})),
+        (Forgetful, Forgetful(count=5)),
+        (Counter, Counter().model_copy(update={"count": "many"})),
+    ],
+    ids=["another model", "no model", "written and read under two names", "an excluded field", "a wrong type"],
+)
+def test_a_state_that_would_come_back_as_something_else_is_refused(state: type, result: Any) -> None:
+    with pytest.raises(HandlerFailed, match="web/m-1 on entity counter/c: What the handler returned"):
+        run(state, result)
+
+
+def test_a_state_whose_order_means_nothing_comes_back() -> None:
+    assert sorted(run(Bag, Bag(names={"b", "a", "c"}))["names"]) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 1_767_225_600_123_456_789, 10**400])
+def test_a_whole_number_that_the_store_would_round_is_refused(number: int) -> None:
+    for value in (number, {"deep": [number]}):
+        with pytest.raises(HandlerFailed, match=r"counter/c: What the handler returned .* 2\^53.* string"):
+            run(Anything, Anything(value=value))
+
+
+@pytest.mark.parametrize("value", [2**53, -(2**53), 2**60, 0.1234567890123456789, 1e300, str(10**20)])
+def test_what_a_double_keeps_comes_back(value: Any) -> None:
+    assert run(Anything, Anything(value=value))["value"] == value
+
+
+def test_in_a_group_a_state_has_the_numbers_that_it_would_have_alone() -> None:
+    """To the service 1.0 and 1 are one value; which of them it gives back is its own affair."""
+    body = run(Anything, Anything(value=[1.0, -0.0, 2.5, 2.0**53, 1e16]))
+    assert repr(body["value"]) == "[1, 0, 2.5, 9007199254740992, 1e+16]"
+
+
+def test_a_message_its_receiver_could_not_read_is_not_sent() -> None:
+    with pytest.raises(InvalidMessage, match="would be read as something else"):
+        encode(Up(by="two"))  # type: ignore[arg-type]
+
+
+def test_a_state_with_a_time_to_live_is_refused_since_its_ledger_would_go_with_it() -> None:
+    class Fleeting(BaseModel):
+        ttl: int = 60
+
+    with pytest.raises(ConfigurationError, match="reserved property 'ttl'"):
+        Entity("fleeting", state=Fleeting, container="c", strategy=Outbox())
+
+
+@pytest.mark.parametrize("value", [2**53, -(2**53), 2.0**60])
+def test_a_number_that_a_double_does_not_keep_is_no_partition_key(value: float) -> None:
+    entity = Entity("counter", state=Counter, container="counters", partition_key="/shard", strategy=Outbox())
+    with pytest.raises(InvalidMessage, match="numbers up to"):
+        entity.ref(EntityKey("c", value))

@@ -1,0 +1,222 @@
+"""Messages that refer to their data: fetched from the one container that is ours, and left there by whoever sends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import azure.functions as func
+import pytest
+
+from exactlyonce import (
+    Destination,
+    Entity,
+    Envelope,
+    HandlerFailed,
+    MalformedMessage,
+    Outbox,
+    OutputTooLarge,
+    TryAgainLater,
+    VersionStream,
+)
+from exactlyonce.attempt import Strategy
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.effects.library import FoundParked, LoadParked
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.mending import Mending
+from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.testing.world import World
+from exactlyonce.values.frozen_json import Json
+from tests.samples import Deposited, accounts, breaking, deposit
+from tests.unit.hosting.giving_up import dated, settler
+
+BASE = "https://account.blob.core.windows.net/blobs"
+RECEIPTS = Destination("receipts", receives=(Deposited,))
+LETTER = Envelope("web", "m-1", "letter", Json.of({"text": "ÄÖÜ" * 1_000}))
+
+
+class Place:
+    """Blobs in memory, and what fetches from them and leaves there."""
+
+    def __init__(self, *, answered: bool = True) -> None:
+        self.blobs = MemoryBlobs(outcome=lambda _: (True, answered))
+        self.claims = ClaimChecks(AwaitedBlobs(self.blobs, BASE))
+
+    def holding(self, content: bytes, name: str = "a/b") -> Envelope:
+        """A message whose data is this blob."""
+        self.blobs.write_once(WriteOnce((Blob(name, content, "application/json"),)))
+        return LETTER.by_reference(f"{BASE}/{name}")
+
+
+async def test_what_was_left_is_redeemed() -> None:
+    place = Place()
+    left = await place.claims.left(LETTER)
+    assert place.claims.claims(left)
+    assert len(left.to_json().text) < 500
+    assert await place.claims.redeemed(Envelope.read(left.to_json().text)) == LETTER
+
+
+async def test_the_same_message_is_left_under_the_same_address_and_any_other_elsewhere() -> None:
+    place = Place()
+    first = await place.claims.left(LETTER)
+    assert await place.claims.left(LETTER) == first
+    others = (
+        Envelope("web", "m-2", "letter", LETTER.data),
+        Envelope("app", "m-1", "letter", LETTER.data),
+        LETTER.with_data(Json.of({"text": "another under the same id"})),
+    )
+    addresses = {(await place.claims.left(other)).reference for other in others}
+    assert len(addresses | {first.reference}) == 4
+    assert await place.claims.redeemed(first) == LETTER
+
+
+async def test_that_it_was_left_is_not_known_without_an_answer() -> None:
+    with pytest.raises(TryAgainLater, match=r"web/m-1.*under the same id"):
+        await Place(answered=False).claims.left(LETTER)
+
+
+async def test_data_too_large_for_a_blob_is_refused() -> None:
+    place = Place()
+    with pytest.raises(OutputTooLarge, match=f"web/m-1 has {MAX_BLOB_BYTES + 1} bytes"):
+        await place.claims.left(LETTER.with_data(Json('"' + "x" * (MAX_BLOB_BYTES - 1) + '"')))
+    assert place.blobs.written == {}
+
+
+async def test_a_message_that_nobody_could_read_is_not_left() -> None:
+    place = Place()
+    with pytest.raises(MalformedMessage, match="2000 characters"):
+        await place.claims.left(Envelope("web", "m" * 2_000, "letter", LETTER.data))
+    assert place.blobs.written == {}
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://evil.example/blobs/a/b",
+        "http://account.blob.core.windows.net/blobs/a/b",
+        "https://account.blob.core.windows.net/blobs2/a/b",
+        "https://account.blob.core.windows.net/other/a/b",
+        "https://account.blob.core.windows.net.evil.example/blobs/a/b",
+        "https://account.blob.core.windows.net@evil.example/blobs/a/b",
+        BASE,
+        f"{BASE}/",
+        f"{BASE}//a",
+        f"{BASE}/../other/a",
+        f"{BASE}/a/../../other/a",
+        f"{BASE}/%2E%2E/other/a",
+        f"{BASE}/a/./b",
+        f"{BASE}/a/b?sig=x",
+        f"{BASE}/a/b#x",
+        f"{BASE}/a%2Fb",
+        f"{BASE}/%61/b",
+        f"{BASE}/a b",
+        f"{BASE}/a\\b",
+        f"{BASE}/ä",
+        f"{BASE}/%FF",
+        f"{BASE}/{'a' * 1025}",
+        "file:///etc/passwd",
+        "a/b",
+        "",
+    ],
+)
+async def test_no_address_but_a_blob_of_our_own_is_ever_fetched(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place()
+    place.holding(b"{}")
+
+    async def read(name: str, limit: int) -> bytes:
+        raise AssertionError(f"{name} was fetched")
+
+    monkeypatch.setattr(place.claims.blobs, "read", read)
+    with pytest.raises(MalformedMessage, match=f"web/m-1 .* no blob of {BASE}"):
+        await place.claims.redeemed(LETTER.by_reference(address))
+
+
+async def test_a_name_that_has_to_be_quoted_is_one_of_ours() -> None:
+    place = Place()
+    place.holding(b'{"a": 1}', "a b/ж%2F")
+    redeemed = await place.claims.redeemed(LETTER.by_reference(f"{BASE}/a%20b/%D0%B6%252F"))
+    assert redeemed.data == Json.of({"a": 1})
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"NaN", b'"\\ud800"', b"[" * 100_000])
+async def test_data_that_is_no_json_makes_the_message_malformed_and_is_not_told(content: bytes) -> None:
+    place = Place()
+    with pytest.raises(MalformedMessage, match=r"web/m-1: its data, the blob 'a/b', is not JSON") as told:
+        await place.claims.redeemed(place.holding(content))
+    assert told.value.__cause__ is None
+
+
+async def test_data_that_is_gone_is_told_with_what_to_do() -> None:
+    with pytest.raises(MalformedMessage, match=r"the blob 'a/b', does not exist.*restore it"):
+        await Place().claims.redeemed(LETTER.by_reference(f"{BASE}/a/b"))
+
+
+@pytest.mark.parametrize(("excess", "read"), [(0, True), (1, False)])
+async def test_data_is_read_up_to_a_limit(excess: int, read: bool) -> None:
+    place = Place()
+    envelope = place.holding(b"7" + b" " * (MAX_BLOB_BYTES - 1 + excess))
+    if read:
+        assert (await place.claims.redeemed(envelope)).data == Json.of(7)
+    else:
+        with pytest.raises(MalformedMessage, match=f"too large; at most {MAX_BLOB_BYTES}"):
+            await place.claims.redeemed(envelope)
+
+
+async def test_without_a_container_a_message_without_its_data_cannot_be_read() -> None:
+    with pytest.raises(MalformedMessage, match="EXACTLYONCE__blobContainer"):
+        await ClaimChecks(None).redeemed(LETTER.by_reference(f"{BASE}/a/b"))
+
+
+def test_a_message_that_has_its_data_claims_nothing_wherever_else_it_may_be() -> None:
+    claims = ClaimChecks(None)
+    both = Envelope("web", "m-1", "letter", LETTER.data, extensions=(("dataref", "https://elsewhere.example/a"),))
+    assert not claims.claims(LETTER)
+    assert not claims.claims(both)
+    assert not claims.claims(LETTER.with_data(Json("null")))
+    assert claims.claims(LETTER.by_reference(f"{BASE}/a"))
+
+
+class Host(World):
+    """A world, and what performs effects in it."""
+
+    @property
+    def driver(self) -> AsyncDriver:
+        return AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
+
+
+class TestGivenUp:
+    """A message that a queue gave up on, whose data is a blob."""
+
+    @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
+    async def test_it_is_parked_by_its_reference_and_sent_again_so(self, strategy: Strategy) -> None:
+        place, world = Place(), Host((RECEIPTS, Destination("accounts")))
+        kind, poison = accounts(strategy), dated(breaking("m-1"))
+        left = await place.claims.left(poison)
+        assert await settled(place, world, kind, left) == "parked"
+        found = world.store.load_parked(LoadParked(kind.ref("a"), "web/m-1"))
+        assert isinstance(found, FoundParked)
+        assert found.message is not None
+        assert found.message.envelope == left.to_json()
+        assert await place.claims.redeemed(Envelope.read(found.message.envelope.text)) == poison
+
+    @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
+    async def test_one_that_was_processed_is_finished(self, strategy: Strategy) -> None:
+        place, world = Place(), Host((RECEIPTS, Destination("accounts")))
+        kind = accounts(strategy)
+        await world.process().deliver(kind, deposit("m-1"))
+        assert await settled(place, world, kind, await place.claims.left(deposit("m-1"))) == "processed"
+
+
+async def settled(place: Place, world: Host, kind: Entity[Any], message: Envelope) -> str:
+    """What becomes of a message that a queue gave up on."""
+    mending = Mending(world.driver, Retrying(Backoff(tries=2), world.random), world.routes)
+    body = message.to_json().text.encode()
+    failures = Failures()
+    failures.note(kind.name, "web/m-1", HandlerFailed("seen by this process"), 5)
+    given_up = func.QueueMessage(id="q-1", body=body)
+    return await settler(world, mending, failures, place.claims).settle(kind, given_up, "accounts")

@@ -1,0 +1,49 @@
+"""Clients are closed when the event loop ends: the host stops its worker without a word to the application."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from exactlyonce import Destination, TryAgainLater
+from exactlyonce.hosting import ExactlyOnce, StorageConnection
+from tests.samples import Deposit, accounts
+from tests.unit.hosting.test_composition import application
+
+
+async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer a request as an account does that takes nothing."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+    await writer.drain()
+    writer.close()
+
+
+async def used() -> ExactlyOnce:
+    """An application whose client is open."""
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        address = "http://{}:{}/a".format(*server.sockets[0].getsockname())
+        storage = StorageConnection(f"AccountName=a;AccountKey=c2VjcmV0;QueueEndpoint={address};")
+        once = application(accounts(), destinations=(Destination("board"),), storage=storage)
+        with pytest.raises(TryAgainLater):
+            await once.send("board", Deposit("a"), message_id="m-1")
+    return once
+
+
+async def closed() -> ExactlyOnce:
+    once = await used()
+    await once.close()
+    return once
+
+
+@pytest.mark.parametrize("use", [used, closed])
+def test_no_client_is_left_open_when_the_event_loop_ends(
+    use: Callable[[], Coroutine[Any, Any, ExactlyOnce]], caplog: pytest.LogCaptureFixture
+) -> None:
+    asyncio.run(use())
+    gc.collect()  # Clients complain when nobody holds them any more.
+    assert [record.message for record in caplog.records if record.message.startswith("Unclosed")] == []

@@ -1,0 +1,275 @@
+"""What was given up: returned to its queue for its environment's sake, parked for its own, and never both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from azure.functions.queue import QueueMessage
+
+from exactlyonce import (
+    Colocated,
+    ConfigurationError,
+    Envelope,
+    NewerSchema,
+    Outbox,
+    Resequencer,
+    TryAgainLater,
+    VersionStream,
+)
+from exactlyonce.attempt import Strategy
+from exactlyonce.hosting.returns import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.values.lifetimes import Lifetimes
+from tests.samples import accounts, breaking, deposit
+from tests.unit.boards import BOARDS, scored
+from tests.unit.bus import delivered
+from tests.unit.hosting.giving_up import SECRET, Place, Silent, dated
+
+STRATEGIES: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
+every_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+def returned(place: Place) -> list[Envelope]:
+    return [Envelope.read(output.envelope.text) for output in queue(place)]
+
+
+def queue(place: Place) -> Sequence[Output]:
+    return place.transport.queues["accounts"]
+
+
+class TestTheEnvironment:
+    @every_strategy
+    @pytest.mark.parametrize(
+        "error", [TryAgainLater("the store did not answer"), ConfigurationError("no container"), NewerSchema("newer")]
+    )
+    async def test_a_message_that_failed_for_its_sake_comes_again_as_it_was(
+        self, place: Place, strategy: Strategy, error: Any
+    ) -> None:
+        kind, message = accounts(strategy), dated(deposit("m-1"))
+        place.failures.note(kind.name, "web/m-1", error, 5)
+        assert await place.settle(kind, message) == "returned"
+        assert returned(place) == [message.once_more()]
+        assert place.parked(kind.ref("a"), "web/m-1") is None
+
+    async def test_it_comes_later_each_time_and_not_with_all_the_others(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
+        for _ in range(8):
+            await place.settle(kind, message)
+            message = returned(place)[-1]
+        longest = [min(FIRST_DELAY * 2**times, LONGEST_DELAY) for times in range(8)]
+        delays = [output.delay for output in queue(place)]
+        assert all(most / 2 <= delay <= most for delay, most in zip(delays, longest, strict=True))
+        assert len(set(delays)) == len(delays)
+        assert (message.requeued, message.unexplained) == (8, 0)
+
+    @every_strategy
+    async def test_one_that_was_processed_is_finished_and_does_not_come_again(
+        self, place: Place, strategy: Strategy
+    ) -> None:
+        kind, message = accounts(strategy), dated(deposit("m-1"))
+        await place.crashed_after_commit(kind, message)
+        place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
+        assert await place.settle(kind, message) == "processed"
+        assert queue(place) == []
+        assert {output.destination for output in place.published} == {"receipts"}
+
+    async def test_while_the_store_does_not_answer_a_message_goes_back_without_it(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        place.store._trouble = Silent()
+        assert await place.settle(kind, message) == "returned"
+        assert returned(place) == [message.once_more()]
+
+    async def test_in_accounts_of_another_application_it_goes_back_and_nothing_is_written(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        place.wrong = ConfigurationError("The container belongs to another application.")
+        assert await place.settle(kind, message) == "returned"
+        assert returned(place) == [message.once_more()]
+        assert (place.store.entities, place.store.library) == ({}, {})
+
+    async def test_it_does_so_before_the_host_delivers_it_no_more_though_it_may_be_parked(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        assert await place.settle(kind, message) == "parked"
+        trouble, place.store._trouble = place.store._trouble, Silent()
+        assert await place.settle(kind, message, times=2) == "returned"
+        place.store._trouble = trouble
+        assert returned(place) == [message.once_more()]
+
+    async def test_a_dead_letter_that_may_be_parked_already_does_not_since_it_comes_again(self, place: Place) -> None:
+        place.store._trouble = Silent()
+        with pytest.raises(TryAgainLater):
+            await place.settler.settle(accounts(), delivered(dated(deposit("m-1"))), "accounts")
+        assert queue(place) == []
+
+    async def test_while_its_queue_takes_nothing_either_it_stays(self, place: Place) -> None:
+        place.open = False
+        with pytest.raises(TryAgainLater):
+            await place.settle(accounts(), dated(deposit("m-1")))
+
+    async def test_it_is_processed_once_however_many_copies_were_returned(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
+        for times in (1, 2):  # The settler died before it had acknowledged the first.
+            assert await place.settle(kind, message, times=times) == "returned"
+        process = place.process()
+        for copy in returned(place):
+            await process.deliver(kind, copy)
+        assert await place.settle(kind, message, times=3) == "processed"
+        assert len(place.facts().commits) == 1
+
+    async def test_a_configuration_that_stays_wrong_ends_with_the_message_put_aside(self, place: Place) -> None:
+        await place.process().deliver(accounts(), dated(deposit("m-1")))
+        moved = accounts(VersionStream())
+        assert await place.settle(moved, dated(deposit("m-2"))) == "returned"
+        old = dated(deposit("m-2"), Lifetimes().send_limit(place.clock.now()) + timedelta(seconds=1))
+        assert await place.settle(moved, old) == "parked"
+        parked = place.parked(nobodys(moved), "web/m-2")
+        assert parked is not None
+        assert parked.reason == "ConfigurationError, of entity account/a"
+
+    async def test_a_queue_that_there_is_not_is_refused(self, place: Place) -> None:
+        with pytest.raises(
+            ConfigurationError, match="no destination 'shots' to return messages to; known are: accounts"
+        ):
+            await place.settle(accounts(), deposit("m-1"), queue="shots")
+
+
+class TestACauseThatIsNotKnown:
+    async def test_it_counts_for_some_rounds_as_the_environments(self, place: Place) -> None:
+        kind, message = accounts(), dated(breaking("m-1"))
+        for number in range(1, UNEXPLAINED_ROUNDS + 1):
+            assert await place.settle(kind, message) == "returned"
+            message = returned(place)[-1]
+            assert (message.requeued, message.unexplained) == (number, number)
+        assert await place.settle(kind, message) == "parked"
+        parked = place.parked(kind.ref("a"), "web/m-1")
+        assert parked is not None
+        assert parked.reason == "its queue gave it up; this process did not see why"
+
+    async def test_what_the_environment_did_in_between_does_not_count(self, place: Place) -> None:
+        kind = accounts()
+        message = dated(breaking("m-1")).once_more(UNEXPLAINED_ROUNDS)
+        place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
+        assert await place.settle(kind, message) == "returned"
+        assert returned(place)[-1].unexplained == UNEXPLAINED_ROUNDS
+
+
+class TestAge:
+    @pytest.mark.parametrize(("seconds", "outcome"), [(-1, "returned"), (1, "parked")])
+    async def test_what_could_be_too_old_on_arrival_is_parked(self, place: Place, seconds: int, outcome: str) -> None:
+        kind, limit = accounts(), Lifetimes().send_limit(place.clock.now())
+        assert await place.settle(kind, dated(deposit("m-1"), limit + timedelta(seconds=seconds))) == outcome
+        assert (place.parked(kind.ref("a"), "web/m-1") is not None) is (outcome == "parked")
+
+    @pytest.mark.parametrize(
+        ("message", "reason"),
+        [
+            (dated(deposit("m-1"), timedelta(days=29)), "TooOldToJudge"),
+            (dated(deposit("m-1"), timedelta(days=-2)), "MessageFromTheFuture"),
+            (replace(deposit("m-1"), time=None), "UndatedMessage"),
+        ],
+    )
+    async def test_what_cannot_be_judged_is_put_aside_where_nothing_is_said_of_it(
+        self, place: Place, message: Envelope, reason: str
+    ) -> None:
+        kind = accounts()
+        assert await place.settle(kind, message) == "parked"
+        parked = place.parked(nobodys(kind), "web/m-1")
+        assert parked is not None
+        assert parked.reason == f"its queue gave it up; this process did not see why; {reason}"
+
+    async def test_one_of_any_age_that_is_known_is_finished(self, place: Place) -> None:
+        kind = accounts()
+        await place.crashed_after_commit(kind, deposit("m-1"))
+        assert await place.settle(kind, dated(deposit("m-1"), timedelta(days=29))) == "processed"
+
+    async def test_a_read_model_knows_its_numbers_for_ever(self, place: Place) -> None:
+        boards = BOARDS.using(Resequencer())
+        place.saw_fail(boards, "s/m-3")
+        assert await place.settle(boards, replace(scored(3), time=None)) == "parked"
+        assert place.parked(boards.ref("b"), "s/m-3") is not None
+
+
+class TestNeverBoth:
+    async def test_what_is_parked_is_not_returned(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        assert await place.settle(kind, message) == "parked"
+        place.failures._seen.clear()
+        assert await place.settle(kind, message, times=2) == "parked"
+        assert queue(place) == []
+
+    async def test_a_view_that_may_not_hold_it_yet_proves_nothing(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        await place.settle(kind, message)
+        place.failures._seen.clear()
+        place.store._trouble = Stale()
+        with pytest.raises(TryAgainLater):
+            await place.settler.settle(kind, delivered(message), "accounts")
+        assert queue(place) == []
+
+    async def test_what_was_settled_before_is_not_parked_but_put_aside_in_the_end(self, place: Place) -> None:
+        kind, message = accounts(), dated(breaking("m-1")).once_more(UNEXPLAINED_ROUNDS)
+        place.saw_fail(kind, "web/m-1")
+        assert await place.settle(kind, message, times=2) == "parked"
+        assert place.parked(kind.ref("a"), "web/m-1") is None
+        parked = place.parked(nobodys(kind), "web/m-1")
+        assert parked is not None
+        assert parked.reason.endswith("; it was settled before, and may have been returned to its queue")
+
+    async def test_what_may_just_have_been_parked_is_not_returned_for_want_of_an_answer(self, place: Place) -> None:
+        kind, message = accounts(), dated(deposit("m-1"))
+        place.saw_fail(kind, "web/m-1")
+        place.store._trouble = Unheard()
+        assert await place.settler.settle(kind, delivered(message), "accounts", settling="first") == "parked"
+        assert place.parked(kind.ref("a"), "web/m-1") is not None
+        assert queue(place) == []
+
+
+class Unheard:
+    """Whatever is parked is parked, and nobody is told."""
+
+    def fate(self, operation: str) -> Fate:
+        return Fate.LOST_AFTER if operation == "park" else Fate.ANSWERED
+
+    def replica(self, newest: int) -> int:
+        return newest
+
+
+class Stale:
+    """All reads are answered by replicas that have seen nothing yet."""
+
+    def fate(self, operation: str) -> Fate:
+        del operation
+        return Fate.ANSWERED
+
+    def replica(self, newest: int) -> int:
+        del newest
+        return 0
+
+
+async def test_a_message_that_says_nothing_of_its_deliveries_is_taken_for_one_that_is_settled_first(
+    place: Place,
+) -> None:
+    kind = accounts()
+    place.saw_fail(kind, "web/m-1")
+    body = dated(breaking("m-1")).to_json().text.encode()
+    without = QueueMessage(id="q-1", body=body)  # type: ignore[no-untyped-call]
+    assert await place.settler.settle(kind, without, "accounts") == "parked"
+    assert place.parked(kind.ref("a"), "web/m-1") is not None
+    assert SECRET not in str(place.parked(kind.ref("a"), "web/m-1"))

@@ -1,0 +1,248 @@
+"""The poison settler: whatever a queue gave up on is finished, parked, or put aside; and its poison queue is empty."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import azure.functions as func
+import pytest
+
+from exactlyonce import (
+    Colocated,
+    Entity,
+    Envelope,
+    HandlerFailed,
+    MalformedMessage,
+    Outbox,
+    Resequencer,
+    TryAgainLater,
+    VersionStream,
+)
+from exactlyonce.attempt import Strategy, key_of
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.hosting.adapters import PlainJson
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.failures import MOST, Failures
+from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.poison import UNREADABLE, require_readable
+from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.records.blobs import Blob
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
+from tests.samples import Deposit, accounts, breaking, deposit
+from tests.unit.boards import BOARDS, scored
+from tests.unit.hosting.giving_up import SECRET, Place, Silent, dated
+from tests.unit.playing import AT
+
+STRATEGIES: dict[str, Strategy] = {
+    "outbox": Outbox(),
+    "transaction_id": Outbox.transaction_id(),
+    "colocated": Colocated(),
+    "stream": VersionStream(),
+}
+
+TOO_OLD = replace(deposit("m-2"), time=AT - timedelta(days=20))
+"""A message that is too old to go back to its queue."""
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+async def test_a_message_that_was_processed_is_finished(place: Place, strategy: Strategy) -> None:
+    kind = accounts(strategy)
+    await place.crashed_after_commit(kind, deposit("m-1"))
+    for _ in range(2):  # The host copies a message to its poison queue twice, if it dies in between.
+        assert await place.settle(kind, deposit("m-1")) == "processed"
+    assert len({output.id for output in place.published}) == 1
+    assert place.parked(kind.ref("a"), "web/m-1") is None
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+async def test_one_that_was_not_is_parked_as_it_is_with_the_reason(place: Place, strategy: Strategy) -> None:
+    kind, poison = accounts(strategy), dated(breaking("m-1"))
+    for delivery in (1, 2):
+        with pytest.raises(HandlerFailed) as raised:
+            await place.process().deliver(kind, poison)
+        place.failures.note(kind.name, key_of(poison), raised.value, delivery)
+    assert await place.settle(kind, poison) == "parked"
+    parked = place.parked(kind.ref("a"), "web/m-1")
+    assert parked is not None
+    assert parked.envelope == poison.to_json()
+    assert parked.reason == "its queue gave it up; delivery 2 failed with HandlerFailed (RuntimeError)"
+    assert not place.published
+
+
+async def test_a_held_message_of_a_read_model_was_taken_and_one_that_never_came_is_parked(place: Place) -> None:
+    boards = BOARDS.using(Resequencer())
+    place.saw_fail(boards, "s/m-3")
+    await place.process().deliver(boards, scored(2))
+    assert await place.settle(boards, scored(2)) == "processed"
+    assert await place.settle(boards, scored(3)) == "parked"
+    assert place.parked(boards.ref("b"), "s/m-3") is not None
+
+
+BAD: dict[str, tuple[bytes | Envelope, str]] = {
+    "not JSON": (f"{{{SECRET}".encode(), "MalformedMessage"),
+    "not an envelope": (b'{"note": "what-the-body-says"}', "MalformedMessage"),
+    "unknown type": (Envelope("web", "m-1", "account.rob", Json.of({"note": SECRET})), "UnknownMessageType"),
+    "failing validation": (Envelope("web", "m-1", "account.deposit", Json.of({"account": [SECRET]})), "InvalidMessage"),
+    "an entity that cannot be": (
+        Envelope("web", "m-1", "account.deposit", Json.of({"account": "a/b"})),
+        "InvalidMessage",
+    ),
+    "data that cannot be fetched": (deposit("m-1").by_reference("https://evil.example/a"), "MalformedMessage"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+async def test_what_cannot_be_decided_about_is_put_aside_body_and_all(
+    case: str, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    body, reason = BAD[case]
+    kind = accounts()
+    assert await place.settle(kind, body) == "parked"
+    key = key_of(body) if isinstance(body, Envelope) else message_key(UNREADABLE, "q-1")
+    parked = place.parked(nobodys(kind), key)
+    assert parked is not None
+    assert parked.reason.split(" ")[0].rstrip(":") == reason
+    assert SECRET not in parked.reason + caplog.text
+    assert (key in caplog.text, caplog.records[0].levelno) == (True, logging.ERROR)
+    if isinstance(body, Envelope):
+        assert parked.envelope == body.to_json()
+        require_readable(key)
+    else:
+        assert base64.b64decode(parked.envelope.value["data"]["body_base64"]) == body
+        with pytest.raises(MalformedMessage, match="--bodies"):
+            require_readable(key)
+
+
+async def test_bodies_that_an_adapter_reads_are_settled_by_what_it_makes_of_them(place: Place) -> None:
+    kind = accounts()
+    adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: AT)
+    place.saw_fail(kind, "shop/7")
+    assert await place.settle(kind, b'{"order": 7, "account": "a"}', adapter=adapter) == "parked"
+    assert place.parked(kind.ref("a"), "shop/7") is not None
+
+
+async def test_a_message_whose_entity_is_damaged_is_put_aside_and_names_it(place: Place) -> None:
+    await place.process().deliver(accounts(), deposit("m-1"))
+    moved = accounts(VersionStream())
+    place.saw_fail(moved, "web/m-2")
+    assert await place.settle(moved, TOO_OLD) == "parked"
+    parked = place.parked(nobodys(moved), "web/m-2")
+    assert parked is not None
+    assert parked.reason == "ConfigurationError, of entity account/a"
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"), [(accounts(), TOO_OLD), (accounts(), b"{"), (accounts(Colocated()), TOO_OLD)]
+)
+async def test_while_the_store_does_not_answer_a_message_stays_in_its_queue(
+    place: Place, kind: Entity[Any], message: Envelope | bytes
+) -> None:
+    place.store._trouble = Silent()
+    with pytest.raises(TryAgainLater):
+        await place.settle(kind, message)
+
+
+def replay_request(first: int, last: int) -> Envelope:
+    asked = {"source": "account/a", "destination": "receipts", "key": "r", "first": first, "last": last}
+    return Envelope("board/b", "r-1", "exactlyonce.replay", Json.of(asked))
+
+
+async def test_a_request_to_send_again_is_answered(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered: list[str] = []
+
+    async def answer(_: Mending, __: Entity[Any], request: Envelope) -> int:
+        answered.append(request.id)
+        return 1
+
+    monkeypatch.setattr(Mending, "answer", answer)
+    assert await place.settle(accounts(VersionStream()), replay_request(1, 1)) == "processed"
+    assert answered == ["r-1"]
+
+
+@pytest.mark.parametrize("strategy", [VersionStream(), Outbox()])
+async def test_one_that_cannot_be_answered_is_put_aside_once_however_often_it_comes(
+    place: Place, strategy: Strategy
+) -> None:
+    kind = accounts(strategy)
+    broken = Envelope("board/b", "r-1", "exactlyonce.replay", Json.of({"source": "account/a"}))
+    for _ in range(3):
+        assert await place.settle(kind, broken) == "parked"
+    parked = place.parked(nobodys(kind), "board%2Fb/r-1")
+    assert parked is not None
+    assert parked.reason == "InvalidMessage, asked by board/b"
+    assert len(place.store.library) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (Failures, "this process did not see why"),
+        (lambda: noted(None), "failed with TryAgainLater"),
+        (lambda: noted(4), "delivery 4 failed with TryAgainLater"),
+    ],
+)
+def test_the_reason_is_what_this_process_knows(make: Callable[[], Failures], reason: str) -> None:
+    assert make().reason("account", "web/m-1") == f"its queue gave it up; {reason}"
+
+
+def noted(delivery: int | None) -> Failures:
+    failures = Failures()
+    failures.note("account", "web/m-1", TryAgainLater(SECRET), delivery)
+    return failures
+
+
+def test_failures_of_a_bounded_number_of_messages_are_remembered_the_latest_of_each() -> None:
+    failures = Failures()
+    for number in (*range(MOST), 0, MOST):
+        failures.note("account", f"web/{number}", TryAgainLater(), 1)
+    assert "did not see why" in failures.reason("account", "web/1")
+    assert "did not see why" not in failures.reason("account", "web/0")
+    assert len(failures._seen) == MOST
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+async def test_a_message_with_its_data_elsewhere_is_parked_as_it_came(place: Place, strategy: Strategy) -> None:
+    base = "https://account.blob.core.windows.net/blobs"
+    blobs = MemoryBlobs()
+    blobs.write_once(WriteOnce((Blob("a/b", deposit("m-1").data.text.encode(), "application/json"),)))
+    came = dated(deposit("m-1")).by_reference(f"{base}/a/b")
+    kind = accounts(strategy)
+    place.saw_fail(kind, "web/m-1")
+    settles = replace(place.settler, claims=ClaimChecks(AwaitedBlobs(blobs, base)))
+    body = func.QueueMessage(id="q-1", body=came.to_json().text.encode())
+    assert await settles.settle(kind, body, "accounts") == "parked"
+    parked = place.parked(kind.ref("a"), "web/m-1")
+    assert parked is not None
+    assert parked.envelope == came.to_json()
+
+
+async def test_what_an_adapter_of_the_application_chokes_on_is_put_aside(place: Place) -> None:
+    def adapter(body: bytes) -> Envelope:
+        raise KeyError(body.decode())
+
+    kind = accounts()
+    assert await place.settle(kind, SECRET.encode(), adapter=adapter) == "parked"
+    parked = place.parked(nobodys(kind), message_key(UNREADABLE, "q-1"))
+    assert parked is not None
+    assert parked.reason == "KeyError"
+
+
+async def test_what_a_key_that_cannot_be_is_made_for_is_put_aside(place: Place) -> None:
+    kind = accounts()
+    kind.paths = ("/owner", "/region")
+    assert await place.settle(kind, deposit("m-1")) == "parked"
+    parked = place.parked(nobodys(kind), "web/m-1")
+    assert parked is not None
+    assert parked.reason == "ConfigurationError"

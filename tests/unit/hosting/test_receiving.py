@@ -1,0 +1,277 @@
+"""What triggers deliver, processed in batches and given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from azure.functions.servicebus import ServiceBusMessage
+
+from exactlyonce import (
+    ConfigurationError,
+    Context,
+    Destination,
+    Entity,
+    Envelope,
+    HandlerFailed,
+    MalformedMessage,
+    TryAgainLater,
+    message,
+)
+from exactlyonce.attempt import key_of
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.lanes import Combiner
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.library import FoundParked, LoadParked
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.poison import PoisonSettler
+from exactlyonce.hosting.receiver import Receiver
+from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.hosting.triggers import envelope_of, id_of
+from exactlyonce.records.library import ParkedMessage
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.port import Busy, Unknown
+from exactlyonce.testing.chance import InstantClock
+from exactlyonce.testing.world import World
+from exactlyonce.transports.service_bus.binding import Content, written
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
+from tests.samples import Account, accounts, breaking, deposit
+from tests.unit.bus import delivered
+from tests.unit.hosting.giving_up import dated, settler
+
+SECRET = "what-the-body-says"
+
+
+@message("account.spend")
+@dataclass
+class Spend:
+    account: str
+
+
+class Counting(MemoryStore):
+    """Notes which entities were saved with a new message."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        super().__init__(now)
+        self.commits: list[EntityRef] = []
+
+    def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
+        self.commits.append(effect.entity)
+        return super().save_entity(effect)
+
+
+class Place(World):
+    """A world with one process that receives."""
+
+    store: Counting
+
+    def __init__(self) -> None:
+        clock = InstantClock()
+        super().__init__((Destination("receipts"), Destination("accounts")), clock=clock, store=Counting(clock.now))
+        self.open = True
+        driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
+        retrying = Retrying(Backoff(tries=2), self.random)
+        mending, claims, failures = Mending(driver, retrying, self.routes), ClaimChecks(None), Failures()
+        self.failures = failures
+        self.settler = settler(self, mending, failures, ready=self._begin)
+        combiner = Combiner(driver, retrying, self.clock)
+        self.receiver = Receiver(
+            combiner, mending, claims, failures, self.settler, self._begin, self._begin, Lifetimes, self.clock.now
+        )
+        self.combiner = combiner
+
+    async def _begin(self) -> None:
+        if not self.open:
+            raise TryAgainLater("The account could not be asked.")
+
+    async def take(self, kind: Entity[Any], *messages: ServiceBusMessage, give_up_after: int = 5) -> None:
+        await self.receiver.take_all(messages, kind, "accounts", None, give_up_after)
+
+    def parked(self, place: EntityRef, message: str) -> ParkedMessage | None:
+        found = self.store.load_parked(LoadParked(place, message))
+        assert isinstance(found, FoundParked)
+        return found.message
+
+    def changed_by(self, entity: str = "a") -> Sequence[str]:
+        """The messages that changed an account, one for every save that brought it in."""
+        ref = accounts().ref(entity)
+        return [one.message for one in self.facts().commits if one.entity == ref.key]
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+class TestBatches:
+    async def test_messages_for_one_entity_share_a_commit(self, place: Place) -> None:
+        await place.take(
+            accounts(), *(delivered(deposit(f"m-{number}")) for number in range(3)), delivered(deposit("n", "b"))
+        )
+        assert set(place.changed_by("a")) == {"web/m-0", "web/m-1", "web/m-2"}
+        assert place.changed_by("b") == ["web/n"]
+        assert place.store.commits.count(accounts().ref("a")) == 1
+
+    async def test_one_that_fails_keeps_no_other_from_being_done_and_brings_all_of_them_back(
+        self, place: Place
+    ) -> None:
+        with pytest.raises(HandlerFailed, match=r"1 of the 3 messages .* HandlerFailed \(RuntimeError\)"):
+            await place.take(accounts(), *map(delivered, (deposit("m-1"), breaking("m-2"), deposit("m-3", "b"))))
+        assert place.changed_by("a") == ["web/m-1"]
+        assert place.changed_by("b") == ["web/m-3"]
+
+    async def test_those_that_are_done_are_known_when_they_come_again(self, place: Place) -> None:
+        batch = (deposit("m-1"), breaking("m-2"), deposit("m-3", "b"))
+        for delivery in (1, 2, 3):
+            with pytest.raises(HandlerFailed):
+                await place.take(accounts(), *(delivered(one, delivery_count=delivery) for one in batch))
+        assert len({output.id for output in place.published}) == 2
+        assert set(place.changed_by("a")) == {"web/m-1"}
+
+    async def test_one_that_keeps_failing_is_parked_and_the_others_are_rid_of_it(self, place: Place) -> None:
+        kind, batch = accounts(), (deposit("m-1"), dated(breaking("m-2")))
+        for delivery in range(1, 6):
+            with pytest.raises(HandlerFailed):
+                await place.take(kind, *(delivered(one, delivery_count=delivery) for one in batch))
+            assert place.parked(kind.ref("a"), "web/m-2") is None
+        await place.take(kind, *(delivered(one, delivery_count=6) for one in batch))
+        parked = place.parked(kind.ref("a"), "web/m-2")
+        assert parked is not None
+        assert parked.reason == "its batch gave it up; delivery 5 failed with HandlerFailed (RuntimeError)"
+        assert set(place.changed_by("a")) == {"web/m-1"}
+
+    async def test_one_that_was_parked_is_not_processed_with_those_that_brought_it_back(self, place: Place) -> None:
+        purse: list[str] = []
+        kind = accounts()
+
+        @kind.handles(Spend, key=lambda spend: spend.account)
+        def spend(state: Account, given: Spend, context: Context) -> Account:
+            if not purse:
+                raise RuntimeError("not enough in the purse")
+            return Account(state.total - 1)
+
+        spending = dated(Envelope("web", "m-1", "account.spend", Json.of({"account": "a"})))
+        with pytest.raises(HandlerFailed):
+            await place.take(kind, delivered(spending, delivery_count=5))
+        with pytest.raises(HandlerFailed, match="1 of the 2"):
+            await place.take(kind, delivered(spending, delivery_count=6), delivered(breaking("m-2")))
+        purse.append("money")
+        await place.take(kind, delivered(spending, delivery_count=7), delivered(deposit("m-3")))
+        assert set(place.changed_by("a")) == {"web/m-3"}
+        assert place.parked(kind.ref("a"), "web/m-1") is not None
+
+    async def test_one_that_nobody_can_read_is_put_aside_in_the_end(self, place: Place) -> None:
+        kind = accounts()
+        unreadable = delivered(Content(SECRET.encode()), delivery_count=6)
+        await place.take(kind, unreadable, delivered(deposit("m-1")))
+        key = f"exactlyonce.unreadable/{id_of(unreadable).replace('/', '%2F')}"
+        assert place.parked(nobodys(kind), key) is not None
+        assert place.changed_by("a") == ["web/m-1"]
+
+    @pytest.mark.parametrize("deliveries", [6, 7])
+    async def test_what_the_world_does_is_no_reason_to_park_a_message(self, place: Place, deliveries: int) -> None:
+        kind = accounts()
+        place.failures.note(kind.name, "web/m-1", TryAgainLater("a queue did not answer"), deliveries - 1)
+        await place.take(kind, delivered(dated(deposit("m-1")), delivery_count=deliveries))
+        assert place.parked(kind.ref("a"), "web/m-1") is None
+        (returned,) = place.transport.queues["accounts"]
+        assert Envelope.read(returned.envelope.text).requeued == 1
+        assert place.changed_by("a") == []
+
+    async def test_what_was_parked_before_is_not_returned_by_a_process_that_did_not_see_why(self, place: Place) -> None:
+        kind, poison = accounts(), dated(breaking("m-1"))
+        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 5)
+        await place.take(kind, delivered(poison, delivery_count=6))
+        place.failures._seen.clear()
+        await place.take(kind, delivered(poison, delivery_count=7))
+        assert place.transport.queues["accounts"] == []
+        assert place.parked(kind.ref("a"), "web/m-1") is not None
+
+    async def test_what_may_have_been_returned_before_is_not_parked(self, place: Place) -> None:
+        kind, poison = accounts(), dated(breaking("m-1"))
+        await place.take(kind, delivered(poison, delivery_count=6))
+        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 1)
+        await place.take(kind, delivered(poison, delivery_count=7))
+        assert [Envelope.read(one.envelope.text).unexplained for one in place.transport.queues["accounts"]] == [1, 1]
+        assert place.parked(kind.ref("a"), "web/m-1") is None
+
+    async def test_a_queue_that_there_is_not_is_refused_before_anything_is_done(self, place: Place) -> None:
+        with pytest.raises(ConfigurationError, match="no destination 'purses'"):
+            await place.receiver.take_all([delivered(deposit("m-1"))], accounts(), "purses", None, 5)
+        assert place.changed_by("a") == []
+
+    async def test_who_processes_what_was_sent_once_more_takes_away_what_is_parked_of_it(self, place: Place) -> None:
+        kind = accounts()
+        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 5)
+        await place.take(kind, delivered(dated(deposit("m-1")), delivery_count=6))
+        assert place.parked(kind.ref("a"), "web/m-1") is not None
+        await place.take(kind, delivered(deposit("m-1").once_more()))
+        assert place.parked(kind.ref("a"), "web/m-1") is None
+        assert place.changed_by("a") == ["web/m-1"]
+
+    async def test_one_that_cannot_even_be_parked_keeps_no_other_from_it(self, place: Place) -> None:
+        kind, settle = accounts(), place.settler.settle
+
+        async def unless_too_large(entity: Entity[Any], message: Any, *given: Any, **more: Any) -> Any:
+            if envelope_of(message, None).id == "m-1":
+                raise MalformedMessage("the message is too large to be parked")
+            return await settle(entity, message, *given, **more)
+
+        poison = cast("PoisonSettler", SimpleNamespace(settle=unless_too_large, giving_up=place.settler.giving_up))
+        batch = [delivered(dated(breaking(id)), delivery_count=6) for id in ("m-1", "m-2")]
+        for id in ("m-1", "m-2"):
+            place.failures.note(kind.name, f"web/{id}", HandlerFailed(SECRET), 5)
+        with pytest.raises(MalformedMessage, match="1 of the 2 messages"):
+            await replace(place.receiver, poison=poison).take_all(batch, kind, "accounts", None, 5)
+        assert place.parked(kind.ref("a"), "web/m-2") is not None
+
+    async def test_an_empty_batch_is_done(self, place: Place) -> None:
+        await place.take(accounts())
+
+
+class TestDeadLetters:
+    @pytest.mark.parametrize("as_property", [False, True])
+    async def test_the_brokers_reason_is_kept(self, place: Place, as_property: bool) -> None:
+        kind, reason = accounts(), "MaxDeliveryCountExceeded"
+        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 10)
+        more: dict[str, Any] = {"dead_letter_reason": reason}
+        if as_property:
+            more = {
+                "application_properties": {
+                    **written(dated(breaking("m-1")).to_json()).properties,
+                    "DeadLetterReason": reason,
+                }
+            }
+        assert await place.settler.settle(kind, delivered(dated(breaking("m-1")), **more), "accounts") == "parked"
+        parked = place.parked(kind.ref("a"), "web/m-1")
+        assert parked is not None
+        assert parked.reason == (
+            "its queue gave it up; delivery 10 failed with HandlerFailed; its broker says MaxDeliveryCountExceeded"
+        )
+
+    async def test_one_that_was_processed_is_finished(self, place: Place) -> None:
+        await place.take(accounts(), delivered(deposit("m-1")))
+        assert await place.settler.settle(accounts(), delivered(deposit("m-1")), "accounts") == "processed"
+        assert len({output.id for output in place.published}) == 1
+
+    async def test_the_same_body_under_two_numbers_is_put_aside_twice(self, place: Place) -> None:
+        kind = accounts()
+        for number in (7, 8, 8):
+            unreadable = delivered(Content(b"?"), sequence_number=number)
+            assert await place.settler.settle(kind, unreadable, "accounts") == "parked"
+        kept = [
+            place.parked(nobodys(kind), key_of(Envelope("exactlyonce.unreadable", id_of(one), "x", deposit("m").data)))
+            for one in (delivered(Content(b"?"), sequence_number=number) for number in (7, 8))
+        ]
+        assert None not in kept

@@ -1,0 +1,155 @@
+"""A commit that the store refuses for what a handler gave: its message fails by itself, and those of its group do not."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import azure.functions as func
+
+from exactlyonce import Destination, Envelope, HandlerFailed, UniqueKeyTaken
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.library import FoundParked, LoadParked
+from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.poison import PoisonSettler
+from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.testing.chance import InstantClock
+from exactlyonce.testing.world import World
+from exactlyonce.values.identity import EntityRef
+from tests.people import UNIQUE_KEYS, leave, move, people, welcomes
+from tests.unit.hosting.giving_up import dated, settler
+
+
+class Lossy:
+    """Loses the reply to the first save."""
+
+    def __init__(self) -> None:
+        self._fates = [Fate.LOST_AFTER]
+
+    def fate(self, operation: str) -> Fate:
+        return self._fates.pop() if self._fates and operation == "save_entity" else Fate.ANSWERED
+
+    def replica(self, newest: int) -> int:
+        return newest
+
+
+class Company:
+    """People of one logical partition, whose emails are unique."""
+
+    def __init__(self, trouble: Any = None) -> None:
+        clock = InstantClock()
+        self.store = MemoryStore(clock.now, trouble, unique_keys=UNIQUE_KEYS)
+        self.world = World([welcomes, Destination("people")], clock=clock, store=self.store)
+        self.people = people()
+        self.process = self.world.process()
+
+    async def deliver(self, *envelopes: Envelope) -> list[Any]:
+        """Deliver at the same time; what each came to."""
+        deliveries = (self.process.deliver(self.people, envelope) for envelope in envelopes)
+        return await asyncio.gather(*deliveries, return_exceptions=True)
+
+    @property
+    def settler(self) -> PoisonSettler:
+        surroundings = Surroundings(self.world.clock, self.world.random)
+        driver = AsyncDriver(Awaited(self.store), Publisher({}), surroundings)
+        mending = Mending(driver, Retrying(Backoff(tries=2), self.world.random), self.world.routes)
+        failures = Failures()
+        failures.note("person", "web/m-3", HandlerFailed("seen by this process"), 5)
+        return settler(self.world, mending, failures)
+
+    def saved(self, person: str) -> dict[str, Any] | None:
+        partition = self.store.entities["person", "acme"]
+        version = partition.newest(person)
+        return None if version is None or version.document is None else version.document.value
+
+    @property
+    def published(self) -> list[Any]:
+        return [output.envelope.value["data"]["moves"] for output in self.world.published]
+
+
+async def test_a_message_that_takes_what_is_taken_fails_and_changes_and_sends_nothing() -> None:
+    company = Company()
+    await company.deliver(move("m-1", "ann", "a@x"))
+    (error,) = await company.deliver(move("m-2", "bob", "a@x"))
+    assert isinstance(error, UniqueKeyTaken)
+    assert "Message web/m-2" in str(error)
+    assert str(EntityRef("person", ("acme",), "bob")) in str(error)
+    assert company.saved("bob") is None
+    assert company.published == [1]
+
+
+async def test_once_the_key_is_free_the_message_goes_through() -> None:
+    company = Company()
+    await company.deliver(move("m-1", "ann", "a@x"))
+    await company.deliver(move("m-2", "bob", "a@x"))
+    await company.deliver(move("m-3", "ann", "new@x"))
+    assert await company.deliver(move("m-2", "bob", "a@x")) == [None]
+    saved = company.saved("bob")
+    assert saved is not None
+    assert saved["email"] == "a@x"
+
+
+async def test_the_others_of_its_group_are_committed_without_it() -> None:
+    company = Company()
+    await company.deliver(move("m-1", "ann", "a@x"), move("m-2", "bob", "b@x"))
+    group = [move("m-3", "bob", "c@x"), move("m-4", "bob", "a@x"), move("m-4", "bob", "a@x"), move("m-5", "bob", "")]
+    done = await company.deliver(*group[:3])
+    assert [type(one) for one in done] == [type(None), UniqueKeyTaken, UniqueKeyTaken]
+    assert "Message web/m-4" in str(done[1])
+    assert await company.deliver(group[3]) == [None]
+    saved = company.saved("bob")
+    assert saved is not None
+    assert (saved["email"], saved["moves"]) == ("", 3)
+    assert sorted(company.published) == [1, 1, 2, 3]
+
+
+async def test_messages_after_a_refused_group_share_commits_again() -> None:
+    company = Company()
+    await company.deliver(move("m-1", "ann", "a@x"))
+    await company.deliver(move("m-2", "bob", "b@x"), move("m-3", "bob", "a@x"))
+    partition = company.store.entities["person", "acme"]
+    before = len(partition.log)
+    assert await company.deliver(*(move(f"n-{number}", "bob", f"{number}@x") for number in range(5))) == [None] * 5
+    assert len(partition.log) == before + 1
+
+
+async def test_a_second_tombstone_is_refused_since_what_is_missing_counts_as_null() -> None:
+    company = Company()
+    await company.deliver(move("m-1", "ann", "a@x"), move("m-2", "bob", "b@x"))
+    assert await company.deliver(leave("m-3", "ann")) == [None]
+    (error,) = await company.deliver(leave("m-4", "bob"))
+    assert isinstance(error, UniqueKeyTaken)
+    assert "tombstones" in str(error)
+    saved = company.saved("bob")
+    assert saved is not None
+    assert saved["email"] == "b@x"
+
+
+async def test_a_commit_whose_reply_was_lost_is_found_and_not_taken_for_one_that_was_refused() -> None:
+    company = Company(Lossy())
+    assert await company.deliver(move("m-1", "ann", "a@x")) == [None]
+    saved = company.saved("ann")
+    assert saved is not None
+    assert saved["moves"] == 1
+    assert company.published == [1]
+
+
+async def test_a_message_that_was_given_up_is_put_aside_where_no_fence_can_stand_beside_another_tombstone() -> None:
+    company = Company()
+    await company.deliver(move("m-1", "ann", "a@x"), leave("m-2", "ann"))
+    given_up = dated(move("m-3", "bob", "b@x"))
+    body = given_up.to_json().text.encode()
+    assert await company.settler.settle(company.people, func.QueueMessage(id="q-1", body=body), "people") == "parked"
+    aside = company.store.load_parked(LoadParked(nobodys(company.people), "web/m-3"))
+    assert isinstance(aside, FoundParked)
+    assert aside.message is not None
+    assert aside.message.reason == f"UniqueKeyTaken, of entity {EntityRef('person', ('acme',), 'bob')}"
+    assert aside.message.envelope == given_up.to_json()
+    assert company.saved("bob") is None

@@ -1,0 +1,106 @@
+"""What is sent to its queue once more, and how: by an adapter's queue, with its data elsewhere, or grown too large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from azure.functions.queue import QueueMessage
+
+from exactlyonce import (
+    Entity,
+    Envelope,
+    Resequencer,
+    TryAgainLater,
+)
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.hosting.adapters import PlainJson
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.triggers import envelope_of
+from exactlyonce.records.outputs import Output
+from tests.samples import Deposit, accounts, deposit
+from tests.unit.boards import BOARDS, scored
+from tests.unit.bus import delivered
+from tests.unit.hosting.giving_up import Place, dated
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+def returned(place: Place) -> list[Envelope]:
+    return [Envelope.read(output.envelope.text) for output in queue(place)]
+
+
+def queue(place: Place) -> Sequence[Output]:
+    return place.transport.queues["accounts"]
+
+
+class Away(AwaitedBlobs):
+    """A container that does not answer."""
+
+    async def read(self, name: str, limit: int) -> bytes | None:
+        raise TryAgainLater(f"Whether blob {name!r} has {limit} bytes is not known.")
+
+
+async def test_a_body_that_an_adapter_read_comes_again_as_an_envelope_that_it_never_sees(place: Place) -> None:
+    kind = accounts()
+    adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: place.clock.now())
+    assert await place.settle(kind, b'{"order": 7, "account": "a"}', adapter=adapter) == "returned"
+    (output,) = queue(place)
+    wire = QueueMessage(id="q-2", body=output.envelope.text.encode())  # type: ignore[no-untyped-call]
+    await place.process().deliver(kind, envelope_of(wire, adapter))
+    assert [commit.message for commit in place.facts().commits] == ["shop/7"]
+
+
+async def test_numbers_and_sessions_stay(place: Place) -> None:
+    boards = BOARDS.using(Resequencer())
+    message = dated(scored(3))
+    assert await place.settle(boards, message) == "returned"
+    assert set(message.extensions) <= set(returned(place)[0].extensions)
+
+
+async def test_data_that_was_elsewhere_stays_there(place: Place) -> None:
+    kind, base = accounts(), "https://account.blob.core.windows.net/blobs"
+    claims = ClaimChecks(AwaitedBlobs(MemoryBlobs(), base))
+    left = await claims.left(dated(deposit("m-1")))
+    settler = replace(place.settler, claims=claims)
+    given_up = QueueMessage(id="q-1", body=left.to_json().text.encode())  # type: ignore[no-untyped-call]
+    assert await settler.settle(kind, given_up, "accounts") == "returned"
+    assert returned(place) == [left.once_more(1)]
+
+
+async def test_one_whose_data_cannot_be_fetched_now_comes_again(place: Place) -> None:
+    kept, base = MemoryBlobs(), "https://account.blob.core.windows.net/blobs"
+    left = await ClaimChecks(AwaitedBlobs(kept, base)).left(dated(deposit("m-1")))
+    settles = replace(place.settler, claims=ClaimChecks(Away(kept, base)))
+    given_up = QueueMessage(id="q-1", body=left.to_json().text.encode())  # type: ignore[no-untyped-call]
+    assert await settles.settle(accounts(), given_up, "accounts") == "returned"
+    assert returned(place) == [left.once_more()]
+    with pytest.raises(TryAgainLater):
+        await settles.settle(accounts(), delivered(left), "accounts")
+
+
+@pytest.mark.parametrize("blobs", [False, True])
+async def test_one_that_fits_its_queue_no_more_goes_by_reference_or_is_parked(place: Place, blobs: bool) -> None:
+    kind = accounts()
+    message = full(kind, place)
+    settler = place.settler
+    if blobs:
+        base = "https://account.blob.core.windows.net/blobs"
+        claims = ClaimChecks(AwaitedBlobs(MemoryBlobs(), base))
+        returning = replace(settler.giving_up.returning, claims=claims)
+        settler = replace(settler, giving_up=replace(settler.giving_up, returning=returning), claims=claims)
+    given_up = QueueMessage(id="q-1", body=message.to_json().text.encode())  # type: ignore[no-untyped-call]
+    assert await settler.settle(kind, given_up, "accounts") == ("returned" if blobs else "parked")
+    assert [one.reference is not None for one in returned(place)] == ([True] if blobs else [])
+
+
+def full(kind: Entity[Any], place: Place) -> Envelope:
+    """A message as long as its queue takes."""
+    del kind
+    bare = dated(deposit("m-1", padding=""))
+    return dated(deposit("m-1", padding="x" * (place.routes.limits["accounts"] - bare.to_json().size)))

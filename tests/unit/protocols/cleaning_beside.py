@@ -1,0 +1,51 @@
+"""Clean-up beside an entity for tests: what a job lists, and what is left."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from exactlyonce import Colocated, VersionStream
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.entity import Loaded
+from exactlyonce.handling.entities import Entity
+from exactlyonce.protocols.steps.clean_companions import clean_beside
+from exactlyonce.records.companions import id_of
+from exactlyonce.records.ledger import Protocol
+from tests import samples
+from tests.samples import deposit
+from tests.unit.playing import Played
+from tests.unit.playing_beside import Beside
+from tests.unit.protocols import sourcing
+
+COLOCATED, STREAM = Colocated(), VersionStream(snapshot_every=3)
+RETENTION = timedelta(days=30)
+NOTHING = Loaded(None, None, 0, "0:-1#0")
+Listed = tuple[tuple[str, str], ...]
+
+
+def listed(script: Beside, age: timedelta = timedelta(0)) -> Listed:
+    """What a job lists: all companions that were written so long ago, or longer."""
+    before = (script.at - age).timestamp()
+    versions = [script._partition.newest(id_of(script.entity, one)) for one in script.companions]
+    return tuple((version.id, version.etag) for version in versions if version.timestamp <= before)
+
+
+def cleaned(
+    script: Beside, protocol: Protocol, candidates: Listed | None = None, replies: dict[Any, Any] | None = None
+) -> Played:
+    candidates = listed(script) if candidates is None else candidates
+    return script.play(clean_beside(protocol, script.entity, candidates, Memory()), replies)
+
+
+def processed(strategy: Any, *ids: str, type: Entity[Any] | None = None) -> Beside:
+    """An account that processed these messages, one after the other."""
+    script = Beside()
+    for id in ids:
+        script.play(sourcing.attempt(type or samples.accounts(strategy), deposit(id)))
+    return script
+
+
+def left(script: Beside) -> list[str]:
+    """Ids of the messages of which something is left."""
+    return [str(one.message).removeprefix("web/") for one in script.companions]

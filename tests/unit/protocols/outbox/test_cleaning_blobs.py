@@ -1,0 +1,266 @@
+"""Clean-up of blobs: what tells that an attempt was committed, and each way in which not to look would be unsafe."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from exactlyonce import ConfigurationError, DamagedDocument, LedgerRemoved, Outbox
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.blobs import KEPT, DeleteBlobs
+from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import FoundRecords, HasRecords, LoadProcessed
+from exactlyonce.protocols.outbox.clean import CleanedBlobs, blob_candidates, clean_blobs
+from exactlyonce.records.blobs import Author, ListedBlob
+from exactlyonce.records.ledger import Ledger, Protocol, entity_document
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from tests.unit.playing import AT, ENTITY
+from tests.unit.playing_beside import ABSENT
+from tests.unit.protocols.playing_blobs import ALL_PROTOCOLS, Gallery
+
+BESIDE: tuple[Protocol, ...] = ("colocated", "stream", "resequencer")
+APART: dict[Protocol, type[Effect[Any]]] = {"outbox": LoadProcessed, **dict.fromkeys(BESIDE, LoadCompanions)}
+PROTOCOL = pytest.mark.parametrize("protocol", ALL_PROTOCOLS)
+
+
+@PROTOCOL
+def test_the_blob_of_a_lost_attempt_is_deleted_behind_a_fence_that_changes_nothing(protocol: Protocol) -> None:
+    gallery = Gallery(protocol)
+    gallery.paint(1)
+    gallery.crash(2)
+    document, before = gallery.document, gallery.left
+    played = gallery.clean()
+    assert before == ["tx-1", "tx-2"]
+    assert gallery.left == ["tx-1"]
+    assert played.kinds == [LoadEntity, APART[protocol], SaveEntity, DeleteBlobs]
+    assert (played.only(SaveEntity).document, gallery.document) == (document, document)
+    assert played.result.names == ("account/a/tx-2/picture",)
+    assert gallery.paint(2).processed == ("web/m-2",)
+
+
+@PROTOCOL
+def test_blobs_of_committed_attempts_stay_wherever_it_is_told(protocol: Protocol) -> None:
+    gallery = Gallery(protocol)
+    for number in range(1, 5):
+        gallery.paint(number)
+    played = gallery.clean()
+    assert played.kinds == [LoadEntity, APART[protocol]]
+    assert played.result == CleanedBlobs((), played.result.memory)
+    assert gallery.left == ["tx-1", "tx-2", "tx-3", "tx-4"]
+
+
+@PROTOCOL
+def test_of_two_attempts_at_one_message_the_one_that_was_committed_keeps_its_blob(protocol: Protocol) -> None:
+    gallery = Gallery(protocol)
+    gallery.crash(1)
+    gallery.paint(1)
+    gallery.crash(2)
+    gallery.paint(2)
+    gallery.paint(3)
+    assert gallery.left == ["tx-1", "tx-2", "tx-3", "tx-4", "tx-5"]
+    gallery.clean()
+    assert gallery.left == ["tx-2", "tx-4", "tx-5"]
+
+
+def test_what_the_ledger_tells_is_looked_for_nowhere_else() -> None:
+    gallery = Gallery(strategy=Outbox())
+    gallery.paint(1)
+    gallery.paint(2, 3)
+    played = gallery.clean()
+    assert (played.kinds, played.result.names) == ([LoadEntity], ())
+    gallery.crash(4)
+    assert gallery.clean().only(LoadProcessed).messages == ("web/m-4",)
+
+
+def test_records_are_read_at_the_ledgers_token_since_an_older_view_may_miss_them() -> None:
+    gallery = Gallery()
+    for number in (1, 2):
+        gallery.paint(number)
+    played = gallery.clean()
+    assert gallery.ledger.token is not None
+    assert played.only(LoadProcessed) == LoadProcessed(ENTITY, ("web/m-1",), gallery.ledger.token)
+
+
+@pytest.mark.parametrize("protocol", BESIDE)
+def test_records_beside_the_entity_are_read_at_the_token_of_the_entity(protocol: Protocol) -> None:
+    gallery = Gallery(protocol)
+    gallery.paint(1)
+    loaded = gallery.store.load_entity(LoadEntity(ENTITY))
+    assert isinstance(loaded, Loaded)
+    played = gallery.clean(memory=Memory(entity_token="0:-1#1"))
+    assert (played.only(LoadEntity).token, played.only(LoadCompanions).token) == ("0:-1#1", loaded.token)
+
+
+def test_each_message_is_looked_up_once_however_often_it_was_tried() -> None:
+    gallery = Gallery()
+    for number in (1, 1, 2, 1):
+        gallery.crash(number)
+    played = gallery.clean()
+    assert played.only(LoadProcessed).messages == ("web/m-1", "web/m-2")
+    assert len(played.only(DeleteBlobs).names) == 4
+
+
+@PROTOCOL
+@pytest.mark.parametrize("reply", [UNKNOWN, BEHIND])
+def test_what_could_not_be_read_proves_nothing(protocol: Protocol, reply: Any) -> None:
+    gallery = Gallery(protocol)
+    gallery.paint(1)
+    gallery.crash(2)
+    for kind in (LoadEntity, APART[protocol]):
+        played = gallery.clean(replies={kind: reply})
+        assert played.kinds[-1] is kind
+        assert played.again.reason
+    assert gallery.left == ["tx-1", "tx-2"]
+
+
+@PROTOCOL
+@pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#200"), Conflict(None)])
+def test_without_the_fence_nothing_is_deleted(protocol: Protocol, reply: Any) -> None:
+    gallery = Gallery(protocol)
+    gallery.crash(1)
+    played = gallery.clean(replies={SaveEntity: reply})
+    assert played.kinds[-1] is SaveEntity
+    assert played.again.reason
+    assert gallery.left == ["tx-1"]
+
+
+@PROTOCOL
+def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol: Protocol) -> None:
+    gallery = Gallery(protocol)
+    gallery.paint(1)
+    before = gallery.store.load_entity(LoadEntity(ENTITY))
+    gallery.paint(2)
+    nothing = {LoadProcessed: FoundRecords(()), LoadCompanions: FoundCompanions(())}
+    for old in (before, Loaded(None, None, 0, "0:-1#0")):
+        played = gallery.clean(replies={LoadEntity: old, **nothing})
+        assert played.kinds[-1] is SaveEntity
+        assert played.again.reason
+    assert gallery.left == ["tx-1", "tx-2"]
+
+
+COMMITS: dict[Protocol, type[Effect[Any]]] = {"outbox": SaveEntity, **dict.fromkeys(BESIDE, SaveBatch)}
+
+
+@PROTOCOL
+def test_an_attempt_that_comes_to_its_commit_after_the_fence_commits_no_more(protocol: Protocol) -> None:
+    gallery = Gallery(protocol)
+    late = gallery.crash(1)
+    gallery.clean()
+    assert gallery.left == []
+    commit = late.send(KEPT)
+    assert isinstance(commit, COMMITS[protocol])
+    assert isinstance(gallery.usual(commit), Conflict)
+    assert gallery.paint(1).processed == ("web/m-1",)
+    assert gallery.left == ["tx-2"]
+
+
+@PROTOCOL
+def test_an_attempt_that_commits_before_the_fence_keeps_its_blob(protocol: Protocol) -> None:
+    gallery = Gallery(protocol)
+    late = gallery.crash(1)
+
+    def commit_first(effect: SaveEntity) -> Any:
+        commit = late.send(KEPT)
+        assert isinstance(gallery.usual(commit), Saved)
+        return gallery.usual(effect)
+
+    assert gallery.clean(replies={SaveEntity: commit_first}).again.reason
+    assert gallery.left == ["tx-1"]
+    gallery.clean()
+    assert gallery.left == ["tx-1"]
+
+
+@PROTOCOL
+def test_an_entity_that_never_was_is_fenced_by_a_tombstone(protocol: Protocol) -> None:
+    gallery = Gallery(protocol)
+    gallery.crash(1)
+    gallery.clean()
+    assert gallery.document == entity_document(ABSENT, Ledger(type="account", deleted=True, protocol=protocol))
+    assert gallery.left == []
+
+
+@PROTOCOL
+def test_where_the_ledger_was_removed_nobody_knows_so_nothing_is_deleted(protocol: Protocol) -> None:
+    gallery = Gallery(protocol)
+    for number in (1, 2):
+        gallery.paint(number)
+    gallery.put(Json.of({"id": "a", "owner": "a", "total": 2}))
+    with pytest.raises(LedgerRemoved):
+        gallery.clean()
+    asked: type[Effect[Any]] = HasRecords if protocol == "outbox" else HasCompanions
+    assert gallery.clean(replies={asked: UNKNOWN}).again.reason
+    assert gallery.left == ["tx-1", "tx-2"]
+
+
+def test_what_was_committed_before_the_ledger_was_removed_is_told_by_its_record() -> None:
+    """The view that is asked whether there are records may be old; the read that decides is another."""
+    gallery = Gallery()
+    for number in (1, 2):
+        gallery.paint(number)
+    gallery.put(Json.of({"id": "a", "owner": "a", "total": 2}))
+    gallery.clean(replies={HasRecords: False})
+    assert "tx-1" in gallery.left
+
+
+def test_a_damaged_document_stops_everything() -> None:
+    gallery = Gallery()
+    gallery.paint(1)
+    gallery.put(Json.of({"id": "a", "owner": "a", "_ledger": "gone"}))
+    with pytest.raises(DamagedDocument):
+        gallery.clean()
+    assert gallery.left == ["tx-1"]
+
+
+def test_an_entity_of_another_protocol_is_refused() -> None:
+    gallery = Gallery("stream")
+    gallery.paint(1)
+    gallery.protocol = "outbox"
+    with pytest.raises(ConfigurationError, match="'stream'"):
+        gallery.clean()
+    assert gallery.left == ["tx-1"]
+
+
+def test_blobs_of_other_entities_and_of_nobody_are_left_alone() -> None:
+    gallery = Gallery()
+    old, twin = timedelta(hours=2), EntityRef("account", ("b",), "a")
+    candidates = (
+        ListedBlob("b", Author(twin, "web/m-1", "tx-7", AT), old),
+        ListedBlob("n", None, old),
+        ListedBlob("a", Author(ENTITY, "web/m-1", "tx-7", AT), old),
+    )
+    played = gallery.play(clean_blobs(ENTITY, candidates, ABSENT, Memory()))
+    assert played.only(DeleteBlobs).names == ("a",)
+    assert gallery.play(clean_blobs(ENTITY, candidates[:2], ABSENT, Memory())).kinds == [LoadEntity]
+
+
+def test_what_it_learned_is_remembered() -> None:
+    gallery = Gallery()
+    gallery.crash(1)
+    fenced = gallery.clean()
+    assert fenced.result.memory == Memory(entity_token="0:-1#1")
+    looked = gallery.clean(memory=fenced.result.memory)
+    assert (looked.kinds, looked.only(LoadEntity).token) == ([LoadEntity], "0:-1#1")
+
+
+def listed(hours: float, author: Author | None = Author(ENTITY, "web/m-1", "tx-1", AT)) -> ListedBlob:  # noqa: B008
+    return ListedBlob(f"{hours}", author, timedelta(hours=hours))
+
+
+def test_only_blobs_between_the_horizon_and_half_the_retention_are_judged() -> None:
+    blobs = [listed(hours) for hours in (0, 1, 1.1, 5, 239.9, 240, 241, 10_000)]
+    found = blob_candidates([*blobs, listed(5, None)], horizon=timedelta(hours=1), retention=timedelta(days=20))
+    assert found == {ENTITY.key: tuple(blobs[2:5])}
+
+
+def test_candidates_are_told_by_entity_also_where_python_takes_two_for_one() -> None:
+    entities = [EntityRef("account", (value,), "a") for value in (1, True, "1")]
+    blobs = [
+        listed(5, Author(entity, "web/m-1", f"tx-{number}", AT)) for number, entity in enumerate([*entities, *entities])
+    ]
+    found = blob_candidates(blobs, horizon=timedelta(hours=1), retention=timedelta(days=20))
+    assert found == {entity.key: (blobs[number], blobs[number + 3]) for number, entity in enumerate(entities)}

@@ -1,0 +1,347 @@
+"""What a read model sends, and what there is room for: in its document, in one batch, in one release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from exactlyonce import Destination, EntityTooLarge, Envelope, TryAgainLater
+from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
+from exactlyonce.effects.blobs import KEPT, WriteOnce
+from exactlyonce.effects.companions import LoadCompanions, SaveBatch
+from exactlyonce.effects.effect import UNKNOWN, Begin
+from exactlyonce.effects.entity import LoadEntity, SaveEntity
+from exactlyonce.effects.publish import Publish
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.resequencer import release as resequencing
+from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
+from exactlyonce.protocols.steps.batch import BATCH_BYTES
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.companions import NumberedMessage
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
+from exactlyonce.records.outputs import digest
+from exactlyonce.records.sequences import Reception, Sequence
+from exactlyonce.values.frozen_json import Json
+from tests.unit.boards import BOARD, BOARDS, RESEQUENCER, SCREENS, Readers, scored, size_of
+from tests.unit.playing import AT, Played
+from tests.unit.playing_beside import numbers
+
+HALF_A_DOCUMENT = MAX_DOCUMENT_BYTES // 2
+
+
+def shown(readers: Readers) -> list[int]:
+    """What was published, by the numbers of the messages that it answers."""
+    return [output.envelope.value["data"]["number"] for output in readers.published]
+
+
+def hold(readers: Readers, *numbers: int, source: str = "s", **data: Any) -> None:
+    """Deliver what comes too early, as many at once as may be."""
+    for begin in range(0, len(numbers), 49):
+        group = (scored(number, source, **data) for number in numbers[begin : begin + 49])
+        assert readers.delivered(*group).failed == ()
+
+
+class TestWhatItSends:
+    def test_it_is_owed_by_the_commit_and_published_after_it(self) -> None:
+        readers = Readers()
+        played = readers.attempted(scored(1, answers=2), scored(2), scored(3, answers=1))
+        assert played.kinds == [LoadEntity, Begin, SaveBatch, Publish]
+        outputs = played.only(Publish).outputs
+        one, other = readers.ledger.entries
+        assert (one.message, one.version, one.at, one.owed, one.staged) == ("s/m-1", 1, AT, outputs[:2], False)
+        assert (other.message, other.version, other.owed) == ("s/m-3", 3, outputs[2:])
+        assert one.digest == digest(outputs[:2])
+        assert one.tx != other.tx
+
+    def test_what_was_published_is_marked_once_it_is_quiet(self) -> None:
+        readers = Readers()
+        memory = readers.attempted(scored(1, answers=1)).finished.memory
+        assert memory.published == {"tx-1"}
+        played = readers.play(RESEQUENCER.mark(BOARD, memory))
+        assert played.kinds == [SaveEntity]
+        assert played.result == Finished(Memory())
+        assert readers.ledger.owing_since is None
+        assert (readers.seen, readers.reception()) == (["1"], Reception("s", 2))
+
+    def test_the_next_commit_drops_what_was_published(self) -> None:
+        readers = Readers()
+        memory = readers.attempted(scored(1, answers=1)).finished.memory
+        played = readers.attempted(scored(2), memory=memory)
+        assert played.kinds == [LoadEntity, Begin, SaveBatch]
+        assert readers.ledger.entries == ()
+        assert played.finished.memory == Memory(entity_token="0:-1#4")
+
+    def test_what_a_crashed_process_owed_is_published_first(self) -> None:
+        readers = Readers()
+        readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
+        played = readers.attempted(scored(2, answers=1))
+        assert played.kinds == [LoadEntity, Publish, Begin, SaveBatch, Publish]
+        assert shown(readers) == [1, 2]
+        assert [entry.message for entry in readers.ledger.entries] == ["s/m-2"]
+
+    def test_so_it_is_by_a_copy_that_commits_nothing(self) -> None:
+        readers = Readers()
+        first = readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
+        assert first.again.memory.published == frozenset()
+        played = readers.attempted(scored(1, answers=1), memory=first.again.memory)
+        assert played.kinds == [LoadEntity, Publish, LoadCompanions, Begin]
+        memory = played.finished.memory
+        assert memory.published == {"tx-1"}
+        readers.play(RESEQUENCER.mark(BOARD, memory))
+        assert (shown(readers), readers.ledger.owing_since) == ([1], None)
+
+    def test_its_own_numbers_go_on(self) -> None:
+        readers = Readers(routes=Routes.to((Destination("screens", order_by=lambda _: "screen-1"),), SCREENS.limits))
+        readers.delivered(scored(1, answers=1), scored(2, answers=2))
+        readers.delivered(scored(4, answers=1))
+        readers.delivered(scored(3, answers=1, ends=True))
+        assert list(dict.fromkeys(numbers(readers.published))) == [1, 2, 3, 4, 5]
+        assert readers.ledger.sequences == (Sequence("screens", "screen-1", 5),)
+
+    def test_while_that_may_not_have_arrived_nothing_else_is_done(self) -> None:
+        readers = Readers()
+        readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
+        played = readers.attempted(scored(2), replies={Publish: UNKNOWN})
+        assert played.kinds == [LoadEntity, Publish]
+        assert played.again.memory.published == frozenset()
+
+    def test_what_this_process_published_is_not_published_again(self) -> None:
+        readers = Readers()
+        memory = readers.attempted(scored(1, answers=1)).finished.memory
+        assert readers.attempted(scored(1), memory=memory).kinds == [LoadEntity, LoadCompanions, Begin]
+
+    def test_what_is_only_held_sends_nothing(self) -> None:
+        readers = Readers()
+        hold(readers, 2, answers=1)
+        assert shown(readers) == []
+        readers.delivered(scored(1, answers=1))
+        assert shown(readers) == [1, 2]
+
+    @pytest.mark.parametrize("reply", [KEPT, UNKNOWN])
+    def test_its_blobs_are_written_before_the_commit_that_refers_to_them(self, reply: Any) -> None:
+        readers = Readers()
+
+        def painting(before: Before, envelope: Envelope) -> Handled:
+            return replace(readers.handle(before, envelope), blobs=(Blob(before.tx, b"text", "text/plain"),))
+
+        work = readers.work(scored(1), handle=painting)
+        played = readers.play(RESEQUENCER.attempt(work, Memory()), {WriteOnce: reply})
+        commit = [SaveBatch] if reply is KEPT else []
+        assert played.kinds == [LoadEntity, Begin, WriteOnce, *commit]
+        assert isinstance(played.result, Finished if reply is KEPT else Again)
+
+    def test_more_than_one_document_holds_is_sent_in_several_commits(self) -> None:
+        readers = Readers()
+        for number in (2, 3, 4):
+            hold(readers, number, answers=1, padding="xx", repeat=300_000)
+        assert readers.delivered(scored(1)).stopped == ()
+        assert shown(readers) == [2, 3, 4]
+        assert readers.seen == ["1", "2", "3", "4"]
+
+
+def released(readers: Readers, *messages: Envelope) -> list[Played]:
+    """The attempts that it takes."""
+    played = [readers.attempted(*messages)]
+    while isinstance(played[-1].result, Again):
+        assert played[-1].again.progressed
+        assert "more can be released" in played[-1].again.reason
+        played.append(readers.attempted(*messages, memory=played[-1].again.memory))
+    return played
+
+
+class TestALongRelease:
+    def test_it_goes_on_in_several_commits_and_is_acknowledged_after_the_last(self) -> None:
+        readers = Readers()
+        hold(readers, *range(2, 251))
+        attempts = released(readers, scored(1))
+        commits = [played.only(SaveBatch) for played in attempts]
+        assert len(commits) == 3
+        assert all(len(one.create) + len(one.replace) <= BATCH_DOCUMENTS for one in commits)
+        assert readers.seen == [str(number) for number in range(1, 251)]
+        assert (readers.reception(), readers.waiting) == (Reception("s", 251), [])
+
+    def test_every_commit_but_the_last_says_that_it_got_something_done(self) -> None:
+        readers = Readers()
+        hold(readers, *range(2, 120))
+        first = readers.attempted(scored(1))
+        assert first.again.progressed
+        assert readers.reception().next == 100
+
+    def test_a_full_group_has_room_to_release_as_many(self) -> None:
+        readers = Readers()
+        hold(readers, *range(50, 99))
+        attempts = released(readers, *(scored(number) for number in range(1, 50)))
+        assert [len(played.all(SaveBatch)) for played in attempts] == [1]
+        assert readers.reception() == Reception("s", 99)
+
+    def test_a_sequence_that_is_stopped_does_not_take_the_room_of_another(self) -> None:
+        readers = Readers()
+        readers.broken = {("s", 1)}
+        hold(readers, *range(1, 150))
+        hold(readers, *range(2, 150), source="t")
+        finished = readers.delivered(scored(1, "t"))
+        assert [key for key, _ in finished.stopped] == ["s/m-1"]
+        assert readers.reception("t") == Reception("t", 150)
+        assert readers.reception("s").held == ((1, 149),)
+
+    def test_many_sequences_that_are_stopped_do_not_take_the_room_of_another(self) -> None:
+        readers = Readers()
+        stopped = [f"s{number:03}" for number in range(BATCH_DOCUMENTS + 10)]
+        readers.broken = {(source, 1) for source in stopped}
+        for begin in range(0, len(stopped), 49):
+            readers.delivered(*(scored(1, source) for source in stopped[begin : begin + 49]))
+        hold(readers, 2, 3, source="t")
+        readers.delivered(scored(1, "t"))
+        assert readers.reception("t") == Reception("t", 4)
+        readers.broken.clear()
+        readers.delivered()
+        readers.delivered()
+        assert readers.waiting == []
+
+    def test_it_is_over_when_a_handler_raises(self) -> None:
+        readers = Readers()
+        hold(readers, *range(2, 200))
+        readers.broken = {("s", 120)}
+        finished = readers.delivered(scored(1))
+        assert [key for key, _ in finished.stopped] == ["s/m-120"]
+        assert readers.reception() == Reception("s", 120, ((120, 199),), failing="HandlerFailed")
+
+
+class TestSizes:
+    @pytest.mark.parametrize("padding", ["x", '"', "\\", "ü", "\u0001"])
+    def test_no_batch_that_holds_is_larger_than_stated(self, padding: str) -> None:
+        readers = Readers()
+        group = [scored(number, padding=padding * 40_000) for number in range(2, 51)]
+        played = readers.attempted(*group)
+        assert size_of(played.only(SaveBatch)) <= BATCH_BYTES
+        failed = played.finished.failed
+        assert len(readers.waiting) + len(failed) == 49
+        assert all(isinstance(error, TryAgainLater) and "no room" in str(error) for _, error in failed)
+
+    def test_what_found_no_room_is_held_by_the_next_attempt(self) -> None:
+        readers = Readers()
+        group = [scored(number, padding="x" * 80_000) for number in range(2, 51)]
+        delivered = 0
+        while group:
+            left = {key for key, _ in readers.delivered(*group).failed}
+            assert len(left) < len(group)
+            group = [message for message in group if f"s/{message.id}" in left]
+            delivered += 1
+        assert (delivered, len(readers.waiting)) == (3, 49)
+
+    def test_no_batch_that_releases_is_larger_than_stated(self) -> None:
+        readers = Readers(Json.of({"id": "b", "seen": [], "kept": "x" * 1_300_000}))
+        hold(readers, *range(2, 19))
+        group = [scored(number, padding="x" * 40_000) for number in (1, *range(200, 220))]
+        played = readers.attempted(*group)
+        assert size_of(played.only(SaveBatch)) <= BATCH_BYTES
+        assert played.finished.processed[-1] == "s/m-18"
+        assert played.finished.failed
+
+    def test_a_read_model_that_would_be_too_large_stops_its_sequence(self) -> None:
+        readers = Readers()
+        finished = readers.delivered(scored(1), scored(2, padding="x", keep=MAX_DOCUMENT_BYTES), scored(3))
+        ((key, error),) = finished.stopped
+        assert (key, type(error)) == ("s/m-2", EntityTooLarge)
+        assert "Message s/m-2 for read model board/b" in str(error)
+        assert readers.reception() == Reception("s", 2, ((2, 3),), failing="EntityTooLarge")
+        assert readers.seen == ["1"]
+
+    def test_what_a_message_sends_may_be_too_much_for_a_document(self) -> None:
+        readers = Readers()
+        large = scored(1, answers=2, padding="xx", repeat=HALF_A_DOCUMENT // 2)
+        ((_, error),) = readers.delivered(large).stopped
+        assert isinstance(error, EntityTooLarge)
+        assert readers.published == []
+
+    def test_numbers_are_documents_of_their_own(self) -> None:
+        readers = Readers()
+        readers.at += timedelta(hours=1)
+        hold(readers, 2)
+        (document,) = readers.companions
+        assert isinstance(document, NumberedMessage)
+        assert document.at == readers.at
+
+
+def test_a_message_that_came_by_reference_is_held_and_released_whole() -> None:
+    readers = Readers()
+    large = scored(2, padding="x" * 1_100_000)
+    readers.delivered(large)
+    assert readers.waiting == ["s2"]
+    readers.delivered(scored(1))
+    assert readers.seen == ["1", "2"]
+
+
+def test_one_that_no_batch_holds_is_refused_until_its_turn_has_come() -> None:
+    readers = Readers()
+    large = scored(2, padding="x" * 1_900_000)
+    ((_, error),) = readers.delivered(large).failed
+    assert isinstance(error, EntityTooLarge)
+    assert readers.delivered(scored(1), large).failed == ()
+    assert readers.seen == ["1", "2"]
+
+
+def test_a_long_release_writes_state_and_outputs_for_all_its_messages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    readers = Readers()
+    hold(readers, *range(2, 60), answers=1, padding="x", repeat=5_000, keep=100_000)
+    written: list[int] = []
+
+    def counted(body: Json, ledger: Ledger) -> Json:
+        document = entity_document(body, ledger)
+        written.append(document.size)
+        return document
+
+    monkeypatch.setattr(resequencing, "entity_document", counted)
+    played = readers.attempted(scored(1))
+    assert len(played.finished.processed) == 59
+    *for_each, last = sorted(written)
+    assert last == played.only(SaveBatch).document.size > 300_000
+    assert sum(for_each) < last
+
+
+LONG = BOARDS.ref("\N{GRINNING FACE}" * 250)
+
+
+class ReadersOfALongName(Readers):
+    """A read model whose key is long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entity = LONG
+        self._runner = Runner(BOARDS, LONG, SCREENS)
+
+    def work(self, *messages: Envelope, handle: Handle | None = None) -> Work:
+        return Work(LONG, messages, handle or self.handle, self._runner.absent)
+
+
+def test_what_is_large_beside_the_state_that_there_is_can_never_be_held() -> None:
+    readers = Readers()
+    readers.delivered(scored(1, padding="x", keep=1_300_000))
+    ((_, error),) = readers.delivered(scored(3, padding="x" * 700_000)).failed
+    assert isinstance(error, EntityTooLarge)
+
+
+def test_the_ledger_takes_room_in_the_document() -> None:
+    sequences = tuple(Sequence("screens", f"screen-{number}", 1) for number in range(20_000))
+    ledger = Ledger(1, type="board", protocol="resequencer", sequences=sequences)
+    readers = Readers(entity_document(Json('{"id":"b","seen":[],"kept":""}'), ledger))
+    ((_, error),) = readers.delivered(scored(1, padding="x", keep=700_000)).stopped
+    assert isinstance(error, EntityTooLarge)
+
+
+def test_keys_of_messages_take_room_in_a_batch() -> None:
+    readers = Readers()
+    readers.delivered(*(scored(number, id=f"{number}-{'m' * 45_000}") for number in range(1, 50)))
+    assert readers.reception().next == 50
+
+
+def test_the_key_of_the_read_model_takes_room_in_a_batch() -> None:
+    for padding in range(35_000, 37_500, 100):
+        readers = ReadersOfALongName()
+        held = (scored(number, key=LONG.id, padding="x" * padding) for number in range(2, 51))
+        finished = readers.delivered(*held)
+        assert len(readers.waiting) + len(finished.failed) == 49

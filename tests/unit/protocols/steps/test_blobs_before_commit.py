@@ -1,0 +1,87 @@
+"""Every strategy writes the blobs of its attempt before the commit that refers to them, and only those."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.effect import UNKNOWN, Effect
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.publish import Publish
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.ledger import Protocol
+from tests.samples import accounts, breaking, deposit
+from tests.unit.playing import ENTITY, Played
+from tests.unit.playing_beside import Beside, attempt
+from tests.unit.protocols.playing_blobs import PROTOCOLS
+
+BASE = "https://account.blob.core.windows.net/blobs"
+HANDLE = Runner(accounts(), ENTITY, Routes({"receipts": 500}, blobs=BASE))
+COMMITS: dict[Protocol, type[Effect[Any]]] = {"outbox": SaveEntity, "colocated": SaveBatch, "stream": SaveBatch}
+PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+def process(world: Beside, protocol: Protocol, *messages: Any, replies: dict[Any, Any] | None = None) -> Played:
+    return world.play(attempt(PROTOCOLS[protocol], *messages, handle=HANDLE), replies)
+
+
+def large(number: int) -> Any:
+    """A deposit whose receipt does not fit its queue."""
+    return deposit(f"m-{number}", padding="x" * 1_000)
+
+
+@PROTOCOL
+def test_blobs_are_written_before_the_commit_and_messages_that_name_them_sent_after_it(protocol: Protocol) -> None:
+    world = Beside()
+    played = process(world, protocol, large(1))
+    kinds = [kind for kind in played.kinds if kind in (WriteOnce, COMMITS[protocol], Publish)]
+    assert kinds == [WriteOnce, COMMITS[protocol], Publish]
+    (blob,) = played.only(WriteOnce).blobs
+    assert blob.author is not None
+    assert (blob.author.entity, blob.author.message, blob.author.tx) == (ENTITY, "web/m-1", "tx-1")
+    assert [output.envelope.value["dataref"] for output in world.published] == [f"{BASE}/{blob.name}"]
+
+
+@PROTOCOL
+def test_where_blobs_may_not_be_there_nothing_is_committed_and_the_next_attempt_writes_others(
+    protocol: Protocol,
+) -> None:
+    world = Beside()
+    played = process(world, protocol, large(1), replies={WriteOnce: UNKNOWN})
+    assert "blobs" in played.again.reason
+    assert COMMITS[protocol] not in played.kinds
+    assert world.document is None
+    (lost,) = played.only(WriteOnce).blobs
+    (kept,) = process(world, protocol, large(1)).only(WriteOnce).blobs
+    assert (lost.content, lost.name) == (kept.content, kept.name.replace("tx-2", "tx-1"))
+
+
+@PROTOCOL
+def test_a_duplicate_writes_nothing_and_sends_what_was_sent(protocol: Protocol) -> None:
+    world = Beside()
+    process(world, protocol, large(1))
+    again = process(world, protocol, large(1))
+    assert again.finished.failed == ()
+    assert again.all(WriteOnce) == []
+    assert len({output.envelope.text for output in world.published}) == 1
+
+
+@PROTOCOL
+def test_an_attempt_without_blobs_asks_for_none(protocol: Protocol) -> None:
+    assert process(Beside(), protocol, deposit("m-1")).all(WriteOnce) == []
+
+
+@pytest.mark.parametrize("protocol", ["colocated", "stream"])
+def test_blobs_of_a_group_are_written_together_and_those_of_what_failed_not_at_all(protocol: Protocol) -> None:
+    played = process(Beside(), protocol, large(1), breaking("m-2"), large(3))
+    assert [blob.author.message for blob in played.only(WriteOnce).blobs if blob.author] == ["web/m-1", "web/m-3"]
+
+
+@PROTOCOL
+def test_the_blobs_of_a_group_are_written_together(protocol: Protocol) -> None:
+    played = process(Beside(), protocol, large(1), large(2))
+    assert [blob.author.message for blob in played.only(WriteOnce).blobs if blob.author] == ["web/m-1", "web/m-2"]

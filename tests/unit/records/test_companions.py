@@ -1,0 +1,279 @@
+"""Companions: their ids, their shapes, pinned, and what is refused when one is read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import traceback
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactlyonce.errors import DamagedDocument, NewerSchema
+from exactlyonce.records.companions import (
+    ColocatedRecord,
+    Companion,
+    Event,
+    NumberedMessage,
+    StreamEntry,
+    companion_document,
+    entry_id,
+    id_of,
+    numbered_id,
+    read_companion,
+    record_id,
+)
+from exactlyonce.records.sequences import LARGEST_NUMBER, Order
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from tests.unit.records.test_records import AT, COUNTS, GAME, JSONS, MOMENTS, OUTPUT, OUTPUTS, REFERENCES
+
+SECRET = "sEcReT-4711"
+TEXT = st.text(min_size=1, max_size=8)
+REF = {"id": "o-1", "destination": "leader-board", "order": {"key": "game-7", "number": 12}}
+OWED = {**REF, "envelope": '{"specversion":"1.0","id":"o-1"}', "delay": 1.5}
+MESSAGE = Json.of({"id": "m-43"})
+RECORD = ColocatedRecord(GAME.key, "web/m-43", "9a", 43, AT, (OUTPUT.ref,), "d1", owed=(OUTPUT,), owing_since=AT)
+ENTRY = StreamEntry(
+    entity=GAME.key,
+    message="web/m-43",
+    tx="9a",
+    version=43,
+    at=AT,
+    envelope=MESSAGE,
+    before=Json('[{"op":"remove"}]'),
+    whole=False,
+    outputs=(OUTPUT.ref,),
+    digest="d1",
+    events=(Event("range.hit", Json('{"position":5}')),),
+)
+NUMBERED = NumberedMessage(GAME.key, "shooters", Order("game-7", 12), "shooters/m-43", AT, MESSAGE)
+COMPANIONS = (RECORD, ENTRY, NUMBERED)
+ENTITIES = st.builds(EntityRef, st.just("range"), st.tuples(TEXT), TEXT)
+ORDERS = st.builds(Order, TEXT, st.integers(1, LARGEST_NUMBER))
+
+
+def hashed(kind: str, *parts: str) -> str:
+    return (
+        f"{kind}:~{hashlib.sha256(json.dumps(parts, separators=(',', ':'), ensure_ascii=False).encode()).hexdigest()}"
+    )
+
+
+def refused(document: dict[str, Any], entity: EntityRef = GAME) -> str:
+    with pytest.raises(DamagedDocument) as caught:
+        read_companion(entity, document)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert str(entity) in str(caught.value)
+    assert document["id"] in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_co_located_record_is_pinned() -> None:
+    assert companion_document(GAME, RECORD) == {
+        "id": "processed:~" + hashlib.sha256(b'["game-7","web/m-43"]').hexdigest(),
+        "_kind": "processed",
+        "schema": 1,
+        "entity": '["range","game-7","game-7"]',
+        "message": "web/m-43",
+        "tx": "9a",
+        "version": 43,
+        "at": "2026-11-21T10:00:02Z",
+        "outputs": [REF],
+        "digest": "d1",
+        "owed": [OWED],
+        "owing_since": "2026-11-21T10:00:02Z",
+    }
+
+
+def test_the_stream_entry_is_pinned() -> None:
+    assert companion_document(GAME, ENTRY) == {
+        "id": "entry:~" + hashlib.sha256(b'["game-7","web/m-43"]').hexdigest(),
+        "_kind": "entry",
+        "schema": 1,
+        "entity": '["range","game-7","game-7"]',
+        "message": "web/m-43",
+        "tx": "9a",
+        "version": 43,
+        "at": "2026-11-21T10:00:02Z",
+        "envelope": '{"id":"m-43"}',
+        "before": '[{"op":"remove"}]',
+        "whole": False,
+        "outputs": [REF],
+        "digest": "d1",
+        "events": [{"type": "range.hit", "data": '{"position":5}'}],
+    }
+
+
+def test_the_document_of_a_number_is_pinned() -> None:
+    assert companion_document(GAME, NUMBERED) == {
+        "id": "numbered:game-7:shooters:game-7:12",
+        "_kind": "numbered",
+        "schema": 1,
+        "entity": '["range","game-7","game-7"]',
+        "source": "shooters",
+        "order": {"key": "game-7", "number": 12},
+        "message": "shooters/m-43",
+        "at": "2026-11-21T10:00:02Z",
+        "held": '{"id":"m-43"}',
+        "late": False,
+    }
+
+
+def test_what_is_finished_is_written_as_nothing() -> None:
+    settled = ColocatedRecord(GAME.key, "web/m-43", "9a", 43, AT, (), "d1", owed=None, owing_since=None)
+    released = NumberedMessage(GAME.key, "shooters", Order("game-7", 12), None, AT, None)
+    written = [companion_document(GAME, one) for one in (settled, released)]
+    assert [(one.get("owed"), one.get("owing_since")) for one in written] == [(None, None)] * 2
+    assert (written[1]["message"], written[1]["held"]) == (None, None)
+    assert [read_companion(GAME, one) for one in written] == [settled, released]
+
+
+@pytest.mark.parametrize(
+    ("id", "plain"),
+    [
+        (numbered_id(GAME, "shooters", Order("game-7", 12)), True),
+        (numbered_id(GAME, "a" * 174, Order("game-7", 12)), True),  # 200 characters
+        (numbered_id(GAME, "a" * 175, Order("game-7", 12)), False),
+        (numbered_id(GAME, "range/game-7", Order("game-7", 12)), False),
+        (numbered_id(GAME, "Ü", Order("game-7", 12)), False),
+        (numbered_id(GAME, "", Order("game-7", 12)), False),
+        (numbered_id(EntityRef("range", ("a",), "a:b"), "c", Order("d", 1)), False),
+        (record_id(GAME, "web/m-43"), False),
+        (entry_id(GAME, "web/m-43"), False),
+    ],
+)
+def test_an_id_holds_its_values_where_ids_may_hold_them_and_else_their_hash(id: str, plain: bool) -> None:
+    assert (":~" not in id) is plain
+    assert len(id) <= 200
+
+
+def test_a_hashed_id_is_pinned() -> None:
+    order = Order("game-7", 12)
+    assert numbered_id(GAME, "range/ü", order) == hashed("numbered", "game-7", "range/ü", "game-7", "12")
+
+
+PARTS = st.text("a:~.", max_size=3)
+PLACES = st.tuples(PARTS.filter(bool), PARTS, PARTS, st.integers(1, 12))
+
+
+@given(PLACES, PLACES)
+@settings(max_examples=300, deadline=None)
+def test_ids_differ_where_anything_differs(one: tuple[str, str, str, int], other: tuple[str, str, str, int]) -> None:
+    def id_at(place: tuple[str, str, str, int]) -> str:
+        entity, source, key, number = place
+        return numbered_id(EntityRef("range", ("p",), entity), source, Order(key, number))
+
+    assert (id_at(one) == id_at(other)) is (one == other)
+
+
+@given(PARTS.filter(bool), PARTS, PARTS.filter(bool), PARTS)
+@settings(max_examples=200, deadline=None)
+def test_entities_that_share_a_partition_do_not_collide(entity: str, message: str, other: str, its: str) -> None:
+    one, two = EntityRef("range", ("p",), entity), EntityRef("range", ("p",), other)
+    for make in (record_id, entry_id):
+        assert (make(one, message) == make(two, its)) is ((entity, message) == (other, its))
+    assert record_id(one, message) != entry_id(one, message)
+
+
+FACTS: dict[str, st.SearchStrategy[Any]] = {
+    "entity": st.just(""),
+    "message": TEXT,
+    "tx": TEXT,
+    "version": COUNTS,
+    "at": MOMENTS,
+    "outputs": REFERENCES,
+    "digest": TEXT,
+}
+RECORDS = st.builds(ColocatedRecord, **FACTS, owed=st.none() | OUTPUTS, owing_since=st.none() | MOMENTS)
+EVENTS = st.lists(st.builds(Event, TEXT, JSONS), max_size=2).map(tuple)
+ENTRIES = st.builds(
+    StreamEntry,
+    **FACTS,
+    envelope=JSONS,
+    before=st.none() | JSONS,
+    whole=st.booleans(),
+    events=st.none() | EVENTS,
+)
+NUMBERS = st.builds(NumberedMessage, st.just(""), TEXT, ORDERS, st.none() | TEXT, MOMENTS, st.none() | JSONS)
+
+
+@given(ENTITIES, RECORDS | ENTRIES | NUMBERS)
+@settings(max_examples=200, deadline=None)
+def test_what_is_written_is_read_again(entity: EntityRef, companion: Any) -> None:
+    whole = replace(companion, entity=entity.key)
+    document = json.loads(json.dumps(companion_document(entity, whole)))
+    assert document["id"] == id_of(entity, whole)
+    assert read_companion(entity, document) == whole
+
+
+@pytest.mark.parametrize("kind", [None, "", "staged", "Entry", 7, ["entry"], {"entry": 1}])
+def test_a_document_of_no_known_kind_is_not_the_librarys(kind: Any) -> None:
+    told = refused({**companion_document(GAME, ENTRY), "_kind": kind, "secret": SECRET})
+    assert "Give it another id" in told
+    without = companion_document(GAME, ENTRY)
+    del without["_kind"]
+    assert refused(without) == told
+
+
+@pytest.mark.parametrize("companion", COMPANIONS)
+def test_a_companion_of_another_entity_is_refused(companion: Companion) -> None:
+    other = EntityRef("range", ("game-8",), "game-8")
+    assert "something else" in refused(companion_document(GAME, companion), other)
+    neighbour = EntityRef("range", ("game-7",), "other")
+    assert "something else" in refused({**companion_document(GAME, companion), "entity": neighbour.key})
+
+
+@pytest.mark.parametrize("companion", COMPANIONS)
+def test_a_companion_under_another_id_is_refused(companion: Companion) -> None:
+    document = companion_document(GAME, companion)
+    assert "Restore it from a backup" in refused({**document, "id": document["id"][:-1]})
+
+
+@pytest.mark.parametrize(
+    ("companion", "property", "other"),
+    [
+        (RECORD, "message", "web/m-44"),
+        (ENTRY, "message", "web/m-44"),
+        (NUMBERED, "source", "archers"),
+        (NUMBERED, "order", {"key": "game-7", "number": 13}),
+        (NUMBERED, "order", {"key": "game-8", "number": 12}),
+    ],
+)
+def test_a_companion_about_something_else_than_its_id_says_is_refused(
+    companion: Companion, property: str, other: Any
+) -> None:
+    assert "something else" in refused({**companion_document(GAME, companion), property: other})
+
+
+@pytest.mark.parametrize("companion", COMPANIONS)
+def test_a_newer_schema_is_refused_with_the_advice_to_upgrade(companion: Companion) -> None:
+    with pytest.raises(NewerSchema, match=r"range/game-7 .*2.*Upgrade"):
+        read_companion(GAME, {**companion_document(GAME, companion), "schema": 2, "news": 1})
+
+
+LACKING = [(one, name) for one in COMPANIONS for name in companion_document(GAME, one) if name not in ("id", "_kind")]
+
+
+@pytest.mark.parametrize(("companion", "property"), LACKING)
+def test_a_property_that_is_missing_or_of_another_type_is_damage(companion: Companion, property: str) -> None:
+    document = companion_document(GAME, companion)
+    del document[property]
+    assert f"{property}: Field required" in refused(document)
+    for damage in ({"pin": SECRET}, 7.5):
+        assert property in refused({**document, property: damage})
+
+
+@pytest.mark.parametrize("companion", COMPANIONS)
+def test_an_unknown_property_is_refused_since_the_next_save_would_drop_it(companion: Companion) -> None:
+    assert "news" in refused({**companion_document(GAME, companion), "news": SECRET})
+
+
+def test_kinds_are_not_mistaken_for_each_other() -> None:
+    for one in COMPANIONS:
+        for other in COMPANIONS:
+            if one is not other:
+                document = companion_document(GAME, one)
+                refused({**document, "_kind": companion_document(GAME, other)["_kind"]})

@@ -1,0 +1,133 @@
+"""What cannot be understood is refused, never guessed at, and never dropped by the next save."""
+
+from __future__ import annotations
+
+import copy
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from exactlyonce.errors import DamagedDocument, NewerSchema
+from exactlyonce.records.ledger import LEDGER, entity_document, read_entity
+from exactlyonce.records.library import (
+    ParkedMessage,
+    StagedOutputs,
+    library_document,
+    processed_record,
+    read_parked,
+    read_processed,
+    read_staged,
+)
+from exactlyonce.records.sequences import Reception
+from exactlyonce.values.frozen_json import Json
+from tests.unit.records.test_records import AT, GAME, LEDGER_43, OUTPUT, OWING
+
+SECRET = "sEcReT-4711"
+RECEPTION = Reception("range/game-7", 3, ((5, 6), (8, 8)), gap_since=AT, failing="HandlerFailed")
+RECEIVING = replace(LEDGER_43, snapshot_every=20, receptions=(RECEPTION,))
+DOCUMENTS: dict[str, tuple[Callable[[Any], object], dict[str, Any]]] = {
+    "ledger": (
+        lambda raw: read_entity(GAME, Json.of({"id": "game-7", LEDGER: raw})),
+        entity_document(Json.of({"id": "game-7"}), RECEIVING).value[LEDGER],
+    ),
+    "processed": (read_processed, library_document(processed_record(GAME, OWING))),
+    "staged": (read_staged, library_document(StagedOutputs(GAME.key, "web/m-43", "9a", AT, (OUTPUT,)))),
+    "parked": (read_parked, library_document(ParkedMessage(GAME.key, "web/m-43", "why", AT, Json.of({"id": "m-43"})))),
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every property but those inside an envelope, which may hold anything."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in items:
+        if step == "owing_since":
+            continue
+        yield (*path, step)
+        if step != "envelope":
+            yield from places(inner, (*path, step))
+
+
+def changed(raw: dict[str, Any], path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> dict[str, Any]:
+    found = copied = copy.deepcopy(raw)
+    for step in path[:-1]:
+        found = found[step]
+    change(found, path[-1])
+    return copied
+
+
+CASES = [(name, path) for name, (_, raw) in DOCUMENTS.items() for path in places(raw) if "envelope" not in path[-1:]]
+
+
+def refused(name: str, raw: Any) -> str:
+    read, _ = DOCUMENTS[name]
+    with pytest.raises(DamagedDocument) as caught:
+        read(raw)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "path"), CASES)
+def test_a_property_of_another_type_is_damage(name: str, path: tuple[Any, ...]) -> None:
+    damage: Any = {"pin": SECRET}
+    raw = changed(DOCUMENTS[name][1], path, lambda found, step: found.__setitem__(step, damage))
+    assert "backup" in refused(name, raw)
+
+
+@pytest.mark.parametrize(("name", "path"), CASES)
+def test_a_number_is_no_text_and_a_text_no_number(name: str, path: tuple[Any, ...]) -> None:
+    def swap(found: Any, step: Any) -> None:
+        found[step] = 7.5 if isinstance(found[step], (str, list, dict)) else [SECRET]
+
+    refused(name, changed(DOCUMENTS[name][1], path, swap))
+
+
+@pytest.mark.parametrize(
+    "told", [1_700_000_000, "1700000000", "2026-01-01", "2026-01-01T99:00:00Z", "soon after lunch", None]
+)
+@pytest.mark.parametrize(("name", "path"), [case for case in CASES if case[1][-1] == "at"])
+def test_a_time_is_a_date_with_a_time_of_day_and_nothing_else(name: str, path: tuple[Any, ...], told: Any) -> None:
+    raw = changed(DOCUMENTS[name][1], path, lambda found, step: found.__setitem__(step, told))
+    assert "at: " in refused(name, raw)
+
+
+@pytest.mark.parametrize(("name", "path"), [case for case in CASES if isinstance(case[1][-1], str)])
+def test_a_property_that_is_missing_is_damage_even_if_it_has_a_default(name: str, path: tuple[Any, ...]) -> None:
+    raw = changed(DOCUMENTS[name][1], path, lambda found, step: found.pop(step))
+    assert f"{path[-1]}: Field required" in refused(name, raw)
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [(name, path[:-1]) for name, path in CASES if path[-1] in ("tx", "destination", "schema")],
+)
+def test_an_unknown_property_is_refused_since_the_next_save_would_drop_it(name: str, path: tuple[Any, ...]) -> None:
+    raw = changed(DOCUMENTS[name][1], (*path, "news"), lambda found, step: found.__setitem__(step, SECRET))
+    assert "news" in refused(name, raw)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("raw", [None, 7, SECRET, [], True, {}])
+def test_another_kind_of_value_is_damage(name: str, raw: Any) -> None:
+    if name != "ledger" or raw is not None:  # A ledger of null counts as none: whether it was removed is looked into.
+        refused(name, raw)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_newer_schema_is_refused_with_the_advice_to_upgrade(name: str) -> None:
+    read, raw = DOCUMENTS[name]
+    with pytest.raises(NewerSchema, match=r"2.*Upgrade"):
+        read({**raw, "schema": 2, "news": 1})
+
+
+def test_the_kinds_of_records_are_not_mistaken_for_each_other() -> None:
+    kinds = ("processed", "staged", "parked")
+    for one, other in permutations(kinds, 2):
+        refused(one, DOCUMENTS[other][1])
+
+
+def test_an_error_about_a_ledger_names_its_entity() -> None:
+    assert "range/game-7" in refused("ledger", {"version": SECRET})

@@ -1,0 +1,93 @@
+"""Request units: what every effect costs on the local Cosmos DB, as the service says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from devtools.demo.stack import create_containers
+from exactlyonce import Envelope, Outbox
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.observer import Observing
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.runner import Runner
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.telemetry import metrics as names
+from exactlyonce.testing.chance import ManualClock
+from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.frozen_json import Json
+from handlers.leader_board import leader_board
+from handlers.shooting_range import ranges
+from local_cosmos.inprocess import RunningEmulator, running_emulator
+from tests.samples import SENT
+from tests.unit.telemetry.observed import Observed
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[RunningEmulator]:
+    with running_emulator() as running:
+        create_containers(running, "charges")
+        yield running
+
+
+def last(emulator: RunningEmulator) -> int:
+    """Number of the latest request."""
+    return max((one.n for one in emulator.requests(0)), default=0)
+
+
+async def process(emulator: RunningEmulator, observed: Observed | None, ids: tuple[str, ...]) -> None:
+    """Process shots on a game of their own."""
+    surroundings = Surroundings(ManualClock(), observing=Observing(observed.telemetry if observed else None))
+    charged = surroundings.observing.charged
+    connection = CosmosConnection(emulator.endpoint, "charges", key=emulator.key, charged=charged if observed else None)
+    store = CosmosStore(connection, [EntityContainer("range", "games", ranges.paths, companions=False)])
+    publisher = Publisher({"leader-board": Address(MemoryTransport(), "leader-board")})
+    retrying = Retrying(Backoff(), surroundings.random)
+    combiner = Combiner(AsyncDriver(store, publisher, surroundings), retrying, surroundings.clock)
+    ref = ranges.ref(ids[0])
+    runner = Runner(ranges, ref, Routes.to((leader_board,), {"leader-board": 48 * 1024}))
+    for id in ids:
+        data = Json.of({"game_id": ids[0], "position": 1})
+        shot = Envelope("http", id, "shooting-range.fire-at", data, SENT)
+        await combiner.process(Assignment(ref, Outbox(window=1), runner, runner.absent), shot)
+    combiner.abandon()
+    await connection.close()
+
+
+async def test_what_the_service_charges_is_told_by_operation_and_adds_up(emulator: RunningEmulator) -> None:
+    observed = Observed(ManualClock())
+    before = last(emulator)
+    await process(emulator, observed, ("g-1", "g-2"))
+    # The log has requests for documents only. The first effects also open the account and two containers, for 1 each.
+    charged = sum(one.charge for one in emulator.requests(before)) + 3
+    assert observed.total(names.CHARGE) == pytest.approx(charged)
+    told = {labels["exactlyonce.operation"] for name, labels, _ in observed.points if name == names.CHARGE}
+    assert told == {"load_entity", "find_processed", "save_entity", "write_processed"}
+    assert observed.total(names.CHARGE, db_system_name="azure.cosmosdb") == observed.total(names.CHARGE)
+    of_spans = [(span.attributes or {}).get("azure.cosmosdb.operation.request_charge") for span in observed.spans]
+    assert sum(float(str(one)) for one in of_spans if one is not None) == pytest.approx(charged)
+    assert charged > 10
+
+
+async def test_requests_are_the_same_whether_or_not_anybody_wants_to_know(emulator: RunningEmulator) -> None:
+    seen: list[list[tuple[str, float]]] = []
+    for observed in (None, Observed(ManualClock())):
+        before = last(emulator)
+        await process(emulator, observed, (f"h-{len(seen)}", "h-2"))
+        seen.append([(one.operation, one.charge) for one in emulator.requests(before)])
+    assert seen[0] == seen[1]
+    assert len(seen[0]) > 6
+
+
+def test_what_is_no_effect_is_charged_to_others() -> None:
+    """Verifying the account, and looking for entities that owe."""
+    observed = Observed(ManualClock())
+    observed.telemetry.charged(2.5)
+    assert observed.total(names.CHARGE, exactlyonce_operation="other") == 2.5

@@ -1,0 +1,274 @@
+"""Metrics: what is counted is what happened, and no more, whatever the world did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from datetime import timedelta
+from itertools import count
+from random import Random
+from typing import Any
+
+import pytest
+
+from exactlyonce import Colocated, Envelope, ExactlyOnceError, Outbox, Resequencer, TryAgainLater, VersionStream
+from exactlyonce.attempt import Strategy, Work
+from exactlyonce.drivers.retry import Backoff
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import Conflict
+from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.resequencer.gaps import tend
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.stores.port import Busy
+from exactlyonce.telemetry import metrics as names
+from exactlyonce.testing.chance import InstantClock, ManualClock, SeededTrouble
+from exactlyonce.testing.world import Process, World
+from exactlyonce.values.frozen_json import Json
+from handlers.leader_board import boards, leader_board
+from tests.samples import SENT, accounts, breaking, deposit, ledger_queue
+from tests.unit.telemetry.observed import Observed
+
+STRATEGIES: dict[str, Strategy] = {
+    "outbox": Outbox(window=3),
+    "transaction id": Outbox.transaction_id(),
+    "embedded": Outbox.embedded(),
+    "co-located": Colocated(),
+    "stream": VersionStream(snapshot_every=3),
+}
+FATES = {
+    Fate.LOST_BEFORE: 0.08,
+    Fate.LOST_AFTER: 0.08,
+    Fate.REPEATED: 0.1,
+    Fate.DELAYED: 0.08,
+    Fate.BUSY: 0.08,
+}
+WITHOUT_REPLY = ("delete_staged", "delete_processed", "replace_companions")
+"""Best effort: nobody learns what became of them."""
+
+
+class Noted(SeededTrouble):
+    """Trouble that remembers what it did."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(Random(seed), FATES, stale=0.2, lag=3)
+        self.fates: Counter[tuple[str, Fate]] = Counter()
+
+    def fate(self, operation: str) -> Fate:
+        drawn = super().fate(operation)
+        self.fates[operation, drawn] += 1
+        return drawn
+
+    def count(self, *fates: Fate) -> int:
+        """How often these befell a write that is answered."""
+        return sum(number for (name, fate), number in self.fates.items() if fate in fates and name not in WITHOUT_REPLY)
+
+
+class Answering(MemoryStore):
+    """A store that remembers what it answered, by itself."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.answers: Counter[str] = Counter()
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name.startswith("_") or name in ("answers", "contents") or not callable(found):
+            return found
+        return lambda *given: self._noted(found(*given))
+
+    def _noted(self, reply: Any) -> Any:
+        kind = reply.value if reply in (UNKNOWN, BEHIND) else type(reply).__name__ if _tells(reply) else None
+        if kind is not None:
+            self.answers[kind] += 1
+        return reply
+
+
+def _tells(reply: Any) -> bool:
+    return isinstance(reply, Conflict | Busy)
+
+
+class Setting:
+    """Accounts in a world, and one process or several that are observed."""
+
+    def __init__(self, strategy: Strategy, trouble: Any = None, clock: ManualClock | None = None, **more: Any) -> None:
+        clock = clock or InstantClock()
+        self.store = Answering(clock.now, trouble) if trouble else Answering(clock.now)
+        self.world = World([ledger_queue], clock=clock, store=self.store, **more)
+        self.observed = Observed(clock)
+        self.entity = accounts(strategy)
+        self.process = self.started()
+
+    def started(self, backoff: Backoff | None = None) -> Process:
+        return self.world.process(observer=self.observed.telemetry, backoff=backoff)
+
+    async def insist(self, process: Process, message: Envelope) -> int:
+        """Deliver a message until it is acknowledged; return how often that took."""
+        for deliveries in count(1):
+            with suppress(TryAgainLater):
+                await process.deliver(self.entity, message)
+                return deliveries
+        raise AssertionError
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_numbers_of_a_faulty_run_are_those_of_its_faults(name: str, seed: int) -> None:
+    trouble = Noted(seed)
+    setting = Setting(STRATEGIES[name], trouble)
+    processes = [setting.process, setting.started()]
+    random, deliveries = Random(seed), 0
+    order = [*range(40), *(random.randrange(40) for _ in range(40))]
+    for number in order:
+        deliveries += await setting.insist(random.choice(processes), deposit(f"m-{number}"))
+    for process in processes:
+        await process.close()
+    observed = setting.observed
+    assert trouble.count(*FATES) >= 10
+    assert observed.total(names.PROCESSED) == 40
+    assert observed.total(names.COMMIT) == 40
+    told = [observed.total(one) for one in (names.DUPLICATES, names.FAILED)]
+    assert deliveries == 40 + sum(told)
+    assert observed.total(names.REFUSED, exactlyonce_reply="busy") == trouble.count(Fate.BUSY)
+    assert observed.total(names.UNKNOWN_OUTCOMES) == trouble.count(Fate.LOST_BEFORE, Fate.LOST_AFTER, Fate.DELAYED)
+    assert observed.total(names.REFUSED, exactlyonce_reply="behind") == setting.store.answers["behind"]
+    assert observed.total(names.CONFLICTS) == setting.store.answers["Conflict"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("outbox", "entry"),
+        ("embedded", "entry"),
+        ("transaction id", "entry"),
+        ("co-located", "record"),
+        ("stream", "stream"),
+    ],
+)
+async def test_a_duplicate_is_counted_by_where_it_was_found(name: str, found: str) -> None:
+    setting = Setting(STRATEGIES[name])
+    for _ in range(3):
+        await setting.process.deliver(setting.entity, deposit("m-1"))
+    assert setting.observed.total(names.PROCESSED, exactlyonce_entity_type="account") == 1
+    assert setting.observed.by(names.DUPLICATES, "exactlyonce.found") == {found: 2}
+
+
+async def test_a_duplicate_that_left_the_window_is_found_by_its_record() -> None:
+    setting = Setting(Outbox(window=1))
+    for id in ("m-1", "m-2", "m-1"):
+        await setting.process.deliver(setting.entity, deposit(id))
+    assert setting.observed.by(names.DUPLICATES, "exactlyonce.found") == {"record": 1}
+
+
+async def test_copies_in_one_group_are_one_message() -> None:
+    setting = Setting(Outbox(), clock=ManualClock())
+    copies = (setting.process.deliver(setting.entity, deposit(id)) for id in ("m-1", "m-2", "m-1", "m-1"))
+    await asyncio.gather(*copies)
+    assert setting.observed.total(names.PROCESSED) == setting.observed.total(names.COMMIT) == 2
+    assert setting.observed.count(names.COMMIT) == 1
+    assert setting.observed.by(names.DUPLICATES, "exactlyonce.found") == {"group": 2}
+
+
+async def test_a_message_whose_outputs_could_not_be_published_is_counted_once() -> None:
+    lost = iter([False] * 2)
+    setting = Setting(Outbox(), outcome=lambda _: (next(lost, True), True))
+    await setting.process.deliver(setting.entity, deposit("m-1"))
+    observed = setting.observed
+    assert (observed.total(names.PROCESSED), observed.total(names.DUPLICATES)) == (1, 0)
+    assert observed.by(names.UNFINISHED, "exactlyonce.reason") == {
+        "the outputs could not be published": 1,
+        "owed outputs could not be published": 1,
+    }
+    assert observed.total(names.UNKNOWN_OUTCOMES, exactlyonce_operation="publish") == 2
+    assert observed.by(names.PUBLISHED, "exactlyonce.occasion") == {"attempt": 1}
+
+
+async def test_one_that_was_given_back_after_its_commit_comes_again_as_a_duplicate() -> None:
+    lost = iter([False] * 2)
+    setting = Setting(Outbox(), outcome=lambda _: (next(lost, True), True))
+    hasty = setting.started(Backoff(tries=2))
+    with pytest.raises(TryAgainLater):
+        await hasty.deliver(setting.entity, deposit("m-1"))
+    await setting.process.deliver(setting.entity, deposit("m-1"))
+    observed = setting.observed
+    assert observed.total(names.PROCESSED) == 1
+    assert observed.by(names.FAILED, "error.type") == {"TryAgainLater": 1}
+    assert observed.by(names.DUPLICATES, "exactlyonce.found") == {"entry": 1}
+
+
+async def test_a_message_that_fails_is_counted_by_its_error() -> None:
+    setting = Setting(Outbox())
+    with pytest.raises(ExactlyOnceError):
+        await setting.process.deliver(setting.entity, breaking("m-1"))
+    assert setting.observed.by(names.FAILED, "error.type") == {"HandlerFailed": 1}
+    assert setting.observed.total(names.PROCESSED) == 0
+
+
+async def test_the_lag_is_from_a_messages_time_to_its_commit() -> None:
+    clock = ManualClock()
+    setting = Setting(Outbox(), clock=clock)
+    early = Envelope("web", "m-1", "account.deposit", Json.of({"account": "a"}), clock.now() - timedelta(seconds=90))
+    ahead = Envelope("web", "m-2", "account.deposit", Json.of({"account": "a"}), clock.now() + timedelta(seconds=90))
+    for message in (early, early, ahead, deposit("m-4")):
+        await setting.process.deliver(setting.entity, message)
+    assert setting.observed.total(names.LAG) == 90
+    assert setting.observed.count(names.LAG) == 3
+
+
+async def test_what_a_sweep_finds_owed_is_counted() -> None:
+    reaches = [False]
+    setting = Setting(Outbox(), outcome=lambda _: (reaches[0], True))
+    hasty = setting.started(Backoff(tries=1))
+    with pytest.raises(TryAgainLater):
+        await hasty.deliver(setting.entity, deposit("m-1", answers=3))
+    reaches[0] = True
+    ref = setting.entity.ref("a")
+    await setting.process.run(ref, lambda memory: settling.sweep(ref, memory))
+    assert setting.observed.by(names.OWED, "exactlyonce.occasion") == {"sweep": 3}
+    assert setting.observed.by(names.PUBLISHED, "exactlyonce.occasion") == {"sweep": 3}
+
+
+class Board:
+    """The leader board, fed by hand."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.world = World([leader_board], clock=self.clock)
+        self.observed = Observed(self.clock)
+        self.process = self.world.process(observer=self.observed.telemetry)
+
+    async def hit(self, *numbers: int) -> None:
+        for number in numbers:
+            data = Json.of({"id": f"o-{number}", "game_id": "g-1", "round": 0, "attempt": number})
+            place = (("partitionkey", "g-1"), ("sequence", f"{number:016d}"))
+            envelope = Envelope("range", f"o-{number}", "shooting-range.hit", data, SENT, extensions=place)
+            await self.process.deliver(boards, envelope)
+
+    async def tend(self) -> None:
+        ref, strategy = boards.ref("g-1"), boards.strategy
+        assert isinstance(strategy, Resequencer)
+        runner = Runner(boards, ref, self.world.routes)
+        work = Work(ref, (), runner, runner.absent)
+        await self.process.run(ref, lambda memory: tend(strategy, work, memory))
+
+
+async def test_messages_that_come_too_early_are_held_until_they_are_released() -> None:
+    board = Board()
+    await board.hit(2, 3, 2)
+    held = [board.observed.total(one) for one in (names.HELD, names.PROCESSED, names.DUPLICATES)]
+    assert held == [2, 0, 1]
+    await board.hit(1, 2)
+    assert board.observed.total(names.PROCESSED) == 3
+    assert board.observed.total(names.COMMIT) == 3
+    assert board.observed.by(names.DUPLICATES, "exactlyonce.found") == {"number": 2}
+
+
+async def test_the_age_of_a_gap_is_measured_when_the_read_model_is_tended() -> None:
+    board = Board()
+    await board.hit(2)
+    board.clock.advance(120)
+    await board.tend()
+    assert board.observed.total(names.GAP_AGE) == 120
+    assert board.observed.count(names.GAP_AGE) == 1
