@@ -20,7 +20,7 @@ from handlers.messages import FireAt, Hit, Missed
 from handlers.shooting_range import Range, fire_at
 from tests.samples import Account, Deposit, accounts
 
-HERE = "tests/unit/test_determinism.py"
+HERE = "tests/unit/testing/test_determinism.py"
 NUMBERS = count()
 
 

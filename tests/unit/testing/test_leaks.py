@@ -35,7 +35,7 @@ from handlers.shooting_range import Range, fire_at
 from tests.samples import Account, Deposit
 
 Handler = Callable[[Account, Deposit, Context], Any]
-HERE = "tests/unit/test_leaks.py"
+HERE = "tests/unit/testing/test_leaks.py"
 CHANCY = Random()
 log = logging.getLogger(__name__)
 
