@@ -128,7 +128,7 @@ async def test_documents_of_others_that_name_no_entity_stop_no_search(
     await container.create_item({"id": "d-4", "_ledger": {"type": OWNED, "owing_since": "2000"}})
     entity = await owes(store, owned_entity())
     assert await all_of(listing.owing(OWNED, LATER)) == [entity]
-    assert [record.args for record in caplog.records if record.name.endswith("cosmos_listing")] == [
+    assert [record.args for record in caplog.records if record.name == "exactlyonce.stores.cosmos.listing"] == [
         ("d-4", OWNED),
         *((f"d-{id}", OWNED) for id in range(4)),
     ]

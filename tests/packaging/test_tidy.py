@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.packaging.sources import OURS, ROOT, files, name_of
 
 MOST_LINES = 400
@@ -61,25 +59,25 @@ def polls(tree: ast.AST) -> set[int]:
     return {line for loop in loops for line in range(loop.lineno, (loop.end_lineno or 0) + 1)}
 
 
-@pytest.mark.parametrize("path", sources(), ids=name_of)
-def test_a_file_fits_the_head_of_its_reader(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= MOST_LINES
-    assert long_functions(ast.parse(text)) == []
+def test_every_file_fits_the_head_of_its_reader() -> None:
+    texts = {name_of(path): path.read_text() for path in sources()}
+    assert [name for name, text in texts.items() if len(text.splitlines()) > MOST_LINES] == []
+    assert [(name, long) for name, text in texts.items() for long in long_functions(ast.parse(text))] == []
 
 
-@pytest.mark.parametrize("path", [*files("tests"), *(ROOT / "packages").glob("*/*_tests/**/*.py")], ids=name_of)
-def test_no_test_waits_for_time_to_pass(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    allowed = polls(tree) if name_of(path).startswith(REAL_PROCESSES) else set()
-    assert set(sleeps(tree)) - allowed == set()
+def test_no_test_waits_for_time_to_pass() -> None:
+    found = []
+    for path in (*files("tests"), *(ROOT / "packages").glob("*/*_tests/**/*.py")):
+        name, tree = name_of(path), ast.parse(path.read_text())
+        allowed = polls(tree) if name.startswith(REAL_PROCESSES) else set()
+        found += [f"{name}:{line}" for line in sleeps(tree) if line not in allowed]
+    assert found == []
 
 
-@pytest.mark.parametrize("path", [*(path for path in sources() if path != HERE), *texts()], ids=name_of)
-def test_nothing_is_left_over_and_no_machine_is_named(path: Path) -> None:
-    text = path.read_text()
-    assert LEFTOVERS.findall(text) == []
-    assert MACHINES.findall(text) == []
+def test_nothing_is_left_over_and_no_machine_is_named() -> None:
+    contents = {name_of(path): path.read_text() for path in (*sources(), *texts()) if path != HERE}
+    assert {name: found for name, text in contents.items() if (found := LEFTOVERS.findall(text))} == {}
+    assert {name: found for name, text in contents.items() if (found := MACHINES.findall(text))} == {}
 
 
 def test_there_is_something_to_look_at() -> None:
