@@ -23,7 +23,7 @@ MESSAGES ?= 1000
 MINUTES ?= 10
 TWIN ?=
 
-.PHONY: help demo outage test check pytest model simulate fuzz bench bench-peers bench-spark audit-under-load test-pythons test-azure clean lock
+.PHONY: help demo outage test check pytest cover model simulate fuzz bench bench-peers bench-spark audit-under-load test-pythons test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -44,9 +44,10 @@ check: .make/python  ## formatting, lint, types, import rules
 
 pytest: .make/python .make/amqp .make/node .make/go
 	$(PYTHON) -m devtools.stamps --also package-lock.json $(foreach tool,node go java mvn,--tool $(tool)) $(PACKAGES) -- $(PYTHON) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder  # Packages import nothing of the rest: each is tested where it changed.
-	$(PYTHON) -m pytest tests --numprocesses auto --dist loadfile --no-loadscope-reorder --cov --ignore tests/model --ignore tests/spark  # The tests of a file share what they start; the slowest files come first.
-	$(PYTHON) -m pytest --numprocesses auto --dist worksteal tests/model  # Apart, since measuring coverage would make the search slow.
-	$(PYTHON) -m pytest --numprocesses 2 --dist worksteal tests/spark  # Side by side: Spark uses little more than one core for small data.
+	$(PYTHON) -m pytest tests --numprocesses auto --dist worksteal  # Slow folders come first by their names; whoever is done takes half of what another has left.
+
+cover: .make/python .make/amqp .make/node  ## which lines and branches the tests of the library run; fails below the floor of pyproject.toml
+	$(PYTHON) -m pytest tests/unit tests/contract tests/stateful --numprocesses auto --dist worksteal --cov
 
 model: .make/python  ## explore the large scenarios and all mutants too; goes on where it was interrupted (an hour)
 	$(PYTHON) -m devtools.modelcheck --large --matrix
