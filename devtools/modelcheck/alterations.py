@@ -7,6 +7,7 @@ function is written anew. What decides gets the effect or the reply, and then th
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from exactlyonce.effects.effect import Effect, Step
@@ -169,3 +170,21 @@ def called(change: Callable[..., tuple[Any, ...]]) -> Wrapper:
 def replaced(other: Function) -> Wrapper:
     """Another function takes its place."""
     return lambda _: other
+
+
+def seeing(**constants: Any) -> Wrapper:
+    """The function, and no other, sees constants of its module with other values.
+
+    Raises:
+        LookupError: its module has no such constant.
+    """
+
+    def wrapper(function: Function) -> Function:
+        if missing := constants.keys() - function.__globals__.keys():
+            raise LookupError(f"{function.__qualname__} sees no constant {', '.join(sorted(missing))}.")
+        seen = {**function.__globals__, **constants}
+        altered = FunctionType(function.__code__, seen, function.__name__, function.__defaults__, function.__closure__)
+        altered.__kwdefaults__ = function.__kwdefaults__
+        return altered
+
+    return wrapper

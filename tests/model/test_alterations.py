@@ -19,6 +19,7 @@ from devtools.modelcheck.alterations import (
     followed,
     instead,
     replaced,
+    seeing,
     unasked,
 )
 from devtools.modelcheck.mutants.finding import all_mutants
@@ -138,6 +139,20 @@ def test_a_constant_has_another_value_in_every_module_that_imports_it() -> None:
     made = modules_of("constant", {gaps.__name__}, patches=(constant(resequencing, "BATCH_DOCUMENTS", 3),))
     assert made[gaps.__name__].BATCH_DOCUMENTS == 3
     assert vars(gaps)["BATCH_DOCUMENTS"] == 99
+
+
+MOST = 3
+
+
+def has_room(taken: int, *, more: int = 1) -> bool:
+    return taken + more <= MOST
+
+
+def test_a_function_sees_a_constant_with_another_value_and_no_other_function_does() -> None:
+    cramped = seeing(MOST=1)(has_room)
+    assert (cramped(0), cramped(1), has_room(1), cramped(0, more=2)) == (True, False, True, False)
+    with pytest.raises(LookupError, match="has_room sees no constant LEAST"):
+        seeing(LEAST=1)(has_room)
 
 
 def test_a_patch_of_something_that_is_not_there_is_an_error_and_no_twin() -> None:

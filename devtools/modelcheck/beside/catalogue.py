@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from devtools.modelcheck.alterations import seeing
 from devtools.modelcheck.beside.answers import ASKED
 from devtools.modelcheck.beside.cleaning import FORGOTTEN
 from devtools.modelcheck.beside.explorer import COPY, PART, REFUSED, SENT_AGAIN, STOPPED
@@ -20,12 +21,7 @@ from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.stream.protocol import VersionStream
 
-ONE_AT_A_TIME: Final = (
-    around(
-        Release._has_room,  # noqa: SLF001
-        lambda has_room: lambda self, *message: not (self.create or self.replace) and has_room(self, *message),
-    ),
-)
+ONE_AT_A_TIME: Final = (around(Release._has_room, seeing(BATCH_DOCUMENTS=1)),)  # noqa: SLF001
 """Batches that have room for one message only, so that a release takes several."""
 
 ONE, TWO = Message(), Message(2)
