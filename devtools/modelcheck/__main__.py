@@ -19,6 +19,7 @@ from devtools.modelcheck import catalogue_ages as ages
 from devtools.modelcheck import catalogue_deliveries as deliveries
 from devtools.modelcheck import catalogue_returning as returning
 from devtools.modelcheck.beside import catalogue as beside
+from devtools.modelcheck.beside import catalogue_ages as ages_beside
 from devtools.modelcheck.catalogue import LARGE, SMALL, STREAM
 from devtools.modelcheck.exploring import explored
 from devtools.modelcheck.matrix import matrix
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     near = (*beside.SMALL, *(beside.LARGE if options.large else ()))
     given = (*deliveries.SMALL, *(deliveries.LARGE if options.large else ()))
     back = (*returning.SMALL, *(returning.LARGE if options.large else ()))
-    old = (*ages.SMALL, *(ages.LARGE if options.large else ()))
+    old = (*ages.SMALL, *ages_beside.SMALL, *((*ages.LARGE, *ages_beside.LARGE) if options.large else ()))
     combined = tuple(matrix()) if options.matrix else ()
     wanted = [one for one in (*apart, *near, *given, *back, *old, *combined) if options.only in one.name]
     console = Console()

@@ -19,6 +19,7 @@ from devtools.modelcheck.scenarios import AT, PLACES, TICK, Ages, Scenario
 from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start, Worker
 from exactlyonce.attempt import Finished
+from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import MessageError
 from exactlyonce.values.lifetimes import AHEAD
 
@@ -45,13 +46,13 @@ class AgedExplorer(Explorer):
         key = self.keys[number]
         committed = any(key == one for one, _ in store.committed)
         if not committed:
-            return self._is_old(number, store)
-        return lost((key,), store) is None or (self._is_old(number, store) and _is_owed(key, store))
+            return self._is_old(number, store.now)
+        return lost((key,), store) is None or (self._is_old(number, store.now) and self._is_left(key, store))
 
-    def _is_old(self, number: int, store: Store) -> bool:
-        """Whether a message is too old to be judged."""
-        age: timedelta = (store.now - self._ages.times[number]) * TICK
-        return age > self._ages.oldest_judged(store.now)
+    def _is_old(self, number: int, now: int) -> bool:
+        """Whether a message is too old to be judged, at a tick."""
+        age: timedelta = (now - self._ages.times[number]) * TICK
+        return age > self._ages.oldest_judged(now)
 
     def _tasks(
         self, worker: Worker, state: State, others: tuple[Worker, ...]
@@ -74,26 +75,31 @@ class AgedExplorer(Explorer):
         if not left[FORGOTTEN]:
             return
         for heard in self._ages.heard(store.now):
-            if old := self._old_records(entity, store, heard=heard):
-                yield FORGOTTEN, Start("forget", entity, old, heard=heard)
+            cleaning = self._cleaning(entity, store, heard=heard)
+            if cleaning is not None:
+                yield FORGOTTEN, cleaning
 
-    def _old_records(self, entity: int, store: Store, *, heard: bool) -> tuple[int, ...]:
-        """Messages whose records clean-up may delete, if it has heard of the last change of the retention, or if not."""
-        retention = self._ages.known(heard=heard).retention
-        kept = retention.kept(AT + store.now * TICK)
-        cleaned = kept if self._ages.cleaned is None else self._ages.cleaned * TICK
-        records = store.libraries[entity].now
-        return tuple(
+    def _cleaning(self, entity: int, store: Store, *, heard: bool) -> Start | None:
+        """The run that deletes what is old, if it has heard of the last change of the retention or not; None for nothing."""
+        cleaned, records = self._cleaned(store, heard=heard), store.libraries[entity].now
+        old = tuple(
             number
             for number, key in enumerate(self.keys)
             if (found := records.get(f"processed:{key}")) is not None and (store.now - found[1]) * TICK >= cleaned
         )
+        return Start("forget", entity, old, heard=heard) if old else None
+
+    def _cleaned(self, store: Store, *, heard: bool) -> timedelta:
+        """Age from which clean-up deletes."""
+        if self._ages.cleaned is not None:
+            return self._ages.cleaned * TICK
+        return self._ages.known(heard=heard).retention.kept(AT + store.now * TICK)
 
     def _happenings(self, state: State) -> Iterator[Move]:
         """What happens without a worker: time passes, too."""
         yield from super()._happenings(state)
         store, *rest = state
-        if store.now < self._ages.last and not self._waits_for_news(state):
+        if store.now < self._ages.last and not self._waits_for_news(state) and not self._waits_for_ends(state):
             later = self.world.stores.changed(store, now=store.now + 1)
             yield Move((later, *rest), False, None, -1, None, PASSES)  # type: ignore[arg-type]
 
@@ -102,6 +108,11 @@ class AgedExplorer(Explorer):
         store, _, workers, _, _ = state
         late = any(one.situation is not None and not one.situation.start.heard for one in workers)
         return late and False not in self._ages.heard(store.now + 1)
+
+    def _waits_for_ends(self, state: State) -> bool:
+        """Whether an attempt has begun, or a write is under way, that will be over by the next tick."""
+        _, _, workers, delayed, _ = state
+        return self._ages.prompt and (bool(delayed) or any(map(_has_begun, workers)))
 
     def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None, bool]:
         """As elsewhere; a delivery of a message that was refused is put aside."""
@@ -113,21 +124,25 @@ class AgedExplorer(Explorer):
         assert isinstance(result, Finished)  # noqa: S101
         self.witnessed.add(REFUSED)
         for key, error in result.failed:
-            violation = violation or self._refused(key, error, store)
+            violation = violation or self._wrong_refusal(worker, key, error, store)
         following = self.workers.following(worker)
         taken = [self.keys[place % len(self.keys)] for place in worker.held]
         return following, violation or lost([key for key in taken if key not in refused], store), True
 
-    def _refused(self, key: str, error: Exception, store: Store) -> str | None:
+    def _wrong_refusal(self, worker: Worker, key: str, error: Exception, store: Store) -> str | None:  # noqa: ARG002
         """What is wrong with refusing a message."""
         if not isinstance(error, MessageError):
             return f"raised {type(error).__name__}: {error}"
-        if not self._is_old(self.keys.index(key), store):
+        if not self._is_old(self.keys.index(key), store.now):
             return f"no_failure: {key} is refused, though it can be judged"
-        done = not any(key == one for one, _ in store.committed) or _is_owed(key, store)
+        done = not any(key == one for one, _ in store.committed) or self._is_left(key, store)
         return None if done else lost((key,), store)
 
+    def _is_left(self, key: str, store: Store) -> bool:
+        """Whether the ledger still says what is owed for a message: the settler of its delivery pays, or the sweeper."""
+        return any(entry.message == key and entry.owed is not None for entry in store.entities[0].ledger.entries)
 
-def _is_owed(key: str, store: Store) -> bool:
-    """Whether the ledger still says what is owed for a message: whoever settles its refused delivery pays, or the sweeper."""
-    return any(entry.message == key and entry.owed is not None for entry in store.entities[0].ledger.entries)
+
+def _has_begun(worker: Worker) -> bool:
+    """Whether a worker knows the time of its attempt."""
+    return worker.situation is not None and any(isinstance(reply, Begun) for reply in worker.situation.replies)

@@ -203,7 +203,7 @@ class World:
         now = AT + store.now * TICK
         for output in outputs:
             time = Envelope.read(output.envelope.text).time
-            if time is not None and now - time > self._ages.lifetimes.oldest_judged(now):
+            if output.order is None and time is not None and now - time > self._ages.lifetimes.oldest_judged(now):
                 return f"nothing_lost: {output.id} is published when nobody can judge it any more"
         return None
 

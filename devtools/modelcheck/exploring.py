@@ -12,6 +12,7 @@ from devtools.modelcheck import catalogue_ages as ages
 from devtools.modelcheck import catalogue_deliveries as deliveries
 from devtools.modelcheck import catalogue_returning as returning
 from devtools.modelcheck.beside import catalogue as beside
+from devtools.modelcheck.beside import catalogue_ages as ages_beside
 from devtools.modelcheck.catalogue import LARGE, SMALL, STREAM
 from devtools.modelcheck.matrix import matrix
 from devtools.modelcheck.reporting import Finding, finding
@@ -50,8 +51,9 @@ def explored(
 
 def _explore(name: str, limit: int, progress: MutableMapping[str, str]) -> Found:
     near = (*beside.SMALL, *beside.LARGE, *deliveries.SMALL, *deliveries.LARGE, *ages.SMALL, *ages.LARGE)
+    aged = (*ages_beside.SMALL, *ages_beside.LARGE)
     back = (*returning.SMALL, *returning.LARGE)
-    known = (*SMALL, STREAM, *LARGE, *near, *back, *matrix())
+    known = (*SMALL, STREAM, *LARGE, *near, *aged, *back, *matrix())
     scenario = next(one for one in known if one.name == name)
     started = time.monotonic()
 

@@ -92,9 +92,14 @@ def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = Tru
         ages: of the scenario.
         heard: whether the process that does it has heard of the last change of the retention.
     """
+    lifetimes = ages.known(heard=heard)
     return replace(
         work,
-        messages=tuple(dated(number, AT + ages.times[number] * TICK) for number in messages),
-        handle=Judging(work.handle, work.entity, ages.known(heard=heard)) if ages.judges else work.handle,
+        messages=tuple(
+            replace(envelope, time=AT + ages.times[number] * TICK)
+            for number, envelope in zip(messages, work.messages, strict=True)
+        ),
+        handle=Judging(work.handle, work.entity, lifetimes) if ages.judges else work.handle,
         retention=ages.kept if ages.trimmed is None else ages.trimmed * TICK,
+        refusal=lifetimes.refusal,
     )

@@ -88,6 +88,7 @@ class Ages:
         cleaned: age from which clean-up deletes, in ticks; None for the retention.
         trimmed: age from which ledgers are trimmed, in ticks; None for the retention.
         limits: whether what is too old to be published is parked instead, as what ships does.
+        prompt: whether an attempt that has begun ends, and what it wrote takes effect, before another tick.
     """
 
     last: int
@@ -99,6 +100,7 @@ class Ages:
     cleaned: int | None = None
     trimmed: int | None = None
     limits: bool = True
+    prompt: bool = False
 
     def heard(self, now: int) -> tuple[bool, ...]:
         """Whether a process has heard of the change of the retention: all that may be, at a tick."""

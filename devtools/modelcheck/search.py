@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from devtools.modelcheck.aged import AgedExplorer
+from devtools.modelcheck.beside.aged import AgedBesideExplorer
 from devtools.modelcheck.beside.explorer import BesideExplorer
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.endless import EndlessExplorer
@@ -75,7 +76,7 @@ def explore(
 def explorer_of(scenario: Scenario) -> Explorer:
     """The explorer for a scenario."""
     if isinstance(scenario, BesideScenario):
-        return BesideExplorer(scenario)
+        return BesideExplorer(scenario) if scenario.ages is None else AgedBesideExplorer(scenario)
     if isinstance(scenario, ReturningScenario):
         return ReturningExplorer(scenario)
     if scenario.ages is not None:

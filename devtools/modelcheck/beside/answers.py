@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from devtools.modelcheck.answers import LOST, REPEATED, STALE, World
+from devtools.modelcheck.answers import LOST, OVERDUE, REPEATED, STALE, World
 from devtools.modelcheck.beside.judging import judged_outputs
 from devtools.modelcheck.beside.mending import asked_for, is_request, versions_with
 from devtools.modelcheck.beside.partition import Partition, Partitions, partition_of
@@ -160,16 +160,23 @@ class BesideWorld(World):
         yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
 
     def _publish(self, effect: Publish, store: Store) -> Iterator[Answer]:
-        violation = judged_outputs(self._scenario, effect.outputs, store)
-        keys = tuple(told_by(output)[0] for output in effect.outputs)
+        outputs, overdue = self._divided(effect, store)
+        violation = judged_outputs(self._scenario, effect.outputs, store) or self._late(effect, outputs, store)
+        keys = tuple(told_by(output)[0] for output in outputs)
         committed = store.committed
         if self._scenario.untold:
             known = {key for key, _ in committed}
-            told = ((key, output.envelope.text) for key, output in zip(keys, effect.outputs, strict=True))
+            told = ((key, output.envelope.text) for key, output in zip(keys, outputs, strict=True))
             committed |= {one for one in told if one[0] not in known}
-        arrived = self.stores.changed(store, committed=committed, published=store.published | frozenset(keys))
-        said = f"publishes {', '.join(output.id for output in effect.outputs)}"
-        yield Answer(PUBLISHED, arrived, violation=violation, said=said)
+        arrived = self.stores.changed(
+            store,
+            committed=committed,
+            published=store.published | frozenset(keys),
+            overdue=store.overdue | frozenset(overdue),
+        )
+        said = f"publishes {', '.join(output.id for output in outputs) or 'nothing'}"
+        said += f" and parks what {', '.join(overdue)} owes, since it is too old" if overdue else ""
+        yield Answer(PUBLISHED, arrived, violation=violation, said=said, witnessed=OVERDUE if overdue else None)
         yield Answer(UNKNOWN, arrived, LOST, None, violation, f"{said}; the reply is lost")
         yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
 

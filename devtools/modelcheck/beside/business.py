@@ -56,6 +56,7 @@ def handle(
     messages: tuple[Message, ...],
     raising: frozenset[str] = frozenset(),
     sourced: bool = False,
+    dates: bool = False,
 ) -> Handled:
     """Append the message to the history, and send what tells everything that the handler was given.
 
@@ -64,6 +65,7 @@ def handle(
         messages: of the scenario.
         raising: keys of the messages whose handler raises.
         sourced: whether the entity is event-sourced.
+        dates: whether what is sent tells when it came about.
 
     Raises:
         HandlerFailed: so it is.
@@ -75,9 +77,10 @@ def handle(
     history: str = before.body.value["history"] if before.body is not None else ""
     if message.does == "keeps":
         kept = () if sourced else None
-        return Handled(_state(history), (_output(key, history, before, None),), sequences=before.sequences, events=kept)
+        outputs = (_output(key, history, before, None, dates=dates),)
+        return Handled(_state(history), outputs, sequences=before.sequences, events=kept)
     sequences, order = numbered(before.sequences, "out", "all")
-    outputs = (_output(key, history, before, order),)
+    outputs = (_output(key, history, before, order, dates=dates),)
     if message.does == "deletes":
         return Handled(ABSENT, outputs, deleted=True, sequences=sequences)
     events = (Event("handled", Json.of(key)),) if sourced else None
@@ -95,7 +98,7 @@ def _state(history: str) -> Json:
     return Json.of({"id": ENTITY.id, "ballast": BALLAST, "history": history})
 
 
-def _output(key: str, history: str, before: Before, order: Order | None) -> Output:
+def _output(key: str, history: str, before: Before, order: Order | None, *, dates: bool) -> Output:
     told = {
         "message": key,
         "on": history,
@@ -103,7 +106,9 @@ def _output(key: str, history: str, before: Before, order: Order | None) -> Outp
         "tx": before.tx,
         "number": None if order is None else order.number,
     }
-    return Output(id_of_output(key), "out", Json.of(told), order=order)
+    data = Json.of(told)
+    content = Envelope("out", key, "out", data, before.at).to_json() if dates else data
+    return Output(id_of_output(key), "out", content, order=order)
 
 
 def id_of_output(key: str) -> str:

@@ -1,18 +1,20 @@
 """Retention in one partition: what a clean-up job may list as old.
 
-There are no clocks in the model. Old is what was written longer ago than anything lasts: no copy of its message can still
-arrive, no write of an attempt at it can still take effect. A document of a number may go while copies still arrive, but nobody
+Where no clock moves, old is what was written longer ago than anything lasts: no copy of its message can still arrive, no write
+of an attempt at it can still take effect. A document of a number may go while copies still arrive, but nobody
 is at work who saw it held. What owes or is held may be of any age.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 from devtools.modelcheck.beside.business import ENTITY
-from devtools.modelcheck.beside.partition import Partition
+from devtools.modelcheck.beside.partition import Partition, written_at
 from devtools.modelcheck.beside.scenarios import BesideScenario
+from devtools.modelcheck.scenarios import TICK
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Step
@@ -36,6 +38,18 @@ def lists(partition: Partition, past: frozenset[str], *, busy: bool) -> Iterator
         record = isinstance(one, ColocatedRecord) and (one.owed is not None or one.message in past)
         if record or (isinstance(one, NumberedMessage) and (one.held is not None or not busy)):
             yield id, etag
+
+
+def aged(partition: Partition, kept: timedelta, now: int) -> tuple[str, ...]:
+    """The list of all that is old by a clock: id and ETag of each, oldest first.
+
+    Args:
+        partition: as it is.
+        kept: age from which companions may go.
+        now: the present, in ticks.
+    """
+    beside = sorted((written_at(etag), id, etag) for id, (_, etag) in partition.now.items())
+    return tuple(told for (_, tick), id, etag in beside if (now - tick) * TICK >= kept for told in (id, etag))
 
 
 def _beginnings(beside: Beside, past: frozenset[str]) -> Iterator[tuple[str, ...]]:

@@ -61,7 +61,7 @@ class BesideExplorer(Explorer):
 
     def is_good_end(self, state: State) -> bool:
         """Every message was committed and published, or lies parked; nobody is at work, and nothing is held."""
-        return _is_at_rest(state) and left_undone(self._scenario, state[0]) is None
+        return _is_at_rest(state) and self._left_undone(state[0]) is None
 
     def moves(self, state: State) -> Iterator[Move]:
         """Every step from a state. Finishing the work must not rely on a handler that raises."""
@@ -74,11 +74,15 @@ class BesideExplorer(Explorer):
             if self._stumbles and _task_of(move.begun) == STUMBLE:
                 fault = True
             if violation is None and not any(after[1]) and _is_at_rest(after) and not self._may_be_nudged(after):
-                violation = left_undone(self._scenario, after[0])
+                violation = self._left_undone(after[0])
             if after is move.state and violation is move.violation and fault is move.fault:
                 yield move
             else:
                 yield move._replace(state=after, fault=fault, violation=violation)
+
+    def _left_undone(self, store: Store) -> str | None:
+        """What is wrong if nobody is at work any more and no delivery is left."""
+        return left_undone(self._scenario, store)
 
     def _without_vain_drafts(self, state: State) -> State:
         """The state in which workers that are about to save in vain have forgotten what they drafted."""
@@ -150,7 +154,7 @@ class BesideExplorer(Explorer):
             return
         for outcome in super()._answered(worker, store):
             if outcome.worker.begins and not self._scenario.apart:
-                named = self.workers.named(outcome.worker, frozenset())
+                named = self.workers.named(outcome.worker, frozenset(), store.now)
                 yield Outcome(outcome.answer, *self._settled(named, outcome.answer.store, outcome.violation))
             else:
                 yield outcome
@@ -222,7 +226,7 @@ def _is_at_rest(state: State) -> bool:
 
 def _alike(scenario: BesideScenario) -> dict[int, tuple[int, int]]:
     """Messages that differ by their names only, each with its kind. Empty if there are no two of a kind."""
-    if scenario.budget.poisoned:
+    if scenario.budget.poisoned or scenario.ages is not None:
         return {}
     kinds = list(dict.fromkeys(scenario.messages))
     found = {number: (one.copies, kinds.index(one)) for number, one in enumerate(scenario.messages)}

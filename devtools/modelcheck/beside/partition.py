@@ -103,6 +103,17 @@ class Partitions(Stores):
         return self.changed(store, entities=(partition,), committed=committed)
 
 
+def etag_at(position: int, tick: int | None) -> str:
+    """The ETag of a companion that was written at a position; it tells the tick, where a clock moves."""
+    return str(position) if tick is None else f"{position}@{tick}"
+
+
+def written_at(etag: str) -> tuple[int, int]:
+    """Position and tick that the ETag of a companion tells, where a clock moves."""
+    position, _, tick = etag.partition("@")
+    return int(position), int(tick)
+
+
 def _shown(companion: Companion) -> str:
     match companion:
         case ColocatedRecord():

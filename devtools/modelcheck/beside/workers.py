@@ -11,6 +11,8 @@ from devtools.modelcheck.beside.business import ABSENT, AT, ENTITY, HAS_WAITED, 
 from devtools.modelcheck.beside.cleaning import job
 from devtools.modelcheck.beside.mending import ANSWER, missing_of
 from devtools.modelcheck.beside.scenarios import BesideScenario
+from devtools.modelcheck.handler import aged
+from devtools.modelcheck.scenarios import TICK
 from devtools.modelcheck.situations import Situation
 from devtools.modelcheck.store import position_of
 from devtools.modelcheck.workers import Start, Worker, Workers
@@ -106,20 +108,21 @@ class BesideWorkers(Workers):
 
         So a message that is handled again is given another time, and attempts that differ by nothing else are one.
         """
-        assert not now  # noqa: S101  # No clock moves here.
         asked, situation = worker.asks, worker.situation
         assert isinstance(asked, Begin)  # noqa: S101
         assert situation is not None  # noqa: S101
         position = _loaded_at(situation.replies)
         waited = self._world.ordered and situation.start.task == NUDGE
-        at = (HAS_WAITED if waited else AT) + timedelta(seconds=position)
+        ticks = max(now - situation.start.behind, 0)
+        at = (HAS_WAITED if waited else AT) + timedelta(seconds=position) + ticks * TICK
         if self._world.apart:
             free = (f"t{number}" for number in range(len(used) + asked.count) if f"t{number}" not in used)
             fresh = tuple(next(free) for _ in range(asked.count))
         else:
             messages = "+".join(map(str, situation.start.messages))
             fresh = tuple(f"t{position}:{messages}.{one}" for one in range(asked.count))
-        return self.told(worker, Begun(at, self.given(worker, asked, fresh)))
+        named = self.told(worker, Begun(at, self.given(worker, asked, fresh)))
+        return self.named(named, used, now) if named.begins else named
 
     def _key(self, number: int) -> str:
         """The key of a message."""
@@ -131,10 +134,7 @@ class BesideWorkers(Workers):
 
     def _run(self, start: Start) -> Step[Any]:
         scenario = self._world
-        envelopes = tuple(envelope_of(number, scenario.messages[number]) for number in start.messages)
-        raising = frozenset(start.candidates)
-        handler = partial(handle, messages=scenario.messages, raising=raising, sourced=scenario.sourced)
-        work = Work(ENTITY, envelopes, handler, ABSENT, evolve if scenario.sourced else None)
+        work = self._work(start)
         step: Step[Any]
         match start.task:
             case "mark":
@@ -155,6 +155,22 @@ class BesideWorkers(Workers):
             case _:
                 step = scenario.strategy.attempt(work, start.memory)
         return step
+
+    def _work(self, start: Start) -> Work:
+        """The messages that a run is about, with the handler of the model."""
+        scenario = self._world
+        envelopes = tuple(envelope_of(number, scenario.messages[number]) for number in start.messages)
+        raising = frozenset(start.candidates)
+        handler = partial(
+            handle,
+            messages=scenario.messages,
+            raising=raising,
+            sourced=scenario.sourced,
+            dates=scenario.ages is not None,
+        )
+        work = Work(ENTITY, envelopes, handler, ABSENT, evolve if scenario.sourced else None)
+        ages = scenario.ages
+        return work if ages is None else aged(work, start.messages, ages, heard=start.heard)
 
 
 def _loaded_at(replies: tuple[Any, ...]) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 from devtools.modelcheck.beside.business import ENTITY, by_key
 from devtools.modelcheck.beside.cleaning import FORGOTTEN
 from devtools.modelcheck.beside.judging import judged_commit
-from devtools.modelcheck.beside.partition import Partition, Partitions, PartitionVersion, partition_of
+from devtools.modelcheck.beside.partition import Partition, Partitions, PartitionVersion, etag_at, partition_of
 from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.mentions import Write, described
 from devtools.modelcheck.store import Store, token_at
@@ -57,10 +57,11 @@ class BesideWrites:
         if not _holds(write, partition):
             said = f"{described(write)}: conflict"
             return Answer(Conflict(token_at(partition.newest)), store, said=said, witnessed=OTHER)
-        etag = str(partition.newest + 1)
+        etag, etag_beside = str(partition.newest + 1), self._etag_beside(store)
         companions = dict(partition.now)
         created, replaced = _companions(write)
-        companions.update({id_of(ENTITY, one): (one, etag) for one in (*created, *(one for one, _ in replaced))})
+        written = (*created, *(one for one, _ in replaced))
+        companions.update({id_of(ENTITY, one): (one, etag_beside) for one in written})
         version = PartitionVersion(write.document, etag, tuple((id, *one) for id, one in companions.items()))
         after = self._after(partition, version)
         committed, violation = judged_commit(self._scenario, store, partition, after, write)
@@ -72,7 +73,7 @@ class BesideWrites:
     def _replace(self, write: ReplaceCompanions, store: Store) -> Answer:
         """Write over companions. What changes nothing keeps its ETag: whoever is conditional on it would write the same."""
         partition = partition_of(store)
-        etag = str(partition.newest + 1)
+        etag = self._etag_beside(store)
         companions = dict(partition.now)
         for one, wanted in write.companions:
             id = id_of(ENTITY, one)
@@ -108,6 +109,10 @@ class BesideWrites:
         parked = self._stores.changed(store, parked=store.parked | {key})
         reply = Written(token_at(0))
         return Answer(reply, parked, violation=violation, said=described(write), witnessed="a message was parked")
+
+    def _etag_beside(self, store: Store) -> str:
+        """The ETag of companions that are written now."""
+        return etag_at(partition_of(store).newest + 1, None if self._scenario.ages is None else store.now)
 
     def _after(self, partition: Partition, version: PartitionVersion) -> Partition:
         """The partition with one more version."""

@@ -1,0 +1,117 @@
+"""More of the zoo: what can go wrong in one partition when time passes if one guard is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from devtools.modelcheck.alterations import asks, called, comes_to, unasked
+from devtools.modelcheck.beside.catalogue_ages import SMALL
+from devtools.modelcheck.beside.scenarios import BesideScenario
+from devtools.modelcheck.catalogue_ages import changing
+from devtools.modelcheck.mutants.twin import Twin
+from devtools.modelcheck.twins import Patch, around
+from exactlyonce.attempt import Again, Memory, Work, never
+from exactlyonce.effects.effect import Begin, Step
+from exactlyonce.effects.publish import Owed, Publish
+from exactlyonce.errors import TooOldToJudge
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.stream import protocol as version_stream
+from exactlyonce.values.identity import EntityRef
+from tests.model.broken_ages import LOST, TWICE, DeletedAtOnce, JudgedAtOnce
+
+WORLDS = {scenario.name: scenario for scenario in SMALL}
+RECORDS = WORLDS["co-located: records go with age"]
+RECORDS_IN_ANY_VIEW = WORLDS["co-located: records go with age, any view"]
+OWED = WORLDS["co-located: what is owed grows too old"]
+ENTRIES = WORLDS["stream: entries go with age"]
+ENTRIES_IN_ANY_VIEW = WORLDS["stream: entries go with age, any view"]
+WAY_BACK = WORLDS["stream: a way back goes with age"]
+EVENTS = WORLDS["stream: events go with age"]
+AGAIN = WORLDS["stream: what is computed again is too old"]
+GONE, JUDGED = "raised DamagedDocument", "no_failure"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenAgesBeside:
+    """A broken world or protocol, a scenario in which it shows, the property that falls there, and after how many steps."""
+
+    name: str
+    scenario: BesideScenario
+    falls: str
+    steps: int
+    ages: tuple[tuple[str, Any], ...] = ()
+    patches: tuple[Patch, ...] = ()
+
+    def scenario_with_twin(self) -> BesideScenario:
+        shipped = self.scenario
+        assert shipped.ages is not None
+        twin = replace(shipped, name=self.name, ages=replace(shipped.ages, **dict(self.ages)))
+        return Twin({}, self.patches).within(twin)
+
+
+def never_refused(work: Work, *rest: Any) -> tuple[Any, ...]:
+    """No duplicate is refused, whatever is gone."""
+    return (replace(work, refusal=never), *rest)
+
+
+def refused_together(failed: Any, _work: Work, messages: dict[str, Any], *_: Any) -> Any:
+    """With one duplicate that is too old all messages of the attempt are refused."""
+    errors = (
+        () if isinstance(failed, Again) else tuple(error for _, error in failed if isinstance(error, TooOldToJudge))
+    )
+    return tuple((message, errors[0]) for message in messages) if errors else failed
+
+
+def asked_first(handled_again: Callable[..., Step[Any]]) -> Callable[..., Step[Any]]:
+    """The time is asked for before the entries are read."""
+
+    def twin(*arguments: Any) -> Step[Any]:
+        begun = yield from Begin()
+        result = yield from unasked(Begin, begun)(handled_again)(*arguments)
+        return result
+
+    return twin
+
+
+def as_young_as_the_youngest(publish: Publish, entity: EntityRef, found: Any, _memory: Memory) -> Publish:
+    """What several records owe is taken to be owed since the last of them."""
+    return replace(publish, owed=Owed(entity, max(record.at for record, _ in found)))
+
+
+REFUSES_NONE = (around(version_stream.handled_again, called(never_refused)),)
+REFUSES_ALL = (around(version_stream.handled_again, comes_to(refused_together)),)
+ASKED_FIRST = (around(version_stream.handled_again, asked_first),)
+SINCE_THE_LAST = (around(colocated.publish_records, asks(Publish, as_young_as_the_youngest)),)
+
+BROKEN_AGES_BESIDE: tuple[BrokenAgesBeside, ...] = (
+    BrokenAgesBeside("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
+    BrokenAgesBeside("nobody judges, and entries go", ENTRIES, TWICE, 15, (("judges", False),)),
+    BrokenAgesBeside("records go by a shorter retention than the judge's", RECORDS, TWICE, 14, (("cleaned", 3),)),
+    BrokenAgesBeside("entries go by a shorter retention than the judge's", ENTRIES, TWICE, 14, (("cleaned", 3),)),
+    BrokenAgesBeside("the present is behind where a sender is a day ahead", ENTRIES, TWICE, 15, (("behind", 1),)),
+    BrokenAgesBeside("a batch lives as long as a record", RECORDS_IN_ANY_VIEW, TWICE, 15, (("prompt", False),)),
+    BrokenAgesBeside("a batch lives as long as an entry", ENTRIES_IN_ANY_VIEW, TWICE, 14, (("prompt", False),)),
+    BrokenAgesBeside(
+        "a shorter retention is deleted by at once",
+        WORLDS["co-located: a retention is shortened"],
+        TWICE,
+        15,
+        (("lifetimes", changing(DeletedAtOnce, 2, 4).lifetimes),),
+    ),
+    BrokenAgesBeside(
+        "a longer retention is judged by at once",
+        WORLDS["co-located: a retention is lengthened"],
+        TWICE,
+        15,
+        (("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
+    ),
+    BrokenAgesBeside("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
+    BrokenAgesBeside("what is owed is as young as the youngest of it", OWED, LOST, 12, patches=SINCE_THE_LAST),
+    BrokenAgesBeside("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
+    BrokenAgesBeside("no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE),
+    BrokenAgesBeside("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),
+    BrokenAgesBeside("a duplicate takes its group along", WAY_BACK, JUDGED, 17, patches=REFUSES_ALL),
+    BrokenAgesBeside("the time is asked for before the entries", WAY_BACK, GONE, 15, patches=ASKED_FIRST),
+)
