@@ -30,15 +30,14 @@ MACHINE = {"cores": 2, "cpu": "a CPU", "python": "3.11", "date": "2026-01-01"}
 
 @pytest.mark.acceptance
 async def test_what_is_measured_is_what_the_store_was_asked_for() -> None:
-    hot, many = Load("hot", 64, 5), Load("uniform", 16, 5)
-    measured = await measure([(load, ("Outbox()", "seven steps")) for load in (hot, many)], 0.4, 2, games=20)
-    assert [*measured] == [str(hot), str(many)]
-    for one in (one for load in measured.values() for one in load.values()):
+    hot = Load("hot", 64, 5)
+    measured = (await measure([(hot, ("Outbox()", "seven steps"))], 0.4, 1, games=20))[str(hot)]
+    for one in measured.values():
         assert one["requests"] > 0
         assert one["request units"] > one["requests"]
         assert one["CPU ms"] > 0
         assert one["conflicts"] == 0
-    assert measured[str(hot)]["Outbox()"]["requests"] < measured[str(hot)]["seven steps"]["requests"]
+    assert measured["Outbox()"]["requests"] < measured["seven steps"]["requests"]
 
 
 def test_of_all_deliveries_a_tenth_are_copies_and_games_are_chosen_as_the_workload_says() -> None:

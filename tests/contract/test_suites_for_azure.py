@@ -23,8 +23,8 @@ from local_service_bus.topology import Queue, Topology
 from tests.contract.conftest import create_containers
 
 ROOT = Path(__file__).parents[2]
-SOME = "arrives or awkward or what_was_written_is_read or record or listed_once or together"
-"""Tests of every suite, and of every kind of document."""
+SOME = "envelope_arrives or what_was_written_is_read or parked or written_twice or listed_once or over_together"
+"""One or two tests of each suite, so that every kind of document is written. All of them run on this stack as they are."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ async def test_it_runs_on_the_accounts_that_settings_name_and_leaves_nothing_beh
     )
     assert ran.returncode == 0, ran.stdout
     assert "No setting names a namespace of Service Bus" in ran.stdout
-    assert len(emulator.history(name)) > 100
+    assert len(emulator.history(name)) > 10
     with CosmosClient(emulator.endpoint, emulator.key) as cosmos:
         database = cosmos.get_database_client(name)
         left = {one: [*database.get_container_client(one).read_all_items()] for one in (*ENTITY_TYPES, "exactlyonce")}

@@ -22,7 +22,7 @@ PRESETS: Final[tuple[Strategy, ...]] = ("transaction_id", "outbox")
 
 async def play_quietly(stack: Stack, preset: Strategy) -> None:
     """Play a short game without trouble."""
-    options = Options(shots=40, games=2, faults=False, strategy=preset, seed=PRESETS.index(preset), hosts=1)
+    options = Options(shots=8, games=1, faults=False, strategy=preset, seed=PRESETS.index(preset), hosts=1)
     random = Random(options.seed)
     stack.strategy = preset
     stack.start_hosts(options.hosts)
