@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # The SDK forgets the sockets of connections that were cut, or that nobody waited for, and leaves them to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
-SECONDS = 20
+SECONDS = 300
 OPTIONS = {"sessionIdleTimeout": "00:00:01", "maxConcurrentCalls": 4, "maxConcurrentSessions": 3}
 
 

@@ -55,7 +55,7 @@ def host_json(**queues: Any) -> HostJson:
     return HostJson.model_validate({"extensions": {"queues": queues}})
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
     """Wait for something that the host does in its own time."""
 
     async def poll() -> None:

@@ -11,7 +11,7 @@ from local_cosmos.semantics.account import AccountSettings
 from local_cosmos_tests.node import require_node
 
 SCRIPT = Path(__file__).parent / "javascript" / "cosmos.test.mjs"
-PATIENCE_SECONDS = 100
+PATIENCE_SECONDS = 500
 
 
 def test_an_application_of_azure_cosmos_runs_on_the_local_cosmos() -> None:

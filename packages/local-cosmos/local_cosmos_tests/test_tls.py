@@ -58,7 +58,7 @@ def test_the_blocking_sdk_works_over_https_by_either_name(emulator: RunningEmula
 
 def connect(endpoint: str, context: ssl.SSLContext) -> int:
     """The status of a request without authorization, from a client that checks certificates."""
-    connection = http.client.HTTPSConnection(urlsplit(endpoint).netloc, context=context, timeout=10)
+    connection = http.client.HTTPSConnection(urlsplit(endpoint).netloc, context=context, timeout=60)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status
@@ -98,7 +98,7 @@ def test_the_command_writes_its_certificate_where_it_is_told(tmp_path: Path) -> 
         assert connect(announcement["endpoint"], ssl.create_default_context(cafile=str(path))) == 401
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(300) == 0
         process.stdout.close()
 
 

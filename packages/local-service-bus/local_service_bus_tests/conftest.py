@@ -72,4 +72,4 @@ async def sdk(request: pytest.FixtureRequest, endpoint: RunningEndpoint) -> Asyn
     opened = Sdk(endpoint.connection_string, is_sync=request.param == "sync")
     await opened.prepare(getattr(request.module, "PREPARED", {}))
     yield opened
-    await asyncio.wait_for(opened.close(), timeout=30)
+    await asyncio.wait_for(opened.close(), timeout=300)

@@ -11,7 +11,7 @@ from local_service_bus.topology import Queue, Topology
 from local_service_bus_tests.node import require_node
 
 SCRIPT = Path(__file__).parent / "javascript" / "servicebus.test.mjs"
-PATIENCE_SECONDS = 100
+PATIENCE_SECONDS = 500
 QUEUES = (
     Queue("batches"),
     Queue("failing", max_delivery_count=3),
