@@ -1,4 +1,4 @@
-"""What a message costs: counted exactly for the strategies of the library; `make bench` counts what a user would pick instead, too."""
+"""What a message costs: counted exactly, for the strategies of the library. `make bench` counts it for what competes, too."""
 
 from __future__ import annotations
 
