@@ -23,7 +23,7 @@ MESSAGES ?= 1000
 MINUTES ?= 10
 TWIN ?=
 
-.PHONY: help demo outage test check pytest cover model simulate fuzz bench bench-peers bench-spark audit-under-load test-pythons test-azure clean lock
+.PHONY: help demo outage test quick check pytest cover budgets model simulate fuzz bench bench-peers bench-spark audit-under-load test-pythons test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -35,6 +35,13 @@ outage: .make/python .make/node  ## take the store away for 40 s under load, kil
 	$(PYTHON) -m devtools.outage
 
 test: check pytest  ## everything that has to pass before a change lands
+
+quick: .make/python  ## types, and the unit tests that import what changed since main (a minute at most)
+	$(PYTHON) -m mypy
+	$(PYTHON) -m devtools.affected tests/unit | xargs -r $(PYTHON) -m pytest -q --numprocesses auto --dist worksteal
+
+budgets: .make/python .make/amqp .make/node  ## processor time of every suite, beside its budget in CONTRIBUTING.md (a quarter of an hour)
+	$(PYTHON) -m devtools.budgets
 
 check: .make/python  ## formatting, lint, types, import rules
 	$(PYTHON) -m ruff format --check .

@@ -1,0 +1,152 @@
+"""The tests that reach what changed, by what they import.
+
+    python -m devtools.affected tests/unit
+
+prints those test files of the folder that import, over however many steps, a Python file that differs from where this branch
+left `main`, or is not committed. `from package import name` leads to the module that defines the name, not to everything
+else that the package names. Imports by computed names are not seen: this is for a quick answer, and `make test` runs all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+_ROOTS: Final = ("", "packages/function-host/", "packages/local-cosmos/", "packages/local-service-bus/")
+"""Folders from which modules are imported."""
+_ALL: Final = ("pyproject.toml", "conftest.py", "locks/dev.txt")
+"""Files that every test depends on."""
+
+
+class Imports:
+    """Which file imports which.
+
+    Args:
+        sources: texts of Python files by their paths, relative to the repository.
+    """
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._paths = {_module_of(path): path for path in sources}
+        self._sources = sources
+        self._trees: dict[str, ast.Module] = {}
+        self._found: dict[str, list[str]] = {}
+
+    def reached(self, path: str) -> set[str]:
+        """Paths that a file imports, over however many steps; itself and every `conftest.py` above it are among them."""
+        folders = [str(folder) for folder in PurePosixPath(path).parents]
+        above = [self._paths.get(_module_of(f"{folder}/conftest.py")) for folder in folders]
+        found: set[str] = set()
+        left = [path, *filter(None, above)]
+        while left:
+            one = left.pop()
+            if one not in found:
+                found.add(one)
+                left += self._imports_of(one)
+        return found
+
+    def _imports_of(self, path: str) -> list[str]:
+        if path not in self._found:
+            self._found[path] = [*dict.fromkeys(self._imported(path))]
+        return self._found[path]
+
+    def _tree(self, path: str) -> ast.Module:
+        if path not in self._trees:
+            self._trees[path] = ast.parse(self._sources[path])
+        return self._trees[path]
+
+    def _imported(self, path: str) -> Iterator[str]:
+        for node in ast.walk(self._tree(path)):
+            if isinstance(node, ast.Import):
+                yield from self._defining((alias.name, None) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                module = _absolute(node, path)
+                yield from self._defining((module, alias.name) for alias in node.names)
+
+    def _defining(self, names: Iterable[tuple[str, str | None]]) -> Iterator[str]:
+        for module, name in names:
+            path = self._paths.get(module)
+            if name is not None and (inner := self._paths.get(f"{module}.{name}")) is not None:
+                yield inner
+            elif path is not None and name is not None and (origin := self._origin(path, name)) is not None:
+                yield from self._defining([origin])
+            elif path is not None:
+                yield path
+
+    def _origin(self, path: str, name: str) -> tuple[str, str] | None:
+        """Where a package has a name from that it only passes on."""
+        if PurePosixPath(path).name != "__init__.py":
+            return None
+        for node in self._tree(path).body:
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    if (alias.asname or alias.name) == name:
+                        return _absolute(node, path), alias.name
+        return None
+
+
+def affected(sources: Mapping[str, str], changed: Iterable[str], folder: str) -> list[str]:
+    """Paths of the test files in a folder that reach what changed.
+
+    Args:
+        sources: texts of Python files by their paths, relative to the repository.
+        changed: paths.
+        folder: of the tests.
+    """
+    tests = [path for path in sources if path.startswith(f"{folder}/") and PurePosixPath(path).name.startswith("test_")]
+    changes = {path for path in changed if path in sources or path in _ALL}
+    if not changes:
+        return []
+    if changes.intersection(_ALL):
+        return sorted(tests)
+    imports = Imports(sources)
+    return sorted(path for path in tests if imports.reached(path) & changes)
+
+
+def changed_since(ref: str) -> list[str]:
+    """Paths that differ from where this branch left another one, with those that are not committed.
+
+    Raises:
+        subprocess.CalledProcessError: Git knows no such branch.
+    """
+    base = _git("merge-base", "HEAD", ref).strip()
+    return [*_git("diff", "--name-only", base).splitlines(), *_git("ls-files", "-o", "--exclude-standard").splitlines()]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        "python -m devtools.affected", description="Print the tests that reach what changed."
+    )
+    parser.add_argument("folder", help="of the tests, such as tests/unit")
+    parser.add_argument("--since", default="main", help="the branch that this one left (default %(default)s)")
+    given = parser.parse_args(arguments)
+    paths = _git("ls-files", "-c", "-o", "--exclude-standard", "*.py").splitlines()
+    sources = {path: Path(path).read_text(encoding="utf-8") for path in paths if Path(path).is_file()}
+    sys.stdout.writelines(f"{path}\n" for path in affected(sources, changed_since(given.since), given.folder))
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout  # noqa: S607
+
+
+def _module_of(path: str) -> str:
+    root = max((one for one in _ROOTS if path.startswith(one)), key=len)
+    return path.removeprefix(root).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _absolute(node: ast.ImportFrom, path: str) -> str:
+    """The module that `from … import` names."""
+    if not node.level:
+        return node.module or ""
+    package = _module_of(str(PurePosixPath(path).parent / "__init__.py")).split(".")
+    parents = package[: len(package) - node.level + 1]
+    return ".".join([*parents, node.module] if node.module else parents)
+
+
+if __name__ == "__main__":
+    main()
