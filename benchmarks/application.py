@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from benchmarks.competitors.requests import CompetingDriver, CompetingStore
+from benchmarks.competitors.requests import CompetingStore
 from benchmarks.contenders import ROUTES, Contender
 from benchmarks.processing import LATER
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Memory, Work
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Combiner
 from exactlyonce.drivers.observer import Observer, Observing
 from exactlyonce.drivers.publisher import Address, Publisher
@@ -31,7 +32,7 @@ class Application:
         surroundings: time and chance.
     """
 
-    def __init__(self, contender: Contender, driver: CompetingDriver, surroundings: Surroundings) -> None:
+    def __init__(self, contender: Contender, driver: AsyncDriver, surroundings: Surroundings) -> None:
         self._contender = contender
         self._driver = driver
         self._surroundings = surroundings
@@ -85,7 +86,7 @@ async def running(
     )
     publisher = Publisher({name: Address(transport, name) for name in ROUTES.limits})
     surroundings = Surroundings(observing=Observing(observer))
-    application = Application(contender, CompetingDriver(store, publisher, surroundings), surroundings)
+    application = Application(contender, AsyncDriver(store, publisher, surroundings), surroundings)
     try:
         yield application
     finally:

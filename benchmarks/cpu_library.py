@@ -19,9 +19,9 @@ from exactlyonce.drivers.lanes import Assignment, Combiner
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings, SystemClock
+from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.age import Judging
 from exactlyonce.handling.runner import Runner
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -112,8 +112,7 @@ async def over_memory(messages: int, watch: Stopwatch | None = None) -> float:
     store: Any = _memory()
     transport: Any = MemoryTransport()
     if watch is not None:
-        names = (name for name in vars(AsyncStore) if not name.startswith("_"))
-        store = SimpleNamespace(**{name: watch.on(getattr(store, name)) for name in names})
+        store = SimpleNamespace(perform=watch.on(store.perform))
         transport = SimpleNamespace(max_bytes=transport.max_bytes, send=watch.on(transport.send))
     async with _application(store, transport) as process:
         shots = _shots()

@@ -19,8 +19,8 @@ from benchmarks.cost import Scene, Sizes, following
 from benchmarks.servers import ours
 from devtools.demo.stack import create_containers
 from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import to_library
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER
 from exactlyonce.values.identity import EntityRef, message_key
 from local_cosmos.admin_client import AdminClient
 

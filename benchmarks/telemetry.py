@@ -127,7 +127,7 @@ class _Bare(AsyncDriver):
     """The driver without a thought of observers."""
 
     def _performed(self, effect: Effect[Any]) -> Awaitable[Any]:
-        return self._perform[type(effect)](effect)
+        return self._others.get(type(effect), self._store.perform)(effect)
 
     async def process(
         self,

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.runtime import Surroundings
-from exactlyonce.effects.effect import UNKNOWN, Effect, NoAnswer
+from exactlyonce.effects.effect import UNKNOWN, Effect, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.library import Written
+from exactlyonce.effects.port import performs
 from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, library_id, staged_id, to_library
 from exactlyonce.stores.cosmos.partition import Applied
 from exactlyonce.stores.cosmos.replies import Operation
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.stores.port import Unknown
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -49,6 +45,7 @@ class Claim(Effect[Conflict | Literal[NoAnswer.UNKNOWN] | None]):
 class CompetingStore(CosmosStore):
     """The library's store, and the same for the requests above."""
 
+    @performs(Promote)
     async def promote(self, effect: Promote) -> Written | Conflict | Unknown:
         writes = [("upsert", (to_library(effect.entity, effect.record),)), ("delete", (staged_id(effect.record.tx),))]
         reply = await self._library(effect.entity).write_together(writes, Operation.AMEND)
@@ -56,24 +53,13 @@ class CompetingStore(CosmosStore):
             return reply
         return UNKNOWN if reply.token is None else Written(reply.token)
 
+    @performs(Overwrite)
     async def overwrite(self, effect: Overwrite) -> Unknown | None:
         reply = await self._entity(effect.entity).write_all((effect.document.value,), Operation.RECORD)
         return None if isinstance(reply, Applied) else UNKNOWN
 
+    @performs(Claim)
     async def claim(self, effect: Claim) -> Conflict | Unknown | None:
         document = {"id": library_id("claim", effect.message), LIBRARY_PATH[1:]: effect.entity.key}
         reply = await self._library(effect.entity).create(document)
         return None if isinstance(reply, Applied) else reply
-
-
-class CompetingDriver(AsyncDriver):
-    """The library's driver, and the same for the requests above."""
-
-    def __init__(self, store: CompetingStore, publisher: Publisher, surroundings: Surroundings) -> None:
-        super().__init__(store, publisher, surroundings)
-        added: dict[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
-            Promote: store.promote,
-            Overwrite: store.overwrite,
-            Claim: store.claim,
-        }
-        self._perform = {**self._perform, **added}

@@ -28,7 +28,7 @@ from exactlyonce.effects.companions import (
     ReplaceCompanions,
     SaveBatch,
 )
-from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     DeleteParked,
@@ -43,19 +43,32 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
-    WriteProcessed,
     Written,
 )
+from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.stores.port import Busy
 from exactlyonce.values.identity import EntityRef
 
 ANY: Final = '"*"'
 """The ETag that fits every document; only broken twins send it."""
 
 _LONG: Final = 0.1  # Seconds.
+_READS: Final = (
+    LoadEntity,
+    FindProcessed,
+    LoadProcessed,
+    HasRecords,
+    LoadStaged,
+    LoadParked,
+    LoadCompanions,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    HasCompanions,
+)
+_BEST_EFFORT: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceCompanions, DeleteCompanions)
 
 
 @dataclass(frozen=True)
@@ -94,68 +107,11 @@ class Wire:
         self._dated = dated
         self._clock = VirtualClock(world.loop)
 
-    async def load_entity(self, effect: LoadEntity) -> Any:
-        return await self._read(self._world.store.load_entity, effect)
-
-    async def find_processed(self, effect: FindProcessed) -> Any:
-        return await self._read(self._world.store.find_processed, effect)
-
-    async def load_processed(self, effect: LoadProcessed) -> Any:
-        return await self._read(self._world.store.load_processed, effect)
-
-    async def has_records(self, effect: HasRecords) -> Any:
-        return await self._read(self._world.store.has_records, effect)
-
-    async def load_staged(self, effect: LoadStaged) -> Any:
-        return await self._read(self._world.store.load_staged, effect)
-
-    async def save_entity(self, effect: SaveEntity) -> Any:
-        return await self._write(self._save, effect)
-
-    async def write_processed(self, effect: WriteProcessed) -> Any:
-        return await self._write(self._world.store.write_processed, effect)
-
-    async def stage(self, effect: Stage) -> Any:
-        return await self._write(self._world.store.stage, effect)
-
-    async def delete_staged(self, effect: DeleteStaged) -> Any:
-        await self._write(self._world.store.delete_staged, effect)
-
-    async def delete_processed(self, effect: DeleteProcessed) -> Any:
-        await self._write(self._world.store.delete_processed, effect)
-
-    async def park(self, effect: Park) -> Any:
-        return await self._write(self._park, effect)
-
-    async def load_parked(self, effect: LoadParked) -> Any:
-        return await self._read(self._world.store.load_parked, effect)
-
-    async def delete_parked(self, effect: DeleteParked) -> Any:
-        await self._write(self._world.store.delete_parked, effect)
-
-    async def save_batch(self, effect: SaveBatch) -> Any:
-        return await self._write(self._save_batch, effect)
-
-    async def load_companions(self, effect: LoadCompanions) -> Any:
-        return await self._read(self._world.store.load_companions, effect)
-
-    async def find_entries(self, effect: FindEntries) -> Any:
-        return await self._read(self._world.store.find_entries, effect)
-
-    async def find_numbered(self, effect: FindNumbered) -> Any:
-        return await self._read(self._world.store.find_numbered, effect)
-
-    async def find_owing(self, effect: FindOwing) -> Any:
-        return await self._read(self._world.store.find_owing, effect)
-
-    async def has_companions(self, effect: HasCompanions) -> Any:
-        return await self._read(self._world.store.has_companions, effect)
-
-    async def replace_companions(self, effect: ReplaceCompanions) -> Any:
-        await self._write(self._replace_companions, effect)
-
-    async def delete_companions(self, effect: DeleteCompanions) -> Any:
-        await self._write(self._world.store.delete_companions, effect)
+    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        reply: Any = await (self._read(effect) if isinstance(effect, _READS) else self._write(effect))
+        if isinstance(effect, _BEST_EFFORT):
+            reply = None
+        return reply  # type: ignore[no-any-return]
 
     def _begin(self) -> tuple[asyncio.Future[Any], float]:
         loop, weather = self._world.loop, self._world.weather
@@ -164,12 +120,12 @@ class Wire:
             self._crash()
         return loop.create_future(), latency
 
-    async def _read(self, perform: Callable[[Any], Any], effect: Any) -> Any:
+    async def _read(self, effect: Any) -> Any:
         waiting, latency = self._begin()
-        self._world.loop.call_later(latency, self._serve, waiting, perform, effect)
+        self._world.loop.call_later(latency, self._serve, waiting, effect)
         return self._dated_reply(await waiting)
 
-    def _serve(self, waiting: asyncio.Future[Any], perform: Callable[[Any], Any], effect: Any) -> None:
+    def _serve(self, waiting: asyncio.Future[Any], effect: Any) -> None:
         if waiting.done():
             return  # Nobody waits any more, and reading changes nothing.
         weather, now = self._world.weather, self._world.loop.time()
@@ -180,17 +136,17 @@ class Wire:
         elif weather.happens(weather.climate.unread, "read: not answered"):
             waiting.set_result(UNKNOWN)
         else:
-            reply = perform(effect)
+            reply = self._applied(effect)
             _witness(weather, effect, reply)
             waiting.set_result(reply)
 
-    async def _write(self, perform: Callable[[Any], Any], effect: Any) -> Any:
+    async def _write(self, effect: Any) -> Any:
         loop, weather = self._world.loop, self._world.weather
         waiting, latency = self._begin()
         fate = weather.write_fate(loop.time())
         if fate is Fate.DELAYED or latency > _LONG or isinstance(effect, Stage):
             self._world.unsettled(effect.entity)
-        loop.call_later(latency, self._land, waiting, perform, effect, fate)
+        loop.call_later(latency, self._land, waiting, effect, fate)
         return self._dated_reply(await waiting)
 
     def _dated_reply(self, reply: Any) -> Any:
@@ -198,7 +154,7 @@ class Wire:
             self._dated(self._clock.now().replace(microsecond=0))
         return reply
 
-    def _land(self, waiting: asyncio.Future[Any], perform: Callable[[Any], Any], effect: Any, fate: Fate) -> None:
+    def _land(self, waiting: asyncio.Future[Any], effect: Any, fate: Fate) -> None:
         loop, weather = self._world.loop, self._world.weather
         if waiting.done():  # Its sender died while it was on its way.
             if fate is Fate.BUSY or fate is Fate.LOST_BEFORE:
@@ -206,68 +162,58 @@ class Wire:
             weather.counted["write landed after its sender's death"] += 1
         reply: Any = UNKNOWN
         if fate is Fate.ANSWERED:
-            reply = perform(effect)
+            reply = self._applied(effect)
         elif fate is Fate.BUSY:
             reply = Busy()
         elif fate is Fate.LOST_AFTER:
-            perform(effect)
+            self._applied(effect)
         elif fate is Fate.REPEATED:
-            first = perform(effect)
-            loop.call_later(weather.latency(loop.time()), self._land_again, waiting, perform, effect, first)
+            first = self._applied(effect)
+            loop.call_later(weather.latency(loop.time()), self._land_again, waiting, effect, first)
             return
         elif fate is Fate.DELAYED:
-            loop.call_later(weather.delay(), self._land_late, perform, effect)
+            loop.call_later(weather.delay(), self._land_late, effect)
         if isinstance(reply, Conflict):
             weather.counted["commit lost to somebody else"] += 1
         if not waiting.done():
             waiting.set_result(reply)
 
-    def _land_again(self, waiting: asyncio.Future[Any], perform: Callable[[Any], Any], effect: Any, first: Any) -> None:
-        reply = perform(effect)
+    def _land_again(self, waiting: asyncio.Future[Any], effect: Any, first: Any) -> None:
+        reply = self._applied(effect)
         if isinstance(reply, Conflict) and not isinstance(first, Conflict):
             self._world.weather.counted["own success told as conflict"] += 1
         if not waiting.done():
             waiting.set_result(reply)
 
-    def _land_late(self, perform: Callable[[Any], Any], effect: Any) -> None:
-        refused = isinstance(perform(effect), Conflict)
+    def _land_late(self, effect: Any) -> None:
+        refused = isinstance(self._applied(effect), Conflict)
         self._world.weather.counted["delayed write refused" if refused else "delayed write landed"] += 1
 
-    def _park(self, effect: Park) -> Any:
-        reply = self._world.store.park(effect)
-        if effect.entity.type == TOO_OLD:
-            self._world.kept(effect)
-        return reply
-
-    def _save(self, effect: SaveEntity) -> Any:
+    def _applied(self, effect: Any) -> Any:
+        """The reply of the store, after all that its world takes down of the effect."""
         world = self._world
-        effect = replace(effect, etag=self._etag(effect))
-        reply = world.store.save_entity(effect)
-        if isinstance(reply, Saved):
+        if isinstance(effect, SaveEntity | SaveBatch):
+            effect = replace(effect, etag=self._etag(effect))
+        reply = world.store.perform(effect)
+        if isinstance(effect, SaveEntity | SaveBatch) and isinstance(reply, Saved):
             world.weather.counted.update(world.history.written(effect.entity.id, effect.document.text))
-            world.owing.saved(effect)
-        return reply
-
-    def _save_batch(self, effect: SaveBatch) -> Any:
-        world = self._world
-        effect = replace(effect, etag=self._etag(effect))
-        reply = world.store.save_batch(effect)
-        if isinstance(reply, Saved):
-            world.weather.counted.update(world.history.written(effect.entity.id, effect.document.text))
-            world.weather.counted.update(note_numbers(effect, world.history))
-            world.owing.together(effect)
+            if isinstance(effect, SaveBatch):
+                world.weather.counted.update(note_numbers(effect, world.history))
+                world.owing.together(effect)
+            else:
+                world.owing.saved(effect)
+        elif isinstance(effect, Park) and effect.entity.type == TOO_OLD:
+            world.kept(effect)
+        elif isinstance(effect, ReplaceCompanions):
+            world.owing.replaced(effect)
         return reply
 
     def _etag(self, effect: SaveEntity | SaveBatch) -> str | None:
         """The ETag that a save is conditional on."""
         if effect.etag != ANY:
             return effect.etag
-        current = self._world.store.load_entity(LoadEntity(effect.entity))
+        current = self._world.store.perform(LoadEntity(effect.entity))
         return current.etag if isinstance(current, Loaded) else None
-
-    def _replace_companions(self, effect: ReplaceCompanions) -> None:
-        self._world.store.replace_companions(effect)
-        self._world.owing.replaced(effect)
 
 
 def _witness(weather: Weather, effect: Any, reply: Any) -> None:

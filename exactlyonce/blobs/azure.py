@@ -1,7 +1,7 @@
 """Azure Blob Storage: one container, whose blobs are written once and never changed.
 
 A blob comes into being with one request (`If-None-Match: *`), so it is there as a whole or not at all. What the SDK raises
-becomes a reply here, by the rules of `stores.cosmos_replies`: an error speaks only for the last send, and what only an operator
+becomes a reply here, by the rules of `stores.cosmos.replies`: an error speaks only for the last send, and what only an operator
 can change is raised as `ConfigurationError`.
 """
 
@@ -25,6 +25,7 @@ from azure.storage.blob.aio import ContainerClient
 from exactlyonce.blobs.port import KeepReply
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.port import AsyncAdapter, performs
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.records.blobs import Author, Blob, ListedBlob
 from exactlyonce.values.identity import EntityRef
@@ -55,7 +56,7 @@ Reply = TypeVar("Reply")
 _log = logging.getLogger(__name__)
 
 
-class AzureBlobs:
+class AzureBlobs(AsyncAdapter):
     """Blobs in a container, which has to exist.
 
     Every method raises `ConfigurationError` for what only an operator can change: a wrong key, a missing role, no container.
@@ -111,6 +112,7 @@ class AzureBlobs:
         except _FAILURES as error:
             self._give_up(error)
 
+    @performs(WriteOnce)
     async def write_once(self, effect: WriteOnce) -> KeepReply:
         kept = await asyncio.gather(*(self._write(blob) for blob in effect.blobs))
         return KEPT if all(kept) else UNKNOWN
@@ -129,6 +131,7 @@ class AzureBlobs:
                 return b""
             self._give_up(error)
 
+    @performs(DeleteBlobs)
     async def delete_blobs(self, effect: DeleteBlobs) -> None:
         await asyncio.gather(*(self._delete(name) for name in effect.names))
 

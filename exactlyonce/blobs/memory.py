@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from exactlyonce.blobs.port import KeepReply
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.port import Adapter, Awaited, performs
 from exactlyonce.records.blobs import Blob, ListedBlob
 
 
@@ -20,7 +21,7 @@ class Written:
     at: datetime
 
 
-class MemoryBlobs:
+class MemoryBlobs(Adapter):
     """Takes everything, unless `outcome` says otherwise. Blocking; `AwaitedBlobs` makes it an `AsyncBlobs`.
 
     Args:
@@ -37,6 +38,7 @@ class MemoryBlobs:
         self._outcome = outcome
         self.written: dict[str, Written] = {}
 
+    @performs(WriteOnce)
     def write_once(self, effect: WriteOnce) -> KeepReply:
         answered = True
         for blob in effect.blobs:
@@ -46,6 +48,7 @@ class MemoryBlobs:
             answered = answered and arrives and replies
         return KEPT if answered else UNKNOWN
 
+    @performs(DeleteBlobs)
     def delete_blobs(self, effect: DeleteBlobs) -> None:
         for name in effect.names:
             self.written.pop(name, None)
@@ -60,10 +63,16 @@ class MemoryBlobs:
         ]
 
 
-class AwaitedBlobs:
-    """The same blobs, awaited."""
+class AwaitedBlobs(Awaited):
+    """The same blobs for the async driver, read and listed as well.
+
+    Args:
+        blobs: that are kept.
+        address: of the container.
+    """
 
     def __init__(self, blobs: MemoryBlobs, address: str = "memory://blobs") -> None:
+        super().__init__(blobs)
         self._blobs = blobs
         self._address = address
 
@@ -71,15 +80,9 @@ class AwaitedBlobs:
     def address(self) -> str:
         return self._address
 
-    async def write_once(self, effect: WriteOnce) -> KeepReply:
-        return self._blobs.write_once(effect)
-
     async def read(self, name: str, limit: int) -> bytes | None:
         written = self._blobs.written.get(name)
         return None if written is None else written.blob.content[: limit + 1]
-
-    async def delete_blobs(self, effect: DeleteBlobs) -> None:
-        self._blobs.delete_blobs(effect)
 
     async def list_blobs(self, prefix: str = "") -> AsyncIterator[ListedBlob]:
         for one in self._blobs.listed(prefix):

@@ -1,38 +1,28 @@
-"""What a place for blobs has to offer: writing once, reading, and what clean-up needs.
+"""Blob stores perform the effects of `effects.blobs`; claim checks and clean-up read and list as well.
 
-As a store, it never raises into a strategy for what the world does to it. Reading and listing are not for strategies: they
-raise `TryAgainLater` where there was no answer.
+Reading and listing are no effects: they raise `TryAgainLater` where there was no answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Literal, Protocol
+from typing import Any, Literal, NoReturn, Protocol
 
-from exactlyonce.effects.blobs import DeleteBlobs, Kept, WriteOnce
-from exactlyonce.effects.effect import NoAnswer
+from exactlyonce.effects.blobs import Kept
+from exactlyonce.effects.effect import Effect, NoAnswer
+from exactlyonce.effects.port import AsyncPort
+from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.blobs import ListedBlob
 
 KeepReply = Kept | Literal[NoAnswer.UNKNOWN]
 
 
-class Blobs(Protocol):
-    """Blobs for the blocking driver."""
-
-    def write_once(self, effect: WriteOnce) -> KeepReply: ...
-    def delete_blobs(self, effect: DeleteBlobs) -> None: ...
-
-
-class AsyncBlobs(Protocol):
-    """Blobs for the async driver, and for those who read them."""
+class AsyncBlobs(AsyncPort, Protocol):
+    """Blobs for the async driver, for claim checks and for clean-up."""
 
     @property
     def address(self) -> str:
         """Of the container, without a slash at its end and without any secret; a blob's is this, `/` and its name."""
-        ...
-
-    async def write_once(self, effect: WriteOnce) -> KeepReply:
-        """Create blobs; KEPT only if every one of them is there. One that was there before stays as it is."""
         ...
 
     async def read(self, name: str, limit: int) -> bytes | None:
@@ -43,10 +33,6 @@ class AsyncBlobs(Protocol):
         """
         ...
 
-    async def delete_blobs(self, effect: DeleteBlobs) -> None:
-        """Delete those of the blobs that exist, best effort."""
-        ...
-
     def list_blobs(self, prefix: str = "") -> AsyncIterator[ListedBlob]:
         """The blobs whose names begin like this, in the order of their names.
 
@@ -54,3 +40,15 @@ class AsyncBlobs(Protocol):
             TryAgainLater: they could not be listed.
         """
         ...
+
+
+class NoBlobs:
+    """The port where no container for blobs is configured."""
+
+    def perform(self, effect: Effect[Any]) -> NoReturn:  # noqa: ARG002
+        """Refuse the effect.
+
+        Raises:
+            ConfigurationError: always.
+        """
+        raise ConfigurationError("There is no container for blobs. Name one in the setting EXACTLYONCE__blobContainer.")

@@ -9,16 +9,17 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.blobs.port import AsyncBlobs
+from exactlyonce.blobs.port import NoBlobs
 from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.drivers.observer import Delivery
-from exactlyonce.drivers.operations import blob_operations, store_operations
 from exactlyonce.drivers.overdue import divided
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Pause, Retrying
 from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.library import Written
+from exactlyonce.effects.port import AsyncPort
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.port import SendReply
@@ -48,7 +49,7 @@ class AsyncDriver:
         store: AsyncStore,
         publisher: Publisher,
         surroundings: Surroundings,
-        blobs: AsyncBlobs | None = None,
+        blobs: AsyncPort | None = None,
         lifetimes: Callable[[], Lifetimes] = Lifetimes,
     ) -> None:
         self._store = store
@@ -56,13 +57,14 @@ class AsyncDriver:
         self._surroundings = surroundings
         self._lifetimes = lifetimes
         self.observing = surroundings.observing
-        self._perform: Mapping[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
+        perform_blobs = (blobs or NoBlobs()).perform
+        self._others: Mapping[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
             Begin: self._begin,
             Pause: self._pause,
             Together: self._together,
             Publish: self._publish,
-            **store_operations(store),
-            **blob_operations(blobs),
+            WriteOnce: perform_blobs,
+            DeleteBlobs: perform_blobs,
         }
 
     async def run(self, step: Step[Result]) -> Result:
@@ -107,7 +109,7 @@ class AsyncDriver:
             return await self.run(retrying.process(entity, watch.attempts(attempt), memory, deadline))
 
     def _performed(self, effect: Effect[Any]) -> Awaitable[Any]:
-        perform, observer = self._perform[type(effect)], self.observing.observer
+        perform, observer = self._others.get(type(effect), self._store.perform), self.observing.observer
         return perform(effect) if observer is None else observer.perform(effect, perform)
 
     async def _begin(self, effect: Begin) -> Begun:
@@ -118,7 +120,7 @@ class AsyncDriver:
             return await self._publisher.publish(effect)
         outputs, overdue = divided(effect, self._lifetimes(), self._surroundings.now())
         for park in overdue:
-            if not isinstance(await self._store.park(park), Written):
+            if not isinstance(await self._store.perform(park), Written):
                 return UNKNOWN
             _log.error("output %s was parked under %s: %s", park.message.message, park.entity.key, park.message.reason)
         return await self._publisher.publish(replace(effect, outputs=outputs)) if outputs else PUBLISHED

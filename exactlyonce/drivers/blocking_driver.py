@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from exactlyonce.blobs.port import Blobs
-from exactlyonce.drivers.operations import blob_operations, store_operations
+from exactlyonce.blobs.port import NoBlobs
 from exactlyonce.drivers.retry import Pause
 from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import Begin, Effect, Step, Together
+from exactlyonce.effects.port import Port
 from exactlyonce.effects.publish import Publish
 from exactlyonce.stores.port import Store
 from exactlyonce.transports.port import SendReply
@@ -32,16 +33,18 @@ class BlockingDriver:
         store: Store,
         publish: Callable[[Publish], SendReply],
         surroundings: Surroundings,
-        blobs: Blobs | None = None,
+        blobs: Port | None = None,
     ) -> None:
         self._surroundings = surroundings
-        self._perform: Mapping[type[Effect[Any]], Callable[[Any], Any]] = {
+        self._store = store
+        perform_blobs = (blobs or NoBlobs()).perform
+        self._others: Mapping[type[Effect[Any]], Callable[[Any], Any]] = {
             Begin: surroundings.begin,
             Pause: self._pause,
             Together: self._together,
             Publish: publish,
-            **store_operations(store),
-            **blob_operations(blobs),
+            WriteOnce: perform_blobs,
+            DeleteBlobs: perform_blobs,
         }
 
     def run(self, step: Step[Result]) -> Result:
@@ -53,11 +56,13 @@ class BlockingDriver:
             except StopIteration as finished:
                 result: Result = finished.value
                 return result
-            reply = self._perform[type(effect)](effect)
+            reply = self._perform(effect)
+
+    def _perform(self, effect: Effect[Any]) -> Any:
+        return self._others.get(type(effect), self._store.perform)(effect)
 
     def _pause(self, effect: Pause) -> None:
         self._surroundings.clock.block(effect.seconds)
 
     def _together(self, effect: Together[Any, Any]) -> tuple[Any, Any]:
-        first, second = effect.first, effect.second
-        return self._perform[type(first)](first), self._perform[type(second)](second)
+        return self._perform(effect.first), self._perform(effect.second)

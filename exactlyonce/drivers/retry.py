@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.deadlines import ADVICE, Deadline, OutOfTime
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Step, Together
+from exactlyonce.effects.port import Busy
 from exactlyonce.errors import TryAgainLater
-from exactlyonce.stores.port import Busy
 from exactlyonce.values.identity import EntityRef
 
 Result = TypeVar("Result")

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 Reply = TypeVar("Reply", covariant=True)
 First = TypeVar("First")
@@ -44,6 +44,7 @@ class NoAnswer(Enum):
 
 UNKNOWN: Final = NoAnswer.UNKNOWN
 BEHIND: Final = NoAnswer.BEHIND
+Unknown = Literal[NoAnswer.UNKNOWN]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class ClaimChecks:
         digest = hashlib.sha256(Json.of([key_of(envelope), envelope.data.digest]).text.encode()).hexdigest()
         name = f"{CLAIM_CHECKS}/_sent/{digest}"
         referring = Envelope.read(envelope.by_reference(f"{self.blobs.address}/{name}").to_json().text)
-        if await self.blobs.write_once(WriteOnce((Blob(name, content, "application/json"),))) is not KEPT:
+        if await self.blobs.perform(WriteOnce((Blob(name, content, "application/json"),))) is not KEPT:
             raise TryAgainLater(
                 f"Whether the data of message {key_of(envelope)} was written is not known. Send it again under the same id."
             )

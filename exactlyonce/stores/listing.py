@@ -41,7 +41,7 @@ class AsyncListing(Protocol):
     """
 
     def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
-        """Entities of a type that have owed outputs since before a moment, in their document or in records beside it.
+        """Entities of a type that have owed outputs since before a moment, in their document or in a companion.
 
         Each page begins with those that have owed for longest.
         """

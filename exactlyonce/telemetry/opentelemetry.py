@@ -20,8 +20,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from exactlyonce.attempt import key_of
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.port import Busy
 from exactlyonce.effects.publish import Publish
-from exactlyonce.stores.port import Busy
 from exactlyonce.telemetry.metrics import Metrics
 from exactlyonce.telemetry.operations import OPERATIONS, Operation
 from exactlyonce.telemetry.tally import DUPLICATES

@@ -51,11 +51,11 @@ class Telling:
         for version in batch:
             place = json.dumps([type, *partition, version.id])
             self._owing[place] = set()
-            beside = version.companion
+            companion = version.companion
             if version.document is None:
                 continue
-            if beside is not None:
-                self._read_companion(place, _companion(beside), f"batch {batch[0].etag}", entries)
+            if companion is not None:
+                self._read_companion(place, _companion(companion), f"batch {batch[0].etag}", entries)
                 continue
             ref = EntityRef(type, partition, version.id)
             ledger = read_entity(ref, version.document).ledger

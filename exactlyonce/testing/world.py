@@ -15,13 +15,13 @@ from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Clock, Surroundings
 from exactlyonce.effects.effect import Step
+from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.age import Judging
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.records.outputs import Output
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Trouble
 from exactlyonce.testing.chance import InstantClock

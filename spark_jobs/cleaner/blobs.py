@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import SystemRandom
-from typing import Any, Final
+from typing import Final
 
 from azure.identity.aio import DefaultAzureCredential
 
@@ -26,6 +26,7 @@ from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.blobs import DeleteBlobs
+from exactlyonce.effects.port import AsyncAdapter, AsyncPort, performs
 from exactlyonce.errors import ConfigurationError, MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
 from exactlyonce.protocols.outbox.clean import blob_candidates, clean_blobs
 from exactlyonce.records.blobs import ListedBlob
@@ -123,7 +124,7 @@ class LostBlobs:
             ConfigurationError, TryAgainLater: the storage account refuses or does not answer.
         """
         connection = self.place.connect()
-        blobs: Any = self.blobs if self.place.writes else _Unsent(self.blobs)
+        blobs: AsyncPort = self.blobs if self.place.writes else _Unsent()
         driver = AsyncDriver(self.place.store(connection), Publisher({}), Surroundings(), blobs)
         try:
             listed: list[ListedBlob] = []
@@ -186,11 +187,9 @@ class LostBlobs:
                     self.results[Reason.LEFT] += 1
 
 
-class _Unsent:
-    """Blobs of which none is deleted."""
+class _Unsent(AsyncAdapter):
+    """Performs no deletion, but answers as if it had."""
 
-    def __init__(self, blobs: AsyncBlobs) -> None:
-        self.write_once = blobs.write_once
-
+    @performs(DeleteBlobs)
     async def delete_blobs(self, effect: DeleteBlobs) -> None:
         pass

@@ -133,10 +133,10 @@ class PostOffice:
             settings=self.settings,
             storage=StorageConnection(self.storage.connection_string),
         )
-        perform = dict(once._driver._perform)
+        perform = once._driver._performed
 
         async def performed(effect: Effect[Any]) -> Any:
-            reply = await perform[type(effect)](effect)
+            reply = await perform(effect)
             if self.crashes and isinstance(effect, self.crashes[0]):
                 self.crashes.pop(0)
                 self.ended.append(self.once)
@@ -144,7 +144,7 @@ class PostOffice:
                 raise Crash
             return reply
 
-        once._driver._perform = dict.fromkeys(perform, performed)
+        once._driver._performed = performed  # type: ignore[method-assign]
         return once
 
     def pass_point(self, point: Point) -> None:

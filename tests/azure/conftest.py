@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from azure.cosmos.aio import ContainerProxy
@@ -91,21 +91,16 @@ class Tidy:
         self._store = store
         self.entities: set[EntityRef] = set()
 
-    def __getattr__(self, name: str) -> Any:
-        operation = getattr(self._store, name)
-
-        def noted(effect: Any) -> Any:
-            self.entities.add(effect.entity)
-            return operation(effect)
-
-        return noted
+    async def perform(self, effect: Any) -> Any:
+        self.entities.add(effect.entity)
+        return await self._store.perform(effect)
 
 
 @pytest.fixture
 async def store(environment: Environment, connection: CosmosConnection) -> AsyncIterator[AsyncStore]:
     library = environment[0].library_container
     tidy = Tidy(CosmosStore(connection, CONTAINERS, library))
-    yield cast("AsyncStore", tidy)
+    yield tidy
     for entity in tidy.entities:
         await _remove(await connection.container(library), [entity.key], entity)
         if len(entity.partition) == len(ENTITY_TYPES[entity.type]):

@@ -99,7 +99,7 @@ def attempts(strategy: Strategy, *deliveries: int | None) -> int:
         with suppress(StopIteration):
             for _ in range(effects or 100):
                 reply = played.perform(step.send(reply))
-    loaded = played.store.load_entity(LoadEntity(ref))
+    loaded = played.store.perform(LoadEntity(ref))
     assert isinstance(loaded, Loaded)
     return 0 if loaded.document is None else int(loaded.document.value["attempts"])
 

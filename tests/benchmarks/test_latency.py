@@ -46,7 +46,7 @@ def played(contender: Contender, messages: Sequence[Envelope], in_flight: int, l
     async def perform(effect: Effect[Any]) -> Any:
         return competing[type(effect)](effect)
 
-    process._driver._perform = {**process._driver._perform, **dict.fromkeys(competing, perform)}
+    process._driver._others = {**process._driver._others, **dict.fromkeys(competing, perform)}
     waiting = iter(messages)
     taken: list[float] = []
 

@@ -12,8 +12,9 @@ from azure.cosmos.aio import DatabaseProxy
 
 from exactlyonce.hosting import Settings
 from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import ENTITY_TYPES, PLAIN, UNIQUE_KEYS
 from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import RunningEmulator, running_emulator

@@ -39,15 +39,15 @@ Request = Callable[[CosmosStore, EntityRef], Awaitable[Any]]
 
 
 async def create(store: CosmosStore, entity: EntityRef, total: int = 1) -> Any:
-    return await store.save_entity(SaveEntity(entity, Json.of({"id": entity.id, "total": total}), None))
+    return await store.perform(SaveEntity(entity, Json.of({"id": entity.id, "total": total}), None))
 
 
 async def replace(store: CosmosStore, entity: EntityRef, etag: str, total: int = 2) -> Any:
-    return await store.save_entity(SaveEntity(entity, Json.of({"id": entity.id, "total": total}), etag))
+    return await store.perform(SaveEntity(entity, Json.of({"id": entity.id, "total": total}), etag))
 
 
 async def total(store: CosmosStore, entity: EntityRef) -> int | None:
-    loaded = await store.load_entity(LoadEntity(entity))
+    loaded = await store.perform(LoadEntity(entity))
     assert isinstance(loaded, Loaded)
     return None if loaded.document is None else int(loaded.document.value["total"])
 
@@ -60,52 +60,50 @@ def owned(entity: EntityRef) -> EntityRef:
 async def save_batch(store: CosmosStore, entity: EntityRef, companions: int = 1) -> Any:
     entity = owned(entity)
     create = tuple(an_entry(entity, number, f"web/{number}") for number in range(1, companions + 1))
-    return await store.save_batch(SaveBatch(entity, entity_document(entity), None, create))
+    return await store.perform(SaveBatch(entity, entity_document(entity), None, create))
 
 
 async def load_companions(store: CosmosStore, entity: EntityRef, *numbers: int) -> Any:
     ids = (entry_id(owned(entity), f"web/{number}") for number in numbers)
-    return await store.load_companions(LoadCompanions(owned(entity), tuple(ids)))
+    return await store.perform(LoadCompanions(owned(entity), tuple(ids)))
 
 
 REQUESTS: dict[str, Request] = {
-    "load_entity": lambda store, entity: store.load_entity(LoadEntity(entity)),
+    "load_entity": lambda store, entity: store.perform(LoadEntity(entity)),
     "save_entity": create,
-    "find_processed of one": lambda store, entity: store.find_processed(FindProcessed(entity, ("web/1",), None)),
-    "find_processed of two": lambda store, entity: store.find_processed(FindProcessed(entity, ("a/1", "a/2"), None)),
-    "load_processed of one": lambda store, entity: store.load_processed(LoadProcessed(entity, ("web/1",), None)),
-    "load_processed of two": lambda store, entity: store.load_processed(LoadProcessed(entity, ("a/1", "a/2"), None)),
-    "has_records": lambda store, entity: store.has_records(HasRecords(entity)),
-    "write_processed of one": lambda store, entity: store.write_processed(
-        WriteProcessed(entity, (a_record(entity, "web/1"),))
-    ),
-    "write_processed of two": lambda store, entity: store.write_processed(
+    "find_processed of one": lambda store, entity: store.perform(FindProcessed(entity, ("web/1",), None)),
+    "find_processed of two": lambda store, entity: store.perform(FindProcessed(entity, ("a/1", "a/2"), None)),
+    "load_processed of one": lambda store, entity: store.perform(LoadProcessed(entity, ("web/1",), None)),
+    "load_processed of two": lambda store, entity: store.perform(LoadProcessed(entity, ("a/1", "a/2"), None)),
+    "has_records": lambda store, entity: store.perform(HasRecords(entity)),
+    "write_processed of one": lambda store, entity: store.perform(WriteProcessed(entity, (a_record(entity, "web/1"),))),
+    "write_processed of two": lambda store, entity: store.perform(
         WriteProcessed(entity, (a_record(entity, "web/1"), a_record(entity, "web/2")))
     ),
-    "stage of one": lambda store, entity: store.stage(Stage(entity, (a_staged(entity),))),
-    "stage of two": lambda store, entity: store.stage(Stage(entity, (a_staged(entity), a_staged(entity)))),
-    "load_staged of one": lambda store, entity: store.load_staged(LoadStaged(entity, ("5f",), None)),
-    "load_staged of two": lambda store, entity: store.load_staged(LoadStaged(entity, ("5f", "9a"), None)),
-    "delete_staged of one": lambda store, entity: store.delete_staged(DeleteStaged(entity, ("5f",))),
-    "delete_staged of two": lambda store, entity: store.delete_staged(DeleteStaged(entity, ("5f", "9a"))),
-    "delete_processed": lambda store, entity: store.delete_processed(DeleteProcessed(entity, (("web/1", "etag"),))),
-    "park": lambda store, entity: store.park(Park(entity, a_parked(entity, "web/1"))),
-    "load_parked": lambda store, entity: store.load_parked(LoadParked(entity, "web/1")),
+    "stage of one": lambda store, entity: store.perform(Stage(entity, (a_staged(entity),))),
+    "stage of two": lambda store, entity: store.perform(Stage(entity, (a_staged(entity), a_staged(entity)))),
+    "load_staged of one": lambda store, entity: store.perform(LoadStaged(entity, ("5f",), None)),
+    "load_staged of two": lambda store, entity: store.perform(LoadStaged(entity, ("5f", "9a"), None)),
+    "delete_staged of one": lambda store, entity: store.perform(DeleteStaged(entity, ("5f",))),
+    "delete_staged of two": lambda store, entity: store.perform(DeleteStaged(entity, ("5f", "9a"))),
+    "delete_processed": lambda store, entity: store.perform(DeleteProcessed(entity, (("web/1", "etag"),))),
+    "park": lambda store, entity: store.perform(Park(entity, a_parked(entity, "web/1"))),
+    "load_parked": lambda store, entity: store.perform(LoadParked(entity, "web/1")),
     "load_companions of one": lambda store, entity: load_companions(store, entity, 1),
     "load_companions of two": lambda store, entity: load_companions(store, entity, 1, 2),
-    "find_entries": lambda store, entity: store.find_entries(FindEntries(owned(entity), ((1, 2), (4, 9)), None)),
-    "find_numbered": lambda store, entity: store.find_numbered(FindNumbered(owned(entity), "boards", "b-1", (1, 9))),
-    "find_owing": lambda store, entity: store.find_owing(FindOwing(owned(entity))),
-    "has_companions": lambda store, entity: store.has_companions(HasCompanions(owned(entity))),
+    "find_entries": lambda store, entity: store.perform(FindEntries(owned(entity), ((1, 2), (4, 9)), None)),
+    "find_numbered": lambda store, entity: store.perform(FindNumbered(owned(entity), "boards", "b-1", (1, 9))),
+    "find_owing": lambda store, entity: store.perform(FindOwing(owned(entity))),
+    "has_companions": lambda store, entity: store.perform(HasCompanions(owned(entity))),
     "save_batch of one": lambda store, entity: save_batch(store, entity, 0),
     "save_batch of two": save_batch,
-    "replace_companions": lambda store, entity: store.replace_companions(
+    "replace_companions": lambda store, entity: store.perform(
         ReplaceCompanions(owned(entity), ((an_entry(owned(entity), 1, "web/1"), "etag"),))
     ),
-    "delete_companions": lambda store, entity: store.delete_companions(
+    "delete_companions": lambda store, entity: store.perform(
         DeleteCompanions(owned(entity), ((entry_id(owned(entity), "web/1"), "etag"),))
     ),
-    "delete_parked": lambda store, entity: store.delete_parked(DeleteParked(entity, "web/1", "etag")),
+    "delete_parked": lambda store, entity: store.perform(DeleteParked(entity, "web/1", "etag")),
 }
 READS = [name for name in REQUESTS if name.startswith(("load", "find", "has"))]
 WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage", "park"))]

@@ -51,7 +51,7 @@ async def test_everybody_else_reads_it_at_its_address(
     azure_blobs: AzureBlobs, container: ContainerClient, storage: Azurite
 ) -> None:
     blob = Blob("account/a/5f/notes/letter.txt", "ÄÖÜ".encode(), "text/plain; charset=utf-8")
-    assert await azure_blobs.write_once(WriteOnce((blob,))) is KEPT
+    assert await azure_blobs.perform(WriteOnce((blob,))) is KEPT
     assert azure_blobs.address == f"{storage.blob_uri}/{container.container_name}"
     client = container.get_blob_client(blob.name)
     assert client.url == f"{azure_blobs.address}/{blob.name}"
@@ -67,9 +67,9 @@ async def test_a_container_that_is_there_is_fit_and_one_that_is_not_is_told(
     absent = AzureBlobs(storage.connection_string, "absent")
     requests = (
         absent.verify,
-        lambda: absent.write_once(WriteOnce((a_blob(b"x"),))),
+        lambda: absent.perform(WriteOnce((a_blob(b"x"),))),
         lambda: absent.read("a", 10),
-        lambda: absent.delete_blobs(DeleteBlobs(("a",))),
+        lambda: absent.perform(DeleteBlobs(("a",))),
         lambda: listed(absent, ""),
     )
     for request in requests:
@@ -85,7 +85,7 @@ async def test_a_key_that_is_refused_is_told_and_never_shown(container: Containe
     blobs = AzureBlobs(storage.connection_string.replace(ACCOUNT_KEY, wrong), container.container_name)
     requests = (
         blobs.verify,
-        lambda: blobs.write_once(WriteOnce((a_blob(b"x"),))),
+        lambda: blobs.perform(WriteOnce((a_blob(b"x"),))),
         lambda: blobs.read("a", 10),
     )
     for request in requests:
@@ -107,7 +107,7 @@ async def test_an_account_that_does_not_answer_may_do_so_later(container: Contai
 
 async def test_a_client_that_was_closed_opens_again(azure_blobs: AzureBlobs) -> None:
     for _ in range(2):
-        assert await azure_blobs.write_once(WriteOnce((a_blob(b"x"),))) is KEPT
+        assert await azure_blobs.perform(WriteOnce((a_blob(b"x"),))) is KEPT
         await azure_blobs.close()
         await azure_blobs.close()
 
@@ -119,7 +119,7 @@ async def test_a_blob_whose_author_has_no_room_in_its_metadata_is_written_and_be
     for length, known in ((1_000, True), (10_000, False)):
         author = Author(EntityRef("a", ("a",), "a"), "m" * length, "5f", at)
         blob = Blob(f"long/{length}", b"x", "t/x", author)
-        assert await azure_blobs.write_once(WriteOnce((blob,))) is KEPT
+        assert await azure_blobs.perform(WriteOnce((blob,))) is KEPT
         (found,) = await listed(azure_blobs, blob.name)
         assert (found.author == author, found.author is None) == (known, not known)
 
@@ -145,7 +145,7 @@ async def test_blobs_of_others_belong_to_nobody(
 
 async def test_a_blob_with_snapshots_is_deleted_with_them(azure_blobs: AzureBlobs, container: ContainerClient) -> None:
     blob = a_blob(b"x")
-    await azure_blobs.write_once(WriteOnce((blob,)))
+    await azure_blobs.perform(WriteOnce((blob,)))
     await container.get_blob_client(blob.name).create_snapshot()
-    await azure_blobs.delete_blobs(DeleteBlobs((blob.name,)))
+    await azure_blobs.perform(DeleteBlobs((blob.name,)))
     assert await listed(azure_blobs, blob.name) == []

@@ -33,8 +33,8 @@ from exactlyonce.testing.contracts.samples import (
     PLAIN,
     a_colocated,
     an_entry,
-    beside,
-    beside_now,
+    companions_now,
+    companions_of,
     entity_document,
     owned_entity,
     together,
@@ -59,7 +59,7 @@ class TestALostReply:
         entity = owned_entity()
         entries = tuple(an_entry(entity, number) for number in range(created))
         fault(action=action, when="after", times=1)
-        reply = await store.save_batch(SaveBatch(entity, entity_document(entity), None, entries))
+        reply = await store.perform(SaveBatch(entity, entity_document(entity), None, entries))
         assert isinstance(reply, Conflict)
         assert await as_saved(store, entity, reply) == (entity_document(entity), entries)
 
@@ -73,7 +73,7 @@ class TestALostReply:
         entries = tuple(an_entry(entity, number) for number in range(created))
         document = entity_document(entity, total=2)
         fault(action=action, when="after", times=1)
-        reply = await store.save_batch(SaveBatch(entity, document, etag, entries))
+        reply = await store.perform(SaveBatch(entity, document, etag, entries))
         assert isinstance(reply, Conflict)
         assert await as_saved(store, entity, reply) == (document, entries)
 
@@ -103,9 +103,9 @@ class TestALostReply:
         new = tuple((replace(entry, digest="new"), etag) for entry, etag in read)
         before = len(emulator.history(connection.database))
         fault(action="close", when="after", times=1)
-        await store.replace_companions(ReplaceCompanions(entity, new))
+        await store.perform(ReplaceCompanions(entity, new))
         assert len(emulator.history(connection.database)) == before + len(new)
-        assert await beside_now(store, entity, *ids) == tuple(entry for entry, _ in new)
+        assert await companions_now(store, entity, *ids) == tuple(entry for entry, _ in new)
 
 
 class TestReplicasThatAreBehind:
@@ -121,31 +121,31 @@ class TestReplicasThatAreBehind:
         entity = owned_entity(type=type)
         entry = an_entry(entity, 1)
         saved = await together(store, entity, entry)
-        conflict = await store.save_batch(SaveBatch(entity, entity_document(entity), None))
+        conflict = await store.perform(SaveBatch(entity, entity_document(entity), None))
         assert isinstance(conflict, Conflict)
         for token in (saved.token, conflict.token):
             for ids in ((id_of(entity, entry),), (id_of(entity, entry), "other")):
-                assert await elsewhere().load_companions(LoadCompanions(entity, ids, token)) is BEHIND
-            assert await elsewhere().find_entries(FindEntries(entity, ((1, 1),), token)) is BEHIND
-            assert await elsewhere().find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9), token)) is BEHIND
-            assert await elsewhere().load_entity(LoadEntity(entity, token)) is BEHIND
+                assert await elsewhere().perform(LoadCompanions(entity, ids, token)) is BEHIND
+            assert await elsewhere().perform(FindEntries(entity, ((1, 1),), token)) is BEHIND
+            assert await elsewhere().perform(FindNumbered(entity, "boards", "b/1", (1, 9), token)) is BEHIND
+            assert await elsewhere().perform(LoadEntity(entity, token)) is BEHIND
 
     async def test_another_process_may_see_nothing_yet(self, store: CosmosStore, elsewhere: Elsewhere) -> None:
         entity = owned_entity()
         record, entry = a_colocated(entity, "web/1", owes=True), an_entry(entity, 1)
         await together(store, entity, record, entry)
-        assert await beside(elsewhere(), entity, id_of(entity, record)) == ()
-        assert await elsewhere().find_entries(FindEntries(entity, ((1, 1),), None)) == FoundCompanions(())
-        assert await elsewhere().find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9))) == FoundNumbered(())
-        assert await elsewhere().find_owing(FindOwing(entity)) == FoundCompanions(())
-        assert await elsewhere().has_companions(HasCompanions(entity)) is False
+        assert await companions_of(elsewhere(), entity, id_of(entity, record)) == ()
+        assert await elsewhere().perform(FindEntries(entity, ((1, 1),), None)) == FoundCompanions(())
+        assert await elsewhere().perform(FindNumbered(entity, "boards", "b/1", (1, 9))) == FoundNumbered(())
+        assert await elsewhere().perform(FindOwing(entity)) == FoundCompanions(())
+        assert await elsewhere().perform(HasCompanions(entity)) is False
 
 
 class TestTheReplyToASave:
     async def test_its_token_covers_it(self, store: CosmosStore) -> None:
         entity = owned_entity()
         saved = await together(store, entity, an_entry(entity, 1))
-        loaded = await store.load_entity(LoadEntity(entity))
+        loaded = await store.perform(LoadEntity(entity))
         assert isinstance(loaded, Loaded)
         assert at_or_after(saved.token, loaded.token)
         assert at_or_after(loaded.token, saved.token)
@@ -179,7 +179,7 @@ class TestCosts:
         entity = owned_entity()
         _, read = await three_entries(store, entity)
         before = emulator.requests()[-1].n
-        await store.replace_companions(ReplaceCompanions(entity, read))
+        await store.perform(ReplaceCompanions(entity, read))
         assert [request.operation for request in emulator.requests(before)] == ["batch"]
 
     async def test_companions_that_are_unchanged_are_deleted_by_one_request(
@@ -188,7 +188,7 @@ class TestCosts:
         entity = owned_entity()
         _, read = await three_entries(store, entity)
         before = emulator.requests()[-1].n
-        await store.delete_companions(DeleteCompanions(entity, tuple((id_of(entity, one), etag) for one, etag in read)))
+        await store.perform(DeleteCompanions(entity, tuple((id_of(entity, one), etag) for one, etag in read)))
         assert [request.operation for request in emulator.requests(before)] == ["batch"]
 
     @LARGE_BODIES
@@ -200,9 +200,9 @@ class TestCosts:
         await together(store, entity, *old)
         new = tuple(an_entry(entity, 1, one.message, padding="x" * 800_000) for one in old)
         before = emulator.requests()[-1].n
-        await store.replace_companions(ReplaceCompanions(entity, tuple((one, None) for one in new)))
+        await store.perform(ReplaceCompanions(entity, tuple((one, None) for one in new)))
         assert [request.operation for request in emulator.requests(before)] == ["batch", "replace"]
-        assert await beside_now(store, entity, *(id_of(entity, one) for one in new)) == new
+        assert await companions_now(store, entity, *(id_of(entity, one) for one in new)) == new
 
 
 PLACES: dict[str, tuple[tuple[str, ...], tuple[PartitionValue, ...], dict[str, Any]]] = {
@@ -226,18 +226,18 @@ class TestPartitionKeys:
         entity = EntityRef("any", values, unique())
         document = entity_document(EntityRef(PLAIN, (entity.id,), entity.id), **properties)
         record, entry = a_colocated(entity, "web/1", owes=True), an_entry(entity, 1)
-        saved = await store.save_batch(SaveBatch(entity, document, None, (record, entry)))
+        saved = await store.perform(SaveBatch(entity, document, None, (record, entry)))
         assert isinstance(saved, Saved)
-        ((settled, etag),) = await beside(store, entity, id_of(entity, record), token=saved.token)
+        ((settled, etag),) = await companions_of(store, entity, id_of(entity, record), token=saved.token)
         assert settled == record
-        await store.replace_companions(ReplaceCompanions(entity, ((record, etag),)))
-        assert len(await beside(store, entity, id_of(entity, record), id_of(entity, entry))) == 2
+        await store.perform(ReplaceCompanions(entity, ((record, etag),)))
+        assert len(await companions_of(store, entity, id_of(entity, record), id_of(entity, entry))) == 2
         stored = await (await connection.container("here")).read_item(
             id_of(entity, entry), values[0] if len(values) == 1 else list(values)
         )
         assert {name: stored[name] for name in properties} == properties
 
-    @pytest.mark.parametrize("name", [name for name in REQUESTS if name.endswith("beside") or "together" in name])
+    @pytest.mark.parametrize("name", [name for name in REQUESTS if "companions" in name or "batch" in name])
     async def test_an_entity_that_is_alone_in_its_partition_cannot_have_any(
         self, connection: CosmosConnection, entity: EntityRef, name: str
     ) -> None:
@@ -257,8 +257,8 @@ class TestPartitionKeys:
 
 async def as_saved(store: CosmosStore, entity: EntityRef, reply: Conflict) -> tuple[Any, Any]:
     """The entity document and the entries, in their order, as a view at the token of a conflict has them."""
-    loaded = await store.load_entity(LoadEntity(entity, reply.token))
-    found = await store.find_entries(FindEntries(entity, ((0, 99),), reply.token))
+    loaded = await store.perform(LoadEntity(entity, reply.token))
+    found = await store.perform(FindEntries(entity, ((0, 99),), reply.token))
     assert isinstance(loaded, Loaded)
     assert isinstance(found, FoundCompanions)
     return loaded.document, tuple(entry for entry, _ in found.companions)
@@ -269,4 +269,4 @@ async def three_entries(store: CosmosStore, entity: EntityRef) -> tuple[tuple[st
     entries = tuple(an_entry(entity, number) for number in range(3))
     saved = await together(store, entity, *entries)
     ids = tuple(id_of(entity, entry) for entry in entries)
-    return ids, await beside(store, entity, *ids, token=saved.token)
+    return ids, await companions_of(store, entity, *ids, token=saved.token)

@@ -93,7 +93,7 @@ async def test_a_request_that_is_throttled_without_end_is_sent_a_few_times(
 async def test_a_write_whose_replies_are_lost_is_sent_twice_at_most(
     store: CosmosStore, emulator: RunningEmulator, entity: EntityRef, fault: Fault, name: str
 ) -> None:
-    await store.load_entity(LoadEntity(entity))
+    await store.perform(LoadEntity(entity))
     before = emulator.requests()[-1].n
     fault(action="close", when="after")
     await REQUESTS[name](store, entity)

@@ -28,10 +28,11 @@ from exactlyonce.effects.library import (
 from exactlyonce.errors import ConfigurationError, DamagedDocument, InvalidMessage, MalformedMessage, OutputTooLarge
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import EntityContainer, parked_id, processed_id, staged_id
 from exactlyonce.stores.cosmos.partition import CosmosPartition, Document
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import PLAIN, a_parked, a_record, a_staged, find, park, staged_now, write
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -53,61 +54,61 @@ class TestReplicasThatAreBehind:
     ) -> None:
         """Elsewhere, where nothing but the token that was asked for can tell."""
         saved = await create(store, entity)
-        written = await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
-        staged = await store.stage(Stage(entity, (a_staged(entity, tx="5f"),)))
+        written = await store.perform(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        staged = await store.perform(Stage(entity, (a_staged(entity, tx="5f"),)))
         assert isinstance(written, Written)
         assert isinstance(staged, Written)
-        assert await elsewhere().load_entity(LoadEntity(entity, saved.token)) is BEHIND
+        assert await elsewhere().perform(LoadEntity(entity, saved.token)) is BEHIND
         for messages in (("web/1",), ("web/1", "web/2")):
-            assert await elsewhere().find_processed(FindProcessed(entity, messages, written.token)) is BEHIND
-            assert await elsewhere().load_processed(LoadProcessed(entity, messages, written.token)) is BEHIND
+            assert await elsewhere().perform(FindProcessed(entity, messages, written.token)) is BEHIND
+            assert await elsewhere().perform(LoadProcessed(entity, messages, written.token)) is BEHIND
         for transactions in (("5f",), ("5f", "9a")):
-            assert await elsewhere().load_staged(LoadStaged(entity, transactions, staged.token)) is BEHIND
+            assert await elsewhere().perform(LoadStaged(entity, transactions, staged.token)) is BEHIND
         token = await park(store, entity, a_parked(entity, "web/1"))
-        assert await elsewhere().load_parked(LoadParked(entity, "web/1", token)) is BEHIND
+        assert await elsewhere().perform(LoadParked(entity, "web/1", token)) is BEHIND
 
     async def test_tokens_of_batches_and_of_conflicts_count_like_any_other(
         self, store: CosmosStore, elsewhere: Elsewhere, entity: EntityRef
     ) -> None:
         records = (a_record(entity, "web/1"), a_record(entity, "web/2"))
-        written = await store.write_processed(WriteProcessed(entity, records))
+        written = await store.perform(WriteProcessed(entity, records))
         assert isinstance(written, Written)
-        assert await elsewhere().find_processed(FindProcessed(entity, ("web/1",), written.token)) is BEHIND
+        assert await elsewhere().perform(FindProcessed(entity, ("web/1",), written.token)) is BEHIND
         staged = (a_staged(entity), a_staged(entity))
         for again in (staged, staged[:1]):
-            await store.stage(Stage(entity, again))
-            conflict = await store.stage(Stage(entity, again))
+            await store.perform(Stage(entity, again))
+            conflict = await store.perform(Stage(entity, again))
             assert isinstance(conflict, Conflict)
-            assert await elsewhere().load_staged(LoadStaged(entity, (staged[0].tx,), conflict.token)) is BEHIND
+            assert await elsewhere().perform(LoadStaged(entity, (staged[0].tx,), conflict.token)) is BEHIND
 
     async def test_another_process_may_see_an_earlier_version(
         self, store: CosmosStore, elsewhere: Elsewhere, entity: EntityRef
     ) -> None:
         await create(store, entity)
-        await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        await store.perform(WriteProcessed(entity, (a_record(entity, "web/1"),)))
         assert await total(elsewhere(), entity) is None
         for messages in (("web/1",), ("web/1", "web/2")):
-            found = await elsewhere().find_processed(FindProcessed(entity, messages, None))
+            found = await elsewhere().perform(FindProcessed(entity, messages, None))
             assert isinstance(found, Found)
             assert found.messages == frozenset()
-        assert await elsewhere().has_records(HasRecords(entity)) is False
+        assert await elsewhere().perform(HasRecords(entity)) is False
 
 
 class TestTokens:
     async def test_every_view_says_where_it_is(self, store: CosmosStore, entity: EntityRef) -> None:
         saved = await create(store, entity)
-        loaded = await store.load_entity(LoadEntity(entity))
+        loaded = await store.perform(LoadEntity(entity))
         assert isinstance(loaded, Loaded)
         assert at_or_after(loaded.token, saved.token)
-        written = await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        written = await store.perform(WriteProcessed(entity, (a_record(entity, "web/1"),)))
         assert isinstance(written, Written)
         for messages in (("web/1",), ("web/2",), ("web/1", "web/2"), ("web/2", "web/3")):
-            found = await store.find_processed(FindProcessed(entity, messages, None))
+            found = await store.perform(FindProcessed(entity, messages, None))
             assert isinstance(found, Found)
             assert at_or_after(found.token, written.token)
 
     async def test_an_absence_says_where_it_was_seen(self, store: CosmosStore, entity: EntityRef) -> None:
-        loaded = await store.load_entity(LoadEntity(entity))
+        loaded = await store.perform(LoadEntity(entity))
         assert isinstance(loaded, Loaded)
         assert loaded.token is not None
 
@@ -117,7 +118,7 @@ class TestCosts:
     async def test_every_effect_is_one_request(
         self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator, name: str
     ) -> None:
-        await store.stage(Stage(entity, (a_staged(entity, tx="5f"), a_staged(entity, tx="9a"))))
+        await store.perform(Stage(entity, (a_staged(entity, tx="5f"), a_staged(entity, tx="9a"))))
         before = emulator.requests()[-1].n
         await REQUESTS[name](store, entity)
         assert len(emulator.requests(before)) == 1
@@ -127,16 +128,16 @@ class TestCosts:
     ) -> None:
         before = emulator.requests()[-1].n if emulator.requests() else 0
         records = tuple(a_record(entity, f"web/{number}") for number in range(250))
-        await store.write_processed(WriteProcessed(entity, records))
+        await store.perform(WriteProcessed(entity, records))
         assert [request.operation for request in emulator.requests(before)] == ["batch"] * 3
 
     async def test_more_deletions_than_a_batch_holds_are_several_requests(
         self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
     ) -> None:
         staged = tuple(a_staged(entity) for _ in range(150))
-        await store.stage(Stage(entity, staged))
+        await store.perform(Stage(entity, staged))
         before = emulator.requests()[-1].n
-        await store.delete_staged(DeleteStaged(entity, tuple(one.tx for one in staged)))
+        await store.perform(DeleteStaged(entity, tuple(one.tx for one in staged)))
         assert [request.operation for request in emulator.requests(before)] == ["batch"] * 2
         assert await staged_now(store, entity, *(one.tx for one in staged)) == ()
 
@@ -148,9 +149,7 @@ class TestCosts:
         container = await connection.container(LIBRARY_CONTAINER)
         found = [await container.read_item(processed_id(message), entity.key) for message in messages]
         before = emulator.requests()[-1].n
-        await store.delete_processed(
-            DeleteProcessed(entity, tuple((record["message"], record["_etag"]) for record in found))
-        )
+        await store.perform(DeleteProcessed(entity, tuple((record["message"], record["_etag"]) for record in found)))
         assert [request.operation for request in emulator.requests(before)] == ["batch"]
         assert await find(store, entity, *messages) == set()
 
@@ -163,29 +162,29 @@ class TestWhatTheStoreDoesNotTrust:
         container = await connection.container(LIBRARY_CONTAINER)
         await container.create_item({"id": processed_id("web/1"), "pk": entity.key, "message": "web/7"})
         with pytest.raises(DamagedDocument, match="something else"):
-            await store.find_processed(FindProcessed(entity, messages, None))
+            await store.perform(FindProcessed(entity, messages, None))
 
     @pytest.mark.parametrize("messages", [("web/1",), ("web/1", "web/2")])
     async def test_a_whole_record_about_another_message_than_its_id_says(
         self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef, messages: tuple[str, ...]
     ) -> None:
-        await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/7"),)))
+        await store.perform(WriteProcessed(entity, (a_record(entity, "web/7"),)))
         container = await connection.container(LIBRARY_CONTAINER)
         document = await container.read_item(processed_id("web/7"), entity.key)
         await container.create_item({**document, "id": processed_id("web/1")})
         with pytest.raises(DamagedDocument, match="something else"):
-            await store.load_processed(LoadProcessed(entity, messages, None))
+            await store.perform(LoadProcessed(entity, messages, None))
 
     @pytest.mark.parametrize("transactions", [("5f",), ("5f", "9a")])
     async def test_staged_outputs_of_another_transaction_than_their_id_says(
         self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef, transactions: tuple[str, ...]
     ) -> None:
-        await store.stage(Stage(entity, (a_staged(entity, tx="77"),)))
+        await store.perform(Stage(entity, (a_staged(entity, tx="77"),)))
         container = await connection.container(LIBRARY_CONTAINER)
         document = await container.read_item(staged_id("77"), entity.key)
         await container.create_item({**document, "id": staged_id("5f")})
         with pytest.raises(DamagedDocument, match="something else"):
-            await store.load_staged(LoadStaged(entity, transactions, None))
+            await store.perform(LoadStaged(entity, transactions, None))
 
     async def test_a_parked_message_other_than_its_id_says(
         self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef
@@ -195,7 +194,7 @@ class TestWhatTheStoreDoesNotTrust:
         document = await container.read_item(parked_id("web/7"), entity.key)
         await container.create_item({**document, "id": parked_id("web/1")})
         with pytest.raises(DamagedDocument, match="something else"):
-            await store.load_parked(LoadParked(entity, "web/1"))
+            await store.perform(LoadParked(entity, "web/1"))
 
     async def test_a_reply_that_does_not_say_when_it_was_given_tells_no_age(
         self, store: CosmosStore, entity: EntityRef, monkeypatch: pytest.MonkeyPatch
@@ -209,7 +208,7 @@ class TestWhatTheStoreDoesNotTrust:
             return Document(found.properties, found.token, None)
 
         monkeypatch.setattr(CosmosPartition, "read", dateless)
-        assert await store.load_parked(LoadParked(entity, "web/1")) is UNKNOWN
+        assert await store.perform(LoadParked(entity, "web/1")) is UNKNOWN
 
     @pytest.mark.parametrize("seen", [False, True])
     async def test_a_save_whose_reply_has_no_etag_is_unknown(
@@ -232,11 +231,11 @@ class TestWhatTheStoreDoesNotTrust:
     async def test_a_message_that_is_too_large_to_be_parked(self, store: CosmosStore, entity: EntityRef) -> None:
         message = replace(a_parked(entity, "web/1"), envelope=Json.of(['"' * 1_000_000]))
         with pytest.raises(MalformedMessage, match="poison queue"):
-            await store.park(Park(entity, message))
+            await store.perform(Park(entity, message))
 
     async def test_an_entity_whose_id_cannot_be_stored(self, store: CosmosStore) -> None:
         with pytest.raises(InvalidMessage):
-            await store.load_entity(LoadEntity(EntityRef(PLAIN, ("a/b",), "a/b")))
+            await store.perform(LoadEntity(EntityRef(PLAIN, ("a/b",), "a/b")))
 
     @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
     @pytest.mark.parametrize("others", [0, 1])
@@ -246,7 +245,7 @@ class TestWhatTheStoreDoesNotTrust:
         many = tuple(Output(f"{number:036}", "receipts", Json("{}")) for number in range(30_000))
         large = a_staged(entity, outputs=many)
         with pytest.raises(OutputTooLarge):
-            await store.stage(Stage(entity, (*(a_staged(entity) for _ in range(others)), large)))
+            await store.perform(Stage(entity, (*(a_staged(entity) for _ in range(others)), large)))
 
 
 class TestAConnection:
@@ -261,9 +260,9 @@ class TestAConnection:
     ) -> None:
         store = CosmosStore(connection, [EntityContainer(PLAIN, "elsewhere", ("/id",))], "nowhere")
         with pytest.raises(ConfigurationError, match="container"):
-            await store.load_entity(LoadEntity(entity))
+            await store.perform(LoadEntity(entity))
         with pytest.raises(ConfigurationError, match="container"):
-            await store.find_processed(FindProcessed(entity, ("web/1",), None))
+            await store.perform(FindProcessed(entity, ("web/1",), None))
 
     async def test_a_container_removed_later_is_a_configuration_error_too(
         self, connection: CosmosConnection, store: CosmosStore, entity: EntityRef
@@ -271,7 +270,7 @@ class TestAConnection:
         await create(store, entity)
         await (await connection.client()).get_database_client(connection.database).delete_container(PLAIN)
         with pytest.raises(ConfigurationError, match="container"):
-            await store.load_entity(LoadEntity(entity))
+            await store.perform(LoadEntity(entity))
 
     async def test_an_account_that_cannot_be_reached_is_unknown(self, entity: EntityRef) -> None:
         connection = CosmosConnection("http://127.0.0.1:1/", "any", key="a2V5")

@@ -12,10 +12,11 @@ from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage, WriteProcessed, Written
+from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
-from exactlyonce.stores.port import Busy
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import OWNED, PLAIN, a_record, a_staged
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -54,7 +55,7 @@ class TestALostReply:
         fault(action=action, when="after", times=1)
         reply = await replace(store, entity, saved.etag)
         assert isinstance(reply, Conflict)
-        loaded = await store.load_entity(LoadEntity(entity, reply.token))
+        loaded = await store.perform(LoadEntity(entity, reply.token))
         assert isinstance(loaded, Loaded)
         assert loaded.document == Json.of({"id": entity.id, "total": 2})
 
@@ -64,10 +65,10 @@ class TestALostReply:
     ) -> None:
         staged = tuple(a_staged(entity) for _ in range(documents))
         fault(action="close", when="after", times=1)
-        reply = await store.stage(Stage(entity, staged))
+        reply = await store.perform(Stage(entity, staged))
         assert isinstance(reply, Conflict)
         transactions = tuple(one.tx for one in staged)
-        assert await store.load_staged(LoadStaged(entity, transactions, reply.token)) == FoundStaged(staged)
+        assert await store.perform(LoadStaged(entity, transactions, reply.token)) == FoundStaged(staged)
 
     @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
     async def test_staging_goes_on_after_the_batch_that_conflicts_with_itself(
@@ -75,10 +76,10 @@ class TestALostReply:
     ) -> None:
         staged = tuple(a_staged(entity, size=900_000) for _ in range(5))
         fault(action="close", when="after", times=1)
-        reply = await store.stage(Stage(entity, staged))
+        reply = await store.perform(Stage(entity, staged))
         assert isinstance(reply, Conflict)
         transactions = tuple(one.tx for one in staged)
-        assert await store.load_staged(LoadStaged(entity, transactions, reply.token)) == FoundStaged(staged)
+        assert await store.perform(LoadStaged(entity, transactions, reply.token)) == FoundStaged(staged)
 
     @pytest.mark.parametrize("records", [1, 3])
     async def test_writing_records_again_changes_nothing(
@@ -86,7 +87,7 @@ class TestALostReply:
     ) -> None:
         written = tuple(a_record(entity, f"web/{number}") for number in range(records))
         fault(action="close", when="after", times=1)
-        assert isinstance(await store.write_processed(WriteProcessed(entity, written)), Written)
+        assert isinstance(await store.perform(WriteProcessed(entity, written)), Written)
 
     async def test_a_request_lost_on_its_way_is_repeated(
         self, store: CosmosStore, entity: EntityRef, fault: Fault
@@ -135,8 +136,8 @@ class TestNoReply:
     ) -> None:
         """Only replies with a body can be cut off; those to single writes have none."""
         await create(store, entity)
-        await store.write_processed(WriteProcessed(entity, (a_record(entity, "web/1"),)))
-        await store.stage(Stage(entity, (a_staged(entity, tx="5f"),)))
+        await store.perform(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        await store.perform(Stage(entity, (a_staged(entity, tx="5f"),)))
         await REQUESTS["park"](store, entity)
         if not name.startswith("save_batch"):
             await save_batch(store, entity)
@@ -267,22 +268,22 @@ class TestAStateThatCannotBeStored:
     ) -> None:
         document = Json.of({"id": entity.id, **state})
         with pytest.raises(EntityRefused, match="handler"):
-            await store.save_entity(SaveEntity(entity, document, None))
+            await store.perform(SaveEntity(entity, document, None))
         saved = await create(store, entity)
         with pytest.raises(EntityRefused, match="handler"):
-            await store.save_entity(SaveEntity(entity, document, saved.etag))
+            await store.perform(SaveEntity(entity, document, saved.etag))
         beside = owned(entity)
         together = Json.of({"id": beside.id, "owner": beside.partition[0], **state})
         with pytest.raises(EntityRefused, match="handler"):
-            await store.save_batch(SaveBatch(beside, together, None))
+            await store.perform(SaveBatch(beside, together, None))
         assert await total(store, entity) == 1
 
     @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
     async def test_one_that_is_too_large_is_told_by_its_size(self, store: CosmosStore, entity: EntityRef) -> None:
         large = Json.of({"id": entity.id, "text": "x" * 2_200_000})
         with pytest.raises(EntityTooLarge, match="2 MB"):
-            await store.save_entity(SaveEntity(entity, large, None))
+            await store.perform(SaveEntity(entity, large, None))
         saved = await create(store, entity)
         with pytest.raises(EntityTooLarge, match=f"in partition '{entity.id}' of container contract-plain"):
-            await store.save_entity(SaveEntity(entity, large, saved.etag))
+            await store.perform(SaveEntity(entity, large, saved.etag))
         assert await total(store, entity) == 1

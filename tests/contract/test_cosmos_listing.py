@@ -81,7 +81,7 @@ async def test_types_that_share_a_container_and_its_partitions_are_told_apart(co
     for entity in (one, other):
         record = replace(a_colocated(entity, "web/m-1", owes=True), owing_since=LONG_AGO)
         document = Json.of({"id": entity.id, "owner": "someone"})
-        assert isinstance(await store.save_batch(SaveBatch(entity, document, None, (record,))), Saved)
+        assert isinstance(await store.perform(SaveBatch(entity, document, None, (record,))), Saved)
     assert await all_of(listing.owing(OWNED, LATER)) == [one]
     assert await all_of(listing.owing("other", LATER)) == [other]
 
@@ -102,7 +102,7 @@ async def test_a_ledger_that_names_no_type_is_that_of_whoever_lives_there(
 ) -> None:
     entity = owned_entity()
     document = with_ledger(entity_document(entity), Ledger(1, entries=(an_owing(LONG_AGO),)))
-    assert isinstance(await store.save_entity(SaveEntity(entity, document, None)), Saved)
+    assert isinstance(await store.perform(SaveEntity(entity, document, None)), Saved)
     assert await all_of(listing.owing(OWNED, LATER)) == [entity]
 
 

@@ -19,7 +19,8 @@ from exactlyonce.effects.library import (
     Written,
 )
 from exactlyonce.records.library import ProcessedRecord
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import a_record, a_staged, an_entry, owned_entity, together, write
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.session_tokens import at_or_after
@@ -38,14 +39,14 @@ class TestBatches:
     ) -> None:
         """A ledger that held the first one's token would let a view pass that lacks the others."""
         records = _records(entity)
-        written = await store.write_processed(WriteProcessed(entity, records))
+        written = await store.perform(WriteProcessed(entity, records))
         assert isinstance(written, Written)
         assert at_or_after(written.token, await _now(store, entity, records[-1].message))
 
     async def test_the_token_of_staged_outputs_in_several_batches_covers_the_last_one(
         self, store: CosmosStore, entity: EntityRef
     ) -> None:
-        staged = await store.stage(Stage(entity, tuple(a_staged(entity) for _ in range(MANY))))
+        staged = await store.perform(Stage(entity, tuple(a_staged(entity) for _ in range(MANY))))
         assert isinstance(staged, Written)
         assert at_or_after(staged.token, await _now(store, entity, "web/1"))
 
@@ -53,7 +54,7 @@ class TestBatches:
         self, store: CosmosStore, entity: EntityRef, fault: Fault
     ) -> None:
         fault(action="close", when="after", times=1)
-        conflict = await store.stage(Stage(entity, tuple(a_staged(entity) for _ in range(MANY))))
+        conflict = await store.perform(Stage(entity, tuple(a_staged(entity) for _ in range(MANY))))
         assert isinstance(conflict, Conflict)
         assert at_or_after(conflict.token, await _now(store, entity, "web/1"))
 
@@ -62,7 +63,7 @@ class TestBatches:
         self, store: CosmosStore, entity: EntityRef, fault: Fault, lost: int
     ) -> None:
         fault(operations=("batch",), action="status", when="before", status=500, skip=lost, times=1)
-        assert await store.write_processed(WriteProcessed(entity, _records(entity))) is UNKNOWN
+        assert await store.perform(WriteProcessed(entity, _records(entity))) is UNKNOWN
 
     @pytest.mark.parametrize("lost", [0, 1])
     async def test_outputs_are_staged_only_if_every_batch_was_answered(
@@ -70,7 +71,7 @@ class TestBatches:
     ) -> None:
         staged = tuple(a_staged(entity) for _ in range(MANY))
         fault(operations=("batch",), action="status", when="before", status=500, skip=lost, times=1)
-        assert await store.stage(Stage(entity, staged)) is UNKNOWN
+        assert await store.perform(Stage(entity, staged)) is UNKNOWN
 
 
 class TestPages:
@@ -81,11 +82,11 @@ class TestPages:
         token = await _written(store, entity)
         messages = tuple(record.message for record in records)
         before = emulator.requests()[-1].n
-        found = await store.find_processed(FindProcessed(entity, messages, token))
+        found = await store.perform(FindProcessed(entity, messages, token))
         assert len(emulator.requests(before)) > 1
         assert isinstance(found, Found)
         assert found.messages == frozenset(messages)
-        loaded = await store.load_processed(LoadProcessed(entity, messages, token))
+        loaded = await store.perform(LoadProcessed(entity, messages, token))
         assert isinstance(loaded, FoundRecords)
         assert tuple(record.message for record in loaded.records) == messages
 
@@ -93,10 +94,10 @@ class TestPages:
         self, store: CosmosStore, entity: EntityRef
     ) -> None:
         staged = tuple(a_staged(entity) for _ in range(MANY))
-        written = await store.stage(Stage(entity, staged))
+        written = await store.perform(Stage(entity, staged))
         assert isinstance(written, Written)
         transactions = tuple(one.tx for one in staged)
-        assert await store.load_staged(LoadStaged(entity, transactions, written.token)) == FoundStaged(staged)
+        assert await store.perform(LoadStaged(entity, transactions, written.token)) == FoundStaged(staged)
 
     @LARGE_BODIES
     async def test_entries_are_found_in_the_order_of_their_versions_on_whichever_page_they_are(
@@ -108,7 +109,7 @@ class TestPages:
         etag = None
         for some in (entries[6:9], entries[9:], entries[3:6], entries[:3]):
             etag = (await together(store, entity, *some, etag=etag)).etag
-        found = await store.find_entries(FindEntries(entity, ((1, 12),), None))
+        found = await store.perform(FindEntries(entity, ((1, 12),), None))
         assert isinstance(found, FoundCompanions)
         assert [entry for entry, _ in found.companions] == entries
 
@@ -120,7 +121,7 @@ class TestPages:
         await _written(store, entity)
         messages = tuple(record.message for record in _records(entity))
         for token in (None, earlier):
-            found = await store.find_processed(FindProcessed(entity, messages, token))
+            found = await store.perform(FindProcessed(entity, messages, token))
             assert isinstance(found, Found)
             assert found.messages == frozenset(messages)
             assert found.token == token
@@ -131,7 +132,7 @@ class TestPages:
         await _written(store, entity)
         messages = tuple(record.message for record in _records(entity))
         fault(container=LIBRARY_CONTAINER, operations=("query",), action="status", when="before", status=500, skip=1)
-        assert await store.find_processed(FindProcessed(entity, messages, None)) is UNKNOWN
+        assert await store.perform(FindProcessed(entity, messages, None)) is UNKNOWN
 
 
 def _records(entity: EntityRef) -> tuple[ProcessedRecord, ...]:
@@ -145,6 +146,6 @@ async def _written(store: CosmosStore, entity: EntityRef) -> str:
 
 async def _now(store: CosmosStore, entity: EntityRef, message: str) -> str | None:
     """Where the partition is: the token of one read, whatever it finds."""
-    found = await store.find_processed(FindProcessed(entity, (message,), None))
+    found = await store.perform(FindProcessed(entity, (message,), None))
     assert isinstance(found, Found)
     return found.token

@@ -24,8 +24,8 @@ async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entit
     scope, _, position = token.partition("#")
     ahead = f"{scope}#{int(position.partition('#')[0]) + 10_000}"
     ledger = Ledger(1, ahead, type=entity.type)
-    await store.save_entity(SaveEntity(entity, with_ledger(entity_document(entity, total=3), ledger), None))
-    assert await store.find_processed(FindProcessed(entity, ("web/m-1",), ahead)) is BEHIND
+    await store.perform(SaveEntity(entity, with_ledger(entity_document(entity, total=3), ledger), None))
+    assert await store.perform(FindProcessed(entity, ("web/m-1",), ahead)) is BEHIND
 
     reset = await AsyncDriver(store, Publisher({}), Surroundings()).run(reset_token(entity, Memory()))
 

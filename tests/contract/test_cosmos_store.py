@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import processed_id
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.store import StoreContract
 from exactlyonce.values.identity import EntityRef

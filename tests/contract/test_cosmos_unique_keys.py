@@ -35,11 +35,11 @@ Save = Callable[[CosmosStore, EntityRef, str, str | None], Awaitable[Any]]
 
 
 async def alone(store: CosmosStore, entity: EntityRef, email: str, etag: str | None = None) -> Any:
-    return await store.save_entity(SaveEntity(entity, entity_document(entity, email=email), etag))
+    return await store.perform(SaveEntity(entity, entity_document(entity, email=email), etag))
 
 
 async def in_a_batch(store: CosmosStore, entity: EntityRef, email: str, etag: str | None = None) -> Any:
-    return await store.save_batch(SaveBatch(entity, entity_document(entity, email=email), etag))
+    return await store.perform(SaveBatch(entity, entity_document(entity, email=email), etag))
 
 
 saving = pytest.mark.parametrize("saving", [alone, in_a_batch], ids=["alone", "in a batch"])
@@ -139,6 +139,6 @@ async def test_a_companion_that_is_there_already_is_a_conflict_however_current_t
     entry = an_entry(entity, 1, "web/1")
     saved = await together(store, entity, entry)
     before = emulator.requests()[-1].n
-    reply = await store.save_batch(SaveBatch(entity, entity_document(entity, total=2), saved.etag, (entry,)))
+    reply = await store.perform(SaveBatch(entity, entity_document(entity, total=2), saved.etag, (entry,)))
     assert isinstance(reply, Conflict)
     assert len(emulator.requests(before)) == 1

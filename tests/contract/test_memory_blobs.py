@@ -21,5 +21,5 @@ class TestMemoryBlobs(BlobContract):
 @pytest.mark.parametrize(("outcome", "there"), [((True, False), True), ((False, False), False), ((False, True), False)])
 def test_one_that_may_not_have_arrived_makes_all_of_them_unknown(outcome: tuple[bool, bool], there: bool) -> None:
     blobs = MemoryBlobs(outcome=lambda blob: outcome if blob.name == "b" else (True, True))
-    assert blobs.write_once(WriteOnce(tuple(Blob(name, b"", "t/x") for name in "abc"))) is UNKNOWN
+    assert blobs.perform(WriteOnce(tuple(Blob(name, b"", "t/x") for name in "abc"))) is UNKNOWN
     assert sorted(blobs.written) == (["a", "b", "c"] if there else ["a", "c"])

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.effects.port import Awaited
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.store import MemoryStore

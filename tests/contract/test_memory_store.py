@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.effects.port import Awaited
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import UNIQUE_KEYS

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import LIBRARY_PATH
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.tree import Path
 from tests.infra.bicep import deployment, one

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 from exactlyonce import Destination
-from exactlyonce.drivers.operations import store_operations
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.outputs import Output
@@ -56,7 +55,6 @@ class Interleaving:
         self.now = NOW
         self.store = store(lambda: self.now, SeededTrouble(random, fates, stale=0.3, lag=3))
         self.world = World(destinations, store=self.store)
-        self.operations = store_operations(self.store)
         self.jobs: list[Job] = []
         self._crash = crash
 
@@ -107,7 +105,7 @@ class Interleaving:
             case Publish(outputs=outputs):
                 return self.publish(outputs)
             case _:
-                return self.operations[type(effect)](effect)
+                return self.store.perform(effect)
 
     def publish(self, outputs: tuple[Output, ...]) -> Any:
         arrived, known = (True, True)

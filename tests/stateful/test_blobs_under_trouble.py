@@ -105,7 +105,7 @@ class History(Interleaving):
             case WriteOnce():
                 return self.write(effect)
             case DeleteBlobs():
-                return self.blobs.delete_blobs(effect)
+                return self.blobs.perform(effect)
             case _:
                 return super().perform(effect)
 
@@ -113,7 +113,7 @@ class History(Interleaving):
         """Applied or not, answered or not; or applied at any later time."""
         fate = 0.0 if self.store._trouble is PEACE else self.random.random()
         if fate < 0.95:
-            self.blobs.write_once(effect)
+            self.blobs.perform(effect)
         elif fate < 0.98:
             self.late.append(effect)
         return KEPT if fate < 0.9 else UNKNOWN
@@ -121,7 +121,7 @@ class History(Interleaving):
     def land_late(self) -> None:
         late, self.late = self.late, []
         for effect in late:
-            self.blobs.write_once(effect)
+            self.blobs.perform(effect)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -18,6 +18,7 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.library import Park
+from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.operator import Operator
@@ -26,7 +27,6 @@ from exactlyonce.hosting.sweeper import Sweeper
 from exactlyonce.records.application import OwnedType
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.application import MemoryApplicationStore
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.listing import entity_named
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.testing.chance import ManualClock
@@ -103,7 +103,7 @@ class InMemory(ExactlyOnce):
     ) -> None:
         ref = entity_named(place)
         parked = ParkedMessage(place, key_of(message), reason, AT, message.to_json(), destination)
-        self.world.store.park(Park(ref, parked))
+        self.world.store.perform(Park(ref, parked))
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 
 from exactlyonce import Destination, Envelope
 from exactlyonce.attempt import Again, Finished, Handle, Memory, Strategy, Work
-from exactlyonce.drivers.operations import store_operations
 from exactlyonce.effects.blobs import KEPT, WriteOnce
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step
 from exactlyonce.effects.entity import Saved, SaveEntity
@@ -45,7 +44,6 @@ class Beside(Player):
         self.at: datetime = AT
         self.entity = entity
         self._transactions = count(1)
-        self._operations = store_operations(self.store)
         if document is not None:
             self.put(document)
 
@@ -59,12 +57,12 @@ class Beside(Player):
             case WriteOnce():
                 return KEPT
             case _:
-                return self._operations[type(effect)](effect)
+                return self.store.perform(effect)
 
     def put(self, document: Json) -> None:
         """Write the entity as if somebody else did."""
         etag = self._etag
-        saved = self.store.save_entity(SaveEntity(self.entity, document, etag))
+        saved = self.store.perform(SaveEntity(self.entity, document, etag))
         assert isinstance(saved, Saved)
 
     @property

@@ -7,13 +7,13 @@ from typing import Any
 from devtools.modelcheck.reproduction.placing import PLACE
 from devtools.modelcheck.writes import ANY
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.effect import UNKNOWN, Unknown
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.port import Busy
 from exactlyonce.records.companions import companion_document
 from exactlyonce.stores.cosmos.partition import Applied, BatchWrite, creating, replacing
 from exactlyonce.stores.cosmos.replies import Operation
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.stores.port import Busy, Unknown
 
 
 class CarelessStore(CosmosStore):

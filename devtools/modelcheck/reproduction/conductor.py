@@ -26,7 +26,8 @@ from devtools.modelcheck.writes import ANY
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Conflict, Loaded, SaveEntity
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, CosmosStore
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 

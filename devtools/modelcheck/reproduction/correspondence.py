@@ -27,7 +27,7 @@ from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteProcessed
 from exactlyonce.records.companions import Companion, id_of
 from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.values.frozen_json import Json
 
 _IN_CONTAINERS_OF_ENTITIES: Final = (

@@ -12,8 +12,8 @@ from devtools.modelcheck.reproduction.reality import ENTITIES, Documents, Realit
 from devtools.modelcheck.store import Store, entity_ref
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.library import read_parked, read_staged
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import from_library
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER
 from exactlyonce.values.frozen_json import Json
 
 

@@ -21,7 +21,6 @@ from devtools.modelcheck.scenarios import AT
 from devtools.modelcheck.store import ledger_of
 from exactlyonce.attempt import Finished, Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.operations import store_operations
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings, SystemClock
@@ -232,9 +231,9 @@ class Process:
         return await driver.run(IMPATIENT.insist(self._family.step(task, memory)))
 
     def _gated(self, store: CosmosStore) -> AsyncStore:
-        methods = (method.__name__ for method in store_operations(store).values())
-        gated = {name: partial(self._at_gate, self._forgetting(placing(getattr(store, name)))) for name in methods}
-        return cast("AsyncStore", SimpleNamespace(**gated))
+        return cast(
+            "AsyncStore", SimpleNamespace(perform=partial(self._at_gate, self._forgetting(placing(store.perform))))
+        )
 
     def _forgetting(self, perform: Perform) -> Perform:
         """A request by a client that remembers no session.

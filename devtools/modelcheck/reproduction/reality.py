@@ -15,8 +15,8 @@ from devtools.modelcheck.reproduction.placing import PLACE, placed
 from devtools.modelcheck.store import NOW, entity_ref
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef

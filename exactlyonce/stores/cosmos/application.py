@@ -10,10 +10,10 @@ from exactlyonce.errors import TryAgainLater
 from exactlyonce.records.application import KIND, Application, application_document, read_application
 from exactlyonce.stores.application import StoredApplication
 from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER, TIME_LIMIT
 from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, from_library
 from exactlyonce.stores.cosmos.partition import Applied, CosmosPartition, Document
 from exactlyonce.stores.cosmos.replies import Absent
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, TIME_LIMIT
 
 _TRIES: Final = 3
 

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final, get_args
 
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
     FindNumbered,
+    FindOwing,
     FoundCompanions,
     FoundNumbered,
+    HasCompanions,
     LoadCompanions,
     ReplaceCompanions,
     SaveBatch,
 )
-from exactlyonce.effects.effect import UNKNOWN, NoAnswer
+from exactlyonce.effects.effect import UNKNOWN, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Saved
+from exactlyonce.effects.port import Busy, performs
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.companions import KIND, Companion, companion_document, read_companion
+from exactlyonce.stores.cosmos.containers import CosmosContainers
 from exactlyonce.stores.cosmos.layout import EntityContainer, without_system
 from exactlyonce.stores.cosmos.partition import Applied, CosmosPartition, Documents, creating, replacing
 from exactlyonce.stores.cosmos.replies import Operation, Taken
-from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.stores.refusals import require_one_batch, unique_key_taken
 from exactlyonce.values.identity import EntityRef, PartitionValue
 
@@ -47,78 +50,67 @@ def unfit_for_companions(container: EntityContainer) -> Iterator[str]:
         elif top in _OWN:
             yield (
                 f"The container {container.container!r} of entity {container.type!r} has the partition key path {path!r}, but "
-                f"the library's documents beside an entity have a property {top!r} of their own. Use a container with another "
+                f"the library's companions have a property {top!r} of their own. Use a container with another "
                 "path; or a protocol that keeps its records apart, such as Outbox()."
             )
 
 
-@dataclass(frozen=True, slots=True)
-class CosmosCompanions:
-    """The companions of one entity.
+class CosmosCompanions(CosmosContainers):
+    """The requests for companions.
 
-    Attributes:
-        entity: beside which they lie.
-        container: where the entities of its type live.
-        partition: of the entity.
-
-    Raises:
-        ConfigurationError: the container's partition key leaves no place for companions.
+    Every method raises `ConfigurationError` if the partition key of the entity's container leaves no place for companions.
     """
 
-    entity: EntityRef
-    container: EntityContainer
-    partition: CosmosPartition
-
-    def __post_init__(self) -> None:
-        if problem := next(unfit_for_companions(self.container), None):
-            raise ConfigurationError(problem)
-
+    @performs(SaveBatch)
     async def save_batch(self, effect: SaveBatch) -> Saved | Conflict | Unknown:
         """Save the entity and write companions, all or nothing."""
         require_one_batch(effect)
         document, etag = effect.document.value, effect.etag
         saving = creating(document) if etag is None else replacing(document, etag)
-        created = (creating(self._placed(one)) for one in effect.create)
-        replaced = (replacing(self._placed(one), seen) for one, seen in effect.replace)
-        reply = await self.partition.write_together((saving, *created, *replaced), Operation.COMMIT)
+        created = (creating(self._placed(effect.entity, one)) for one in effect.create)
+        replaced = (replacing(self._placed(effect.entity, one), seen) for one, seen in effect.replace)
+        reply = await self._shared(effect.entity).write_together((saving, *created, *replaced), Operation.COMMIT)
         # Of a companion it says that its id is taken: with unique keys no container may hold any.
         if (
             isinstance(reply, Taken)
             and reply.operation == 0
-            and await self.partition.is_unchanged(self.entity.id, etag, reply.token)
+            and await self._shared(effect.entity).is_unchanged(effect.entity.id, etag, reply.token)
         ):
-            raise unique_key_taken(self.entity)
+            raise unique_key_taken(effect.entity)
         if not isinstance(reply, Applied):
             return reply
         # The next save relies on the ETag, so a commit without one is as good as one that was not answered.
         return UNKNOWN if reply.etag is None else Saved(reply.etag, reply.token)
 
-    async def load(self, effect: LoadCompanions) -> Read:
+    @performs(LoadCompanions)
+    async def load_companions(self, effect: LoadCompanions) -> Read:
         """Read companions by id, in the order asked for."""
         if not effect.ids:
             return FoundCompanions(())
         ids = tuple(dict.fromkeys(effect.ids))
-        reply = await self.partition.read_all(ids, effect.token)
+        reply = await self._shared(effect.entity).read_all(ids, effect.token)
         if not isinstance(reply, Documents):
             return reply
         found = {document["id"]: document for document in reply.properties}
-        return self._read(found[id] for id in ids if id in found)
+        return self._read(effect.entity, (found[id] for id in ids if id in found))
 
+    @performs(FindEntries)
     async def find_entries(self, effect: FindEntries) -> Read:
         """Read stream entries by the versions they produced."""
         if not effect.ranges:
             return FoundCompanions(())
-        parameters: dict[str, str | int] = {"@entity": self.entity.key, "@kind": "entry"}
+        parameters: dict[str, str | int] = {"@entity": effect.entity.key, "@kind": "entry"}
         for number, (first, last) in enumerate(effect.ranges):
             parameters |= {f"@first{number}": first, f"@last{number}": last}
         ranges = (f"(c.version BETWEEN @first{number} AND @last{number})" for number in range(len(effect.ranges)))
         query = f"SELECT * FROM c WHERE c.{KIND} = @kind AND c.entity = @entity AND ({' OR '.join(ranges)})"  # noqa: S608
-        reply = await self.partition.query(query, parameters, effect.token)
+        reply = await self._shared(effect.entity).query(query, parameters, effect.token)
         if not isinstance(reply, Documents):
             return reply
         # Not by ORDER BY: the container is the user's, and the service refuses to order by what it does not index.
-        return self._read(sorted(reply.properties, key=lambda document: int(document["version"])))
+        return self._read(effect.entity, sorted(reply.properties, key=lambda document: int(document["version"])))
 
+    @performs(FindNumbered)
     async def find_numbered(self, effect: FindNumbered) -> FoundNumbered | NoAnswer | Busy:
         """Find the versions whose outputs have numbers of a sequence."""
         first, last = effect.numbers
@@ -127,49 +119,63 @@ class CosmosCompanions:
             'AND o.destination = @destination AND o["order"]["key"] = @key '
             'AND o["order"]["number"] BETWEEN @first AND @last'
         )
-        parameters: dict[str, str | int] = {"@entity": self.entity.key, "@kind": "entry"}
+        parameters: dict[str, str | int] = {"@entity": effect.entity.key, "@kind": "entry"}
         parameters |= {"@destination": effect.destination, "@key": effect.key, "@first": first, "@last": last}
-        reply = await self.partition.query(query, parameters, effect.token)
+        reply = await self._shared(effect.entity).query(query, parameters, effect.token)
         if not isinstance(reply, Documents):
             return reply
         return FoundNumbered(tuple(sorted({int(row["version"]) for row in reply.properties})))
 
-    async def find_owing(self) -> Read:
+    @performs(FindOwing)
+    async def find_owing(self, effect: FindOwing) -> Read:
         """Read records that owe outputs."""
         query = (
             f"SELECT TOP 100 * FROM c WHERE c.{KIND} = @kind AND c.entity = @entity "  # noqa: S608
             "AND IS_STRING(c.owing_since)"
         )
-        reply = await self.partition.query(query, {"@entity": self.entity.key, "@kind": "processed"}, None)
-        return self._read(reply.properties) if isinstance(reply, Documents) else reply
+        reply = await self._shared(effect.entity).query(
+            query, {"@entity": effect.entity.key, "@kind": "processed"}, None
+        )
+        return self._read(effect.entity, reply.properties) if isinstance(reply, Documents) else reply
 
-    async def any(self) -> bool | NoAnswer | Busy:
+    @performs(HasCompanions)
+    async def has_companions(self, effect: HasCompanions) -> bool | NoAnswer | Busy:
         """Whether there are any."""
         query = f"SELECT TOP 1 c.id FROM c WHERE IS_DEFINED(c.{KIND}) AND c.entity = @entity"  # noqa: S608
-        reply = await self.partition.query(query, {"@entity": self.entity.key}, None)
+        reply = await self._shared(effect.entity).query(query, {"@entity": effect.entity.key}, None)
         return bool(reply.properties) if isinstance(reply, Documents) else reply
 
-    async def replace(self, effect: ReplaceCompanions) -> None:
+    @performs(ReplaceCompanions)
+    async def replace_companions(self, effect: ReplaceCompanions) -> None:
         """Write over companions, those with an ETag only if they are unchanged."""
-        await self.partition.replace_all([(self._placed(one), etag) for one, etag in effect.companions])
+        await self._shared(effect.entity).replace_all(
+            [(self._placed(effect.entity, one), etag) for one, etag in effect.companions]
+        )
 
-    async def delete(self, effect: DeleteCompanions) -> None:
+    @performs(DeleteCompanions)
+    async def delete_companions(self, effect: DeleteCompanions) -> None:
         """Delete companions that are unchanged."""
-        await self.partition.delete_all(dict(effect.companions))
+        await self._shared(effect.entity).delete_all(dict(effect.companions))
 
-    def _placed(self, companion: Companion) -> dict[str, Any]:
+    def _shared(self, entity: EntityRef) -> CosmosPartition:
+        """The partition that an entity shares with its companions."""
+        if problem := next(unfit_for_companions(self._containers[entity.type]), None):
+            raise ConfigurationError(problem)
+        return self._entity(entity)
+
+    def _placed(self, entity: EntityRef, companion: Companion) -> dict[str, Any]:
         """A companion as a document, with the partition key where the container wants it."""
-        document = companion_document(self.entity, companion)
-        for path, value in zip(self.container.paths, self.entity.partition, strict=True):
+        document = companion_document(entity, companion)
+        for path, value in zip(self._containers[entity.type].paths, entity.partition, strict=True):
             _put(document, _names(path), value)
         return document
 
-    def _read(self, documents: Iterable[dict[str, Any]]) -> FoundCompanions:
-        place = {_names(path)[0] for path in self.container.paths}
+    def _read(self, entity: EntityRef, documents: Iterable[dict[str, Any]]) -> FoundCompanions:
+        place = {_names(path)[0] for path in self._containers[entity.type].paths}
         found: list[tuple[Companion, str]] = []
         for document in documents:
             own = {name: value for name, value in without_system(document).items() if name not in place}
-            found.append((read_companion(self.entity, own), document["_etag"]))
+            found.append((read_companion(entity, own), document["_etag"]))
         return FoundCompanions(tuple(found))
 
 

@@ -36,7 +36,7 @@ class EntityContainer:
         type: name of the entity type.
         container: name of the container.
         paths: of its partition key, from the top.
-        companions: whether the entities' protocol keeps documents beside them.
+        companions: whether the entities' protocol keeps companions.
     """
 
     type: str

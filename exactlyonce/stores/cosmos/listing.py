@@ -16,10 +16,10 @@ from exactlyonce.errors import TryAgainLater
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER, TIME_LIMIT
 from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.partition import CosmosPartition, Documents
 from exactlyonce.stores.cosmos.replies import FAILURES, after_query
-from exactlyonce.stores.cosmos.store import LIBRARY_CONTAINER, TIME_LIMIT
 from exactlyonce.stores.listing import ListedMessage, entity_named, oldest_first, text_of
 from exactlyonce.values.identity import EntityRef
 
@@ -97,8 +97,8 @@ class CosmosListing:
         if not place.companions:
             return apart
         query = f"SELECT TOP 1000 {_BESIDE} FROM c WHERE IS_DEFINED(c.{KIND}) AND c.entity = @entity"  # noqa: S608
-        beside = await self._all(entity, place.container, entity.partition, query, {"@entity": entity.key})
-        return (*apart, *beside)
+        companions = await self._all(entity, place.container, entity.partition, query, {"@entity": entity.key})
+        return (*apart, *companions)
 
     async def _all(
         self, entity: EntityRef, container: str, key: tuple[Any, ...], query: str, given: Mapping[str, str | int]

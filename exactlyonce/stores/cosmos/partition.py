@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from azure.core import MatchConditions
 from azure.cosmos.aio import ContainerProxy
 
-from exactlyonce.effects.effect import UNKNOWN, NoAnswer
+from exactlyonce.effects.effect import UNKNOWN, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.port import Busy
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import MAX_BATCH_OPERATIONS, batches
 from exactlyonce.stores.cosmos.replies import (
@@ -24,7 +25,6 @@ from exactlyonce.stores.cosmos.replies import (
     after_write,
     answered_at,
 )
-from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.values.identity import PartitionValue
 
 Reply = TypeVar("Reply")

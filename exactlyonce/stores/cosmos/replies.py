@@ -24,8 +24,9 @@ from typing import Any, Final
 from azure.core.exceptions import AzureError
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
 
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.port import Busy
 from exactlyonce.errors import (
     ConfigurationError,
     EntityRefused,
@@ -34,7 +35,6 @@ from exactlyonce.errors import (
     MalformedMessage,
     OutputTooLarge,
 )
-from exactlyonce.stores.port import Busy, Unknown
 
 SESSION_TOKEN: Final = "x-ms-session-token"  # noqa: S105
 CREATING: Final = 1013
@@ -58,8 +58,8 @@ class Operation(Enum):
     RECORD = "upsert processed records"
     STAGE = "create staged documents"
     PARK = "park a message"
-    COMMIT = "save an entity document and the library's documents beside it"
-    AMEND = "write over the library's documents beside an entity"
+    COMMIT = "save an entity document and its companions"
+    AMEND = "write over companions of an entity"
     DELETE = "delete documents of the library"
 
 

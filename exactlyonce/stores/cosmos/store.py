@@ -6,23 +6,9 @@ where a batch would be larger than the service takes. Session tokens come in wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime, timezone
-from typing import Final
 
-from exactlyonce.effects.companions import (
-    DeleteCompanions,
-    FindEntries,
-    FindNumbered,
-    FindOwing,
-    FoundCompanions,
-    FoundNumbered,
-    HasCompanions,
-    LoadCompanions,
-    ReplaceCompanions,
-    SaveBatch,
-)
-from exactlyonce.effects.effect import UNKNOWN, NoAnswer
+from exactlyonce.effects.effect import UNKNOWN, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     DeleteParked,
@@ -42,32 +28,26 @@ from exactlyonce.effects.library import (
     WriteProcessed,
     Written,
 )
+from exactlyonce.effects.port import Busy, performs
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.library import read_parked, read_processed, read_staged
-from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.companions import CosmosCompanions
 from exactlyonce.stores.cosmos.layout import (
-    EntityContainer,
     from_library,
     parked_id,
     processed_id,
-    require_storable,
     staged_id,
     to_library,
     without_system,
 )
-from exactlyonce.stores.cosmos.partition import Applied, CosmosPartition, Document, Documents
+from exactlyonce.stores.cosmos.partition import Applied, Document, Documents
 from exactlyonce.stores.cosmos.replies import Absent, Operation, Taken
-from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.stores.refusals import require_entity_document, unique_key_taken
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, PartitionValue
-
-LIBRARY_CONTAINER: Final = "exactlyonce"
-TIME_LIMIT: Final = 10.0
+from exactlyonce.values.identity import EntityRef
 
 
-class CosmosStore:
+class CosmosStore(CosmosCompanions):
     """The store. It keeps no session tokens, nor anything else but its connection.
 
     Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
@@ -83,19 +63,7 @@ class CosmosStore:
         time_limit: seconds that one request may take. A write that takes longer is `UNKNOWN`: it may still land.
     """
 
-    def __init__(
-        self,
-        connection: CosmosConnection,
-        entities: Iterable[EntityContainer],
-        library: str = LIBRARY_CONTAINER,
-        *,
-        time_limit: float = TIME_LIMIT,
-    ) -> None:
-        self._connection = connection
-        self._containers = {entity.type: entity for entity in entities}
-        self._library_container = library
-        self._time_limit = time_limit
-
+    @performs(LoadEntity)
     async def load_entity(self, effect: LoadEntity) -> Loaded | NoAnswer | Busy:
         reply = await self._entity(effect.entity).read(effect.entity.id, effect.token)
         if isinstance(reply, Absent):
@@ -106,6 +74,7 @@ class CosmosStore:
         require_entity_document(effect.entity, found)
         return Loaded(Json.of(without_system(found)), found["_etag"], found["_ts"], reply.token)
 
+    @performs(SaveEntity)
     async def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
         partition, document = self._entity(effect.entity), effect.document.value
         if effect.etag is None:
@@ -118,6 +87,7 @@ class CosmosStore:
             return reply
         return UNKNOWN if reply.etag is None else Saved(reply.etag, reply.token)
 
+    @performs(FindProcessed)
     async def find_processed(self, effect: FindProcessed) -> Found | NoAnswer | Busy:
         wanted = {processed_id(message): message for message in effect.messages}
         reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token, "c.id, c.message")
@@ -127,6 +97,7 @@ class CosmosStore:
             _require_same(effect.entity, record["id"], record.get("message"), wanted[record["id"]])
         return Found(frozenset(wanted[record["id"]] for record in reply.properties), reply.token)
 
+    @performs(LoadProcessed)
     async def load_processed(self, effect: LoadProcessed) -> FoundRecords | NoAnswer | Busy:
         wanted = {processed_id(message): message for message in effect.messages}
         reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
@@ -137,17 +108,20 @@ class CosmosStore:
             _require_same(effect.entity, id, record.message, wanted[id])
         return FoundRecords(tuple(found[id] for id in wanted if id in found))
 
+    @performs(HasRecords)
     async def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
         query = "SELECT TOP 1 c.id FROM c WHERE c.kind = @kind"
         reply = await self._library(effect.entity).query(query, {"@kind": "processed"}, None)
         return bool(reply.properties) if isinstance(reply, Documents) else reply
 
+    @performs(WriteProcessed)
     async def write_processed(self, effect: WriteProcessed) -> Written | Unknown | Busy:
         documents = [to_library(effect.entity, record) for record in effect.records]
         reply = await self._library(effect.entity).write_all(documents, Operation.RECORD)
         # A commit relies on the token, so a write without one is as good as one that was not answered.
         return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
 
+    @performs(Stage)
     async def stage(self, effect: Stage) -> Written | Conflict | Unknown | Busy:
         documents = [to_library(effect.entity, document) for document in effect.documents]
         reply = await self._library(effect.entity).write_all(documents, Operation.STAGE)
@@ -155,6 +129,7 @@ class CosmosStore:
             return reply
         return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
 
+    @performs(LoadStaged)
     async def load_staged(self, effect: LoadStaged) -> FoundStaged | NoAnswer | Busy:
         wanted = {staged_id(tx): tx for tx in effect.transactions}
         reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
@@ -165,17 +140,21 @@ class CosmosStore:
             _require_same(effect.entity, id, document.tx, wanted[id])
         return FoundStaged(tuple(found[id] for id in wanted if id in found))
 
+    @performs(DeleteStaged)
     async def delete_staged(self, effect: DeleteStaged) -> None:
         await self._library(effect.entity).delete_all({staged_id(tx): None for tx in effect.transactions})
 
+    @performs(DeleteProcessed)
     async def delete_processed(self, effect: DeleteProcessed) -> None:
         await self._library(effect.entity).delete_all({processed_id(message): etag for message, etag in effect.records})
 
+    @performs(Park)
     async def park(self, effect: Park) -> Written | Unknown | Busy:
         documents = [to_library(effect.entity, effect.message)]
         reply = await self._library(effect.entity).write_all(documents, Operation.PARK)
         return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
 
+    @performs(LoadParked)
     async def load_parked(self, effect: LoadParked) -> FoundParked | NoAnswer | Busy:
         id = parked_id(effect.message)
         reply = await self._library(effect.entity).read(id, effect.token)
@@ -189,45 +168,9 @@ class CosmosStore:
         _require_same(effect.entity, id, message.message, effect.message)
         return FoundParked(message, reply.properties["_etag"], datetime.fromtimestamp(reply.read_at, timezone.utc))
 
+    @performs(DeleteParked)
     async def delete_parked(self, effect: DeleteParked) -> None:
         await self._library(effect.entity).delete_all({parked_id(effect.message): effect.etag})
-
-    async def save_batch(self, effect: SaveBatch) -> Saved | Conflict | Unknown | Busy:
-        return await self._beside(effect.entity).save_batch(effect)
-
-    async def load_companions(self, effect: LoadCompanions) -> FoundCompanions | NoAnswer | Busy:
-        return await self._beside(effect.entity).load(effect)
-
-    async def find_entries(self, effect: FindEntries) -> FoundCompanions | NoAnswer | Busy:
-        return await self._beside(effect.entity).find_entries(effect)
-
-    async def find_numbered(self, effect: FindNumbered) -> FoundNumbered | NoAnswer | Busy:
-        return await self._beside(effect.entity).find_numbered(effect)
-
-    async def find_owing(self, effect: FindOwing) -> FoundCompanions | NoAnswer | Busy:
-        return await self._beside(effect.entity).find_owing()
-
-    async def has_companions(self, effect: HasCompanions) -> bool | NoAnswer | Busy:
-        return await self._beside(effect.entity).any()
-
-    async def replace_companions(self, effect: ReplaceCompanions) -> None:
-        await self._beside(effect.entity).replace(effect)
-
-    async def delete_companions(self, effect: DeleteCompanions) -> None:
-        await self._beside(effect.entity).delete(effect)
-
-    def _entity(self, entity: EntityRef) -> CosmosPartition:
-        return self._partition(entity, self._containers[entity.type].container, entity.partition)
-
-    def _beside(self, entity: EntityRef) -> CosmosCompanions:
-        return CosmosCompanions(entity, self._containers[entity.type], self._entity(entity))
-
-    def _library(self, entity: EntityRef) -> CosmosPartition:
-        return self._partition(entity, self._library_container, (entity.key,))
-
-    def _partition(self, entity: EntityRef, container: str, key: tuple[PartitionValue, ...]) -> CosmosPartition:
-        require_storable(entity)
-        return CosmosPartition(self._connection, container, key, self._time_limit)
 
 
 def _require_same(entity: EntityRef, id: str, stored: object, wanted: str) -> None:

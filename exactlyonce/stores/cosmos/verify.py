@@ -161,7 +161,7 @@ def _of_entity_container(entity: EntityContainer, properties: dict[str, Any]) ->
         if _unique_keys(properties):
             yield (
                 f"The {name} has unique keys: create it anew without them, or choose a protocol that keeps its records apart, "
-                "such as Outbox(). The library's documents beside an entity have none of these properties, and the service "
+                "such as Outbox(). Companions have none of these properties, and the service "
                 "would take only one such document in a partition."
             )
 

@@ -17,13 +17,13 @@ from exactlyonce.effects.companions import (
     ReplaceCompanions,
     SaveBatch,
 )
-from exactlyonce.effects.effect import BEHIND, NoAnswer
+from exactlyonce.effects.effect import BEHIND, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Saved
+from exactlyonce.effects.port import Busy, performs
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.records.companions import KIND, Companion, StreamEntry, companion_document, id_of, read_companion
 from exactlyonce.records.outputs import OutputRef
 from exactlyonce.stores.memory.partitions import MemoryPartitions, Version, unless_taken
-from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.stores.refusals import require_one_batch, unique_key_taken
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -38,6 +38,7 @@ Found = Iterable[tuple[dict[str, Any], str]]
 class MemoryCompanions(MemoryPartitions):
     """The requests for companions."""
 
+    @performs(SaveBatch)
     def save_batch(self, effect: SaveBatch) -> Saved | Conflict | Unknown | Busy:
         require_one_batch(effect)
         entity, partition = effect.entity, self._entity(effect.entity)
@@ -60,12 +61,14 @@ class MemoryCompanions(MemoryPartitions):
 
         return unless_taken(self._write("save_batch", save))
 
+    @performs(LoadCompanions)
     def load_companions(self, effect: LoadCompanions) -> FoundCompanions | NoAnswer | Busy:
         if not effect.ids:
             return FoundCompanions(())
         ids = dict.fromkeys(effect.ids)
         return self._found(effect.entity, effect.token, lambda view: _documents(view[id] for id in ids if id in view))
 
+    @performs(FindEntries)
     def find_entries(self, effect: FindEntries) -> FoundCompanions | NoAnswer | Busy:
         if not effect.ranges:
             return FoundCompanions(())
@@ -76,11 +79,12 @@ class MemoryCompanions(MemoryPartitions):
             return wanted and document[KIND] == "entry"
 
         def found(view: View) -> Found:
-            entries = (one for one in _beside(effect.entity, view) if asked(one[0]))
+            entries = (one for one in _companions_of(effect.entity, view) if asked(one[0]))
             return sorted(entries, key=lambda one: one[0]["version"])
 
         return self._found(effect.entity, effect.token, found)
 
+    @performs(FindNumbered)
     def find_numbered(self, effect: FindNumbered) -> FoundNumbered | NoAnswer | Busy:
         first, last = effect.numbers
 
@@ -90,7 +94,7 @@ class MemoryCompanions(MemoryPartitions):
             return sequence == (effect.destination, effect.key) and order is not None and first <= order.number <= last
 
         def found(view: View) -> Found:
-            return (one for one in _beside(effect.entity, view) if one[0][KIND] == "entry")
+            return (one for one in _companions_of(effect.entity, view) if one[0][KIND] == "entry")
 
         reply = self._found(effect.entity, effect.token, found)
         if not isinstance(reply, FoundCompanions):
@@ -98,19 +102,22 @@ class MemoryCompanions(MemoryPartitions):
         entries = (entry for entry, _ in reply.companions if isinstance(entry, StreamEntry))
         return FoundNumbered(tuple(sorted(entry.version for entry in entries if any(map(asked, entry.outputs)))))
 
+    @performs(FindOwing)
     def find_owing(self, effect: FindOwing) -> FoundCompanions | NoAnswer | Busy:
         def owes(document: dict[str, Any]) -> bool:
             return document[KIND] == "processed" and isinstance(document.get("owing_since"), str)
 
         def found(view: View) -> Found:
-            return [one for one in _beside(effect.entity, view) if owes(one[0])][:MOST_OWING]
+            return [one for one in _companions_of(effect.entity, view) if owes(one[0])][:MOST_OWING]
 
         return self._found(effect.entity, None, found)
 
+    @performs(HasCompanions)
     def has_companions(self, effect: HasCompanions) -> bool | NoAnswer | Busy:
         partition = self._entity(effect.entity)
-        return any(True for _ in _beside(effect.entity, partition.view(self._replica(partition))))
+        return any(True for _ in _companions_of(effect.entity, partition.view(self._replica(partition))))
 
+    @performs(ReplaceCompanions)
     def replace_companions(self, effect: ReplaceCompanions) -> None:
         partition = self._entity(effect.entity)
 
@@ -123,6 +130,7 @@ class MemoryCompanions(MemoryPartitions):
 
         self._write("replace_companions", replace)
 
+    @performs(DeleteCompanions)
     def delete_companions(self, effect: DeleteCompanions) -> None:
         partition = self._entity(effect.entity)
 
@@ -150,7 +158,7 @@ def _documents(versions: Iterable[Version]) -> Iterator[tuple[dict[str, Any], st
     return ((version.document.value, version.etag) for version in versions if version.document is not None)
 
 
-def _beside(entity: EntityRef, view: View) -> Iterator[tuple[dict[str, Any], str]]:
-    """The companions of one of the entities that share a partition."""
+def _companions_of(entity: EntityRef, view: View) -> Iterator[tuple[dict[str, Any], str]]:
+    """The companions of one entity; several entities may share a partition."""
     found = ((version.companion, version.etag) for version in view.values())
     return ((one, etag) for one, etag in found if one is not None and one.get("entity") == entity.key)

@@ -58,14 +58,16 @@ class MemoryListing:
             for one in _newest(self._store.library.get(entity.key, Partition()))
             if one.document
         )
-        beside = ((one, found) for ref, one, found in self._documents(entity.type) if one.companion and ref == entity)
+        companions = (
+            (one, found) for ref, one, found in self._documents(entity.type) if one.companion and ref == entity
+        )
         return tuple(
             {"id": one.id, "_ts": one.timestamp, **{name: found[name] for name in _KEPT if name in found}}
-            for one, found in (*apart, *((one, {"kind": found[KIND], **found}) for one, found in beside))
+            for one, found in (*apart, *((one, {"kind": found[KIND], **found}) for one, found in companions))
         )
 
     def _documents(self, type: str) -> Iterator[tuple[EntityRef, Version, dict[str, Any]]]:
-        """All documents of entities of a type and beside them, with the entity that each is of."""
+        """All documents of entities of a type and their companions, each with its entity."""
         for place, partition in self._store.entities.items():
             values: Any = place[1:]
             for version in _newest(partition) if place[0] == type else ():

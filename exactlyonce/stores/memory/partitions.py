@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.effect import UNKNOWN, Unknown
+from exactlyonce.effects.port import Adapter, Busy
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.records.companions import KIND
 from exactlyonce.stores.memory.trouble import Fate, NoTrouble, Trouble
-from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -82,7 +82,7 @@ class Partition:
         return {id: version for id, version in newest.items() if version.document is not None}
 
 
-class MemoryPartitions:
+class MemoryPartitions(Adapter):
     """The partitions of entities and of the library, and what the world does to requests for them.
 
     Args:

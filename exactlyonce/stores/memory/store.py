@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactlyonce.effects.effect import BEHIND, NoAnswer
+from exactlyonce.effects.effect import BEHIND, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     DeleteParked,
@@ -22,11 +22,11 @@ from exactlyonce.effects.library import (
     WriteProcessed,
     Written,
 )
+from exactlyonce.effects.port import Busy, performs
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.records.library import library_document, read_parked, read_processed, read_staged
 from exactlyonce.stores.memory.companions import MemoryCompanions
 from exactlyonce.stores.memory.partitions import token_at, unless_taken
-from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.stores.refusals import require_entity_document, unique_key_taken
 from exactlyonce.values.frozen_json import Json
 
@@ -40,6 +40,7 @@ class MemoryStore(MemoryCompanions):
         unique_keys: by entity type the unique keys of its container, each a list of paths such as "/name/last".
     """
 
+    @performs(LoadEntity)
     def load_entity(self, effect: LoadEntity) -> Loaded | NoAnswer | Busy:
         partition = self._entity(effect.entity)
         position = self._view(partition, effect.token)
@@ -51,6 +52,7 @@ class MemoryStore(MemoryCompanions):
         require_entity_document(effect.entity, version.companion or ())
         return Loaded(version.document, version.etag, version.timestamp, token_at(position))
 
+    @performs(SaveEntity)
     def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
         partition = self._entity(effect.entity)
 
@@ -65,6 +67,7 @@ class MemoryStore(MemoryCompanions):
 
         return unless_taken(self._write("save_entity", save))
 
+    @performs(FindProcessed)
     def find_processed(self, effect: FindProcessed) -> Found | NoAnswer | Busy:
         partition = self._library(effect.entity)
         position = self._view(partition, effect.token)
@@ -73,6 +76,7 @@ class MemoryStore(MemoryCompanions):
         found = (message for message in effect.messages if partition.newest(f"processed:{message}", position))
         return Found(frozenset(found), token_at(position))
 
+    @performs(LoadProcessed)
     def load_processed(self, effect: LoadProcessed) -> FoundRecords | NoAnswer | Busy:
         partition = self._library(effect.entity)
         position = self._view(partition, effect.token)
@@ -84,6 +88,7 @@ class MemoryStore(MemoryCompanions):
         )
         return FoundRecords(tuple(read_processed(document) for document in documents))
 
+    @performs(HasRecords)
     def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
         partition = self._library(effect.entity)
         position = self._replica(partition)
@@ -91,6 +96,7 @@ class MemoryStore(MemoryCompanions):
             id.startswith("processed:") and partition.newest(id, position) is not None for id in partition.ids(position)
         )
 
+    @performs(WriteProcessed)
     def write_processed(self, effect: WriteProcessed) -> Written | Unknown | Busy:
         partition = self._library(effect.entity)
 
@@ -101,6 +107,7 @@ class MemoryStore(MemoryCompanions):
 
         return self._write("write_processed", upsert)
 
+    @performs(Stage)
     def stage(self, effect: Stage) -> Written | Conflict | Unknown | Busy:
         partition = self._library(effect.entity)
 
@@ -116,6 +123,7 @@ class MemoryStore(MemoryCompanions):
 
         return self._write("stage", create)
 
+    @performs(LoadStaged)
     def load_staged(self, effect: LoadStaged) -> FoundStaged | NoAnswer | Busy:
         partition = self._library(effect.entity)
         position = self._view(partition, effect.token)
@@ -127,6 +135,7 @@ class MemoryStore(MemoryCompanions):
         )
         return FoundStaged(tuple(read_staged(document) for document in documents))
 
+    @performs(DeleteStaged)
     def delete_staged(self, effect: DeleteStaged) -> None:
         partition = self._library(effect.entity)
 
@@ -137,6 +146,7 @@ class MemoryStore(MemoryCompanions):
 
         self._write("delete_staged", delete)
 
+    @performs(DeleteProcessed)
     def delete_processed(self, effect: DeleteProcessed) -> None:
         partition = self._library(effect.entity)
 
@@ -146,6 +156,7 @@ class MemoryStore(MemoryCompanions):
 
         self._write("delete_processed", delete)
 
+    @performs(Park)
     def park(self, effect: Park) -> Written | Unknown | Busy:
         partition = self._library(effect.entity)
 
@@ -155,6 +166,7 @@ class MemoryStore(MemoryCompanions):
 
         return self._write("park", upsert)
 
+    @performs(LoadParked)
     def load_parked(self, effect: LoadParked) -> FoundParked | NoAnswer | Busy:
         partition = self._library(effect.entity)
         position = self._view(partition, effect.token)
@@ -165,6 +177,7 @@ class MemoryStore(MemoryCompanions):
             return FoundParked(None, None, None)
         return FoundParked(read_parked(version.document.value), version.etag, self._now())
 
+    @performs(DeleteParked)
     def delete_parked(self, effect: DeleteParked) -> None:
         partition = self._library(effect.entity)
         self._write("delete_parked", lambda: self._delete_unchanged(partition, f"parked:{effect.message}", effect.etag))

@@ -23,8 +23,8 @@ from exactlyonce.testing.contracts.samples import (
     a_colocated,
     a_numbered,
     an_entry,
-    beside,
-    beside_now,
+    companions_now,
+    companions_of,
     entity_document,
     load,
     owned_entity,
@@ -77,18 +77,18 @@ async def a_scene(store: AsyncStore) -> Scene:
     entity = owned_entity()
     one, other = an_entry(entity, 1, "web/1"), an_entry(entity, 2, "web/2")
     old = await together(store, entity, one, other, total=1)
-    unchanged, changed = await beside(
+    unchanged, changed = await companions_of(
         store, entity, entry_id(entity, "web/1"), entry_id(entity, "web/2"), token=old.token
     )
     later = replace(other, digest="another")
-    new = await store.save_batch(
+    new = await store.perform(
         SaveBatch(entity, entity_document(entity, total=2), old.etag, replace=((later, changed[1]),))
     )
     assert isinstance(new, Saved)
     return Scene(entity, old, new, (one, unchanged[1]), (other, changed[1]))
 
 
-class TogetherContract:
+class BatchContract:
     """All of a batch, or nothing."""
 
     @pytest.mark.parametrize("type", [OWNED, LEVELS])
@@ -100,7 +100,7 @@ class TogetherContract:
         saved = await together(store, entity, *companions, total=1)
         loaded = await load(store, entity, saved.token)
         assert (loaded.document, loaded.etag) == (entity_document(entity, total=1), saved.etag)
-        found = await beside(store, entity, *(id_of(entity, one) for one in companions), token=saved.token)
+        found = await companions_of(store, entity, *(id_of(entity, one) for one in companions), token=saved.token)
         assert tuple(companion for companion, _ in found) == companions
         assert len({saved.etag, *(etag for _, etag in found)}) == 1 + len(found)
 
@@ -109,9 +109,9 @@ class TogetherContract:
         entity = owned_entity()
         entry = an_entry(entity, 1, message)
         saved = await together(store, entity, entry)
-        ((found, _),) = await beside(store, entity, entry_id(entity, message), token=saved.token)
+        ((found, _),) = await companions_of(store, entity, entry_id(entity, message), token=saved.token)
         assert found == entry
-        assert await beside(store, entity, entry_id(entity, message + "-"), token=saved.token) == ()
+        assert await companions_of(store, entity, entry_id(entity, message + "-"), token=saved.token) == ()
 
     @pytest.mark.parametrize("type", [OWNED, LEVELS])
     async def test_what_was_read_can_be_written_over_together_with_the_entity(
@@ -119,13 +119,15 @@ class TogetherContract:
     ) -> None:
         entity = owned_entity(type=type)
         first = await together(store, entity, a_colocated(entity, "web/1", owes=True), total=1)
-        ((record, etag),) = await beside(store, entity, id_of(entity, a_colocated(entity, "web/1")), token=first.token)
+        ((record, etag),) = await companions_of(
+            store, entity, id_of(entity, a_colocated(entity, "web/1")), token=first.token
+        )
         settled, entry = a_colocated(entity, "web/1"), an_entry(entity, 2)
         effect = SaveBatch(entity, entity_document(entity, total=2), first.etag, (entry,), replace=((settled, etag),))
-        second = await store.save_batch(effect)
+        second = await store.perform(effect)
         assert isinstance(second, Saved)
         assert (await load(store, entity, second.token)).document == entity_document(entity, total=2)
-        found = await beside(store, entity, id_of(entity, record), id_of(entity, entry), token=second.token)
+        found = await companions_of(store, entity, id_of(entity, record), id_of(entity, entry), token=second.token)
         assert [companion for companion, _ in found] == [settled, entry]
         assert etag not in [now for _, now in found]
 
@@ -135,12 +137,12 @@ class TogetherContract:
     ) -> None:
         scene = await a_scene(store)
         entity = scene.entity
-        reply = await store.save_batch(WAYS_TO_FAIL[way](scene))
+        reply = await store.perform(WAYS_TO_FAIL[way](scene))
         assert isinstance(reply, Conflict)
         loaded = await load(store, entity, reply.token)
         assert (loaded.document, loaded.etag) == (entity_document(entity, total=2), scene.new.etag)
         ids = (entry_id(entity, f"web/{number}") for number in (1, 2, 8, 9))
-        found = await beside(store, entity, *ids, token=reply.token)
+        found = await companions_of(store, entity, *ids, token=reply.token)
         assert [one.digest for one, _ in found if isinstance(one, StreamEntry)] == ["digest", "another"]
         assert found[0] == scene.unchanged
 
@@ -148,10 +150,10 @@ class TogetherContract:
         entity = owned_entity()
         entry = an_entry(entity, 1)
         etag = (await save(store, owned_entity())).etag
-        reply = await store.save_batch(SaveBatch(entity, entity_document(entity), etag, (entry,)))
+        reply = await store.perform(SaveBatch(entity, entity_document(entity), etag, (entry,)))
         assert isinstance(reply, Conflict)
         assert (await load(store, entity, reply.token)).document is None
-        assert await beside(store, entity, id_of(entity, entry), token=reply.token) == ()
+        assert await companions_of(store, entity, id_of(entity, entry), token=reply.token) == ()
 
     async def test_saves_together_and_saves_alone_follow_each_other(self, store: AsyncStore) -> None:
         entity = owned_entity()
@@ -170,12 +172,12 @@ class TogetherContract:
             entries = [an_entry(entity, number) for number in range(16)]
             documents = [entity_document(entity, total=number, round=round) for number in range(16)]
             replies = await asyncio.gather(
-                *(store.save_batch(SaveBatch(entity, documents[n], etag, (entries[n],))) for n in range(16))
+                *(store.perform(SaveBatch(entity, documents[n], etag, (entries[n],))) for n in range(16))
             )
             assert all(isinstance(reply, Saved | Conflict) for reply in replies)
             ((winner, saved),) = [(n, reply) for n, reply in enumerate(replies) if isinstance(reply, Saved)]
             assert (await load(store, entity, saved.token)).document == documents[winner]
-            found = await beside_now(store, entity, *(id_of(entity, entry) for entry in entries))
+            found = await companions_now(store, entity, *(id_of(entity, entry) for entry in entries))
             assert found == (entries[winner],)
             etag = saved.etag
 
@@ -186,7 +188,7 @@ class TogetherContract:
         entry = an_entry(entity, 1, padding=text)
         saved = await together(store, entity, entry, text=text)
         assert (await load(store, entity, saved.token)).document == entity_document(entity, text=text)
-        ((found, _),) = await beside(store, entity, id_of(entity, entry), token=saved.token)
+        ((found, _),) = await companions_of(store, entity, id_of(entity, entry), token=saved.token)
         assert found == entry
 
     async def test_a_hundred_documents_are_saved_together_and_more_are_refused(self, store: AsyncStore) -> None:
@@ -195,5 +197,5 @@ class TogetherContract:
         with pytest.raises(ValueError, match="101 documents"):
             await together(store, entity, *entries)
         saved = await together(store, entity, *entries[1:])
-        found = await beside(store, entity, *(id_of(entity, entry) for entry in entries), token=saved.token)
+        found = await companions_of(store, entity, *(id_of(entity, entry) for entry in entries), token=saved.token)
         assert tuple(companion for companion, _ in found) == entries[1:]

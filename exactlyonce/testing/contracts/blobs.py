@@ -38,22 +38,22 @@ class BlobContract:
         raise NotImplementedError("Override the fixture `blobs`.")
 
     async def test_writing_nothing_succeeds(self, blobs: AsyncBlobs) -> None:
-        assert await blobs.write_once(WriteOnce(())) is KEPT
+        assert await blobs.perform(WriteOnce(())) is KEPT
 
     @pytest.mark.parametrize("content", [b"", b"x", bytes(range(256)), "ÄÖÜ 🎯".encode()], ids=len)
     async def test_what_was_written_is_read(self, blobs: AsyncBlobs, content: bytes) -> None:
         blob = a_blob(content)
-        assert await blobs.write_once(WriteOnce((blob,))) is KEPT
+        assert await blobs.perform(WriteOnce((blob,))) is KEPT
         assert await blobs.read(blob.name, 1_000) == content
 
     async def test_a_large_blob_is_written_and_read_whole(self, blobs: AsyncBlobs) -> None:
         blob = a_blob(bytes(range(256)) * 4 * 1024 * 40)
-        assert await blobs.write_once(WriteOnce((blob,))) is KEPT
+        assert await blobs.perform(WriteOnce((blob,))) is KEPT
         assert await blobs.read(blob.name, len(blob.content)) == blob.content
 
     async def test_no_more_is_read_than_is_asked_for_and_a_byte_that_tells(self, blobs: AsyncBlobs) -> None:
         blob = a_blob(b"0123456789")
-        await blobs.write_once(WriteOnce((blob,)))
+        await blobs.perform(WriteOnce((blob,)))
         for limit in (0, 4, 9, 10, 11):
             assert await blobs.read(blob.name, limit) == blob.content[: limit + 1]
 
@@ -62,36 +62,36 @@ class BlobContract:
 
     async def test_one_that_is_there_stays_as_it_is(self, blobs: AsyncBlobs) -> None:
         blob, other = a_blob(b"first"), a_blob(b"other")
-        assert await blobs.write_once(WriteOnce((blob,))) is KEPT
+        assert await blobs.perform(WriteOnce((blob,))) is KEPT
         again = Blob(blob.name, b"second", "text/plain")
-        assert await blobs.write_once(WriteOnce((again, other))) is KEPT
+        assert await blobs.perform(WriteOnce((again, other))) is KEPT
         assert await blobs.read(blob.name, 100) == b"first"
         assert await blobs.read(other.name, 100) == b"other"
 
     async def test_of_many_writers_at_once_one_wins_and_all_are_told_that_it_is_there(self, blobs: AsyncBlobs) -> None:
         name = a_blob(b"").name
         contents = [f"{number}".encode() for number in range(5)]
-        writes = (blobs.write_once(WriteOnce((Blob(name, content, "text/plain"),))) for content in contents)
+        writes = (blobs.perform(WriteOnce((Blob(name, content, "text/plain"),))) for content in contents)
         assert set(await asyncio.gather(*writes)) == {KEPT}
         assert await blobs.read(name, 100) in contents
 
     async def test_names_are_kept_apart(self, blobs: AsyncBlobs) -> None:
         folder = uuid4().hex
         names = [f"{folder}/a", f"{folder}/a/b", f"{folder}/A", f"{folder}/a.b-c_d~e"]
-        assert await blobs.write_once(WriteOnce(tuple(Blob(one, one.encode(), "t/x") for one in names))) is KEPT
+        assert await blobs.perform(WriteOnce(tuple(Blob(one, one.encode(), "t/x") for one in names))) is KEPT
         assert [await blobs.read(one, 100) for one in names] == [one.encode() for one in names]
 
     async def test_deleting_ignores_what_is_missing(self, blobs: AsyncBlobs) -> None:
         some = tuple(a_blob(b"x") for _ in range(3))
-        await blobs.write_once(WriteOnce(some))
-        await blobs.delete_blobs(DeleteBlobs((some[0].name, a_blob(b"").name, some[2].name)))
+        await blobs.perform(WriteOnce(some))
+        await blobs.perform(DeleteBlobs((some[0].name, a_blob(b"").name, some[2].name)))
         assert [await blobs.read(one.name, 10) for one in some] == [None, b"x", None]
 
     async def test_one_that_was_deleted_can_be_written_again(self, blobs: AsyncBlobs) -> None:
         blob = a_blob(b"x")
         for _ in range(2):
-            await blobs.write_once(WriteOnce((blob,)))
-            await blobs.delete_blobs(DeleteBlobs((blob.name,)))
+            await blobs.perform(WriteOnce((blob,)))
+            await blobs.perform(DeleteBlobs((blob.name,)))
         assert await blobs.read(blob.name, 10) is None
 
     async def test_a_listing_shows_names_in_order_with_their_authors(self, blobs: AsyncBlobs) -> None:
@@ -103,7 +103,7 @@ class BlobContract:
         ]
         written = [Blob(f"{folder}/{number}", b"x", "t/x", author) for number, author in enumerate(authors)]
         written.append(Blob(f"{folder}/~", b"x", "t/x"))
-        await blobs.write_once(WriteOnce(tuple(reversed(written))))
+        await blobs.perform(WriteOnce(tuple(reversed(written))))
         found = await listed(blobs, f"{folder}/")
         assert [(one.name, one.author) for one in found] == [(one.name, one.author) for one in written]
         # For Python the partition values 1 and True are equal.
@@ -115,7 +115,7 @@ class BlobContract:
         made = {"a": None, "b": now - 3 * day, "c": now + 3 * day}
         for name, at in made.items():
             author = None if at is None else Author(ENTITIES[0], "web/m-1", "tx", at)
-            await blobs.write_once(WriteOnce((Blob(f"{folder}/{name}", b"x", "t/x", author),)))
+            await blobs.perform(WriteOnce((Blob(f"{folder}/{name}", b"x", "t/x", author),)))
         young, old, ahead = (one.age for one in await listed(blobs, f"{folder}/"))
         assert timedelta(0) <= young < day
         assert 3 * day - timedelta(minutes=5) < old < 4 * day
@@ -124,7 +124,7 @@ class BlobContract:
     async def test_more_are_listed_than_a_page_holds(self, blobs: AsyncBlobs) -> None:
         folder = uuid4().hex
         names = [f"{folder}/{number:03}" for number in range(120)]
-        await blobs.write_once(WriteOnce(tuple(Blob(one, b"", "t/x") for one in names)))
+        await blobs.perform(WriteOnce(tuple(Blob(one, b"", "t/x") for one in names)))
         assert [one.name for one in await listed(blobs, folder)] == names
 
     async def test_an_address_shows_no_query_and_does_not_end_in_a_slash(self, blobs: AsyncBlobs) -> None:

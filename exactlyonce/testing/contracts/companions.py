@@ -30,8 +30,8 @@ from exactlyonce.testing.contracts.samples import (
     a_colocated,
     a_numbered,
     an_entry,
-    beside,
-    beside_now,
+    companions_now,
+    companions_of,
     entries,
     owned_entity,
     put,
@@ -44,13 +44,13 @@ from exactlyonce.values.identity import EntityRef
 MOST_OWING: Final = 100
 Search = Callable[[AsyncStore, EntityRef], Awaitable[Any]]
 SEARCHES: Final[dict[str, Search]] = {
-    "load_companions of one": lambda store, entity: store.load_companions(
+    "load_companions of one": lambda store, entity: store.perform(
         LoadCompanions(entity, (record_id(entity, "web/1"),))
     ),
-    "load_companions of two": lambda store, entity: store.load_companions(
+    "load_companions of two": lambda store, entity: store.perform(
         LoadCompanions(entity, (record_id(entity, "web/1"), record_id(entity, "web/2")))
     ),
-    "find_owing": lambda store, entity: store.find_owing(FindOwing(entity)),
+    "find_owing": lambda store, entity: store.perform(FindOwing(entity)),
 }
 
 
@@ -62,22 +62,22 @@ class CompanionContract:
         first, second, third = (an_entry(entity, number, f"web/{number}") for number in (1, 2, 3))
         saved = await together(store, entity, first, second, third)
         ids = [entry_id(entity, f"web/{number}") for number in (3, 7, 1, 3)]
-        found = await beside(store, entity, *ids, token=saved.token)
+        found = await companions_of(store, entity, *ids, token=saved.token)
         assert [companion for companion, _ in found] == [third, first]
 
     async def test_nothing_is_found_for_an_entity_nobody_saved(self, store: AsyncStore) -> None:
         entity = owned_entity()
         ids = (entry_id(entity, "web/1"), entry_id(entity, "web/2"))
-        assert await beside(store, entity, *ids) == await beside(store, entity, ids[0]) == ()
+        assert await companions_of(store, entity, *ids) == await companions_of(store, entity, ids[0]) == ()
         assert await entries(store, entity, (1, 9), token=None) == []
-        assert await store.find_numbered(FindNumbered(entity, "boards", "b/1", (1, 9))) == FoundNumbered(())
+        assert await store.perform(FindNumbered(entity, "boards", "b/1", (1, 9))) == FoundNumbered(())
         assert await owing(store, entity) == ()
-        assert await store.has_companions(HasCompanions(entity)) is False
+        assert await store.perform(HasCompanions(entity)) is False
 
     async def test_who_asks_for_nothing_gets_nothing(self, store: AsyncStore) -> None:
         entity = owned_entity()
         saved = await together(store, entity, an_entry(entity, 1))
-        assert await beside(store, entity, token=saved.token) == ()
+        assert await companions_of(store, entity, token=saved.token) == ()
         assert await entries(store, entity, token=saved.token) == []
 
     async def test_records_that_owe_outputs_are_found_until_they_do_not(self, store: AsyncStore) -> None:
@@ -96,7 +96,7 @@ class CompanionContract:
             a_colocated(entity, f"web/{number}", number, owes=True) for number in (1, 3)
         }
         settled = tuple((replace(companion, owed=None, owing_since=None), etag) for companion, etag in found)
-        await store.replace_companions(ReplaceCompanions(entity, settled))
+        await store.perform(ReplaceCompanions(entity, settled))
         assert await owing(store, entity) == ()
 
     async def test_at_most_a_hundred_owing_records_are_found(self, store: AsyncStore) -> None:
@@ -110,13 +110,13 @@ class CompanionContract:
     async def test_whether_an_entity_has_companions_can_be_asked(self, store: AsyncStore) -> None:
         entity = owned_entity()
         saved = await save(store, entity)
-        assert await store.has_companions(HasCompanions(entity)) is False
+        assert await store.perform(HasCompanions(entity)) is False
         numbered = a_numbered(entity)
         await together(store, entity, numbered, etag=saved.etag)
-        assert await store.has_companions(HasCompanions(entity)) is True
-        ((_, etag),) = await beside(store, entity, id_of(entity, numbered))
-        await store.delete_companions(DeleteCompanions(entity, ((id_of(entity, numbered), etag),)))
-        assert await store.has_companions(HasCompanions(entity)) is False
+        assert await store.perform(HasCompanions(entity)) is True
+        ((_, etag),) = await companions_of(store, entity, id_of(entity, numbered))
+        await store.perform(DeleteCompanions(entity, ((id_of(entity, numbered), etag),)))
+        assert await store.perform(HasCompanions(entity)) is False
 
     @pytest.mark.parametrize("type", [OWNED, LEVELS])
     async def test_entities_that_share_a_partition_do_not_see_each_others_companions(
@@ -131,10 +131,10 @@ class CompanionContract:
         for entity, record, version in ((one, records[0], 1), (other, records[1], 2)):
             assert await entries(store, entity, (1, 9), token=saved.token) == [version]
             assert [companion for companion, _ in await owing(store, entity)] == [record]
-            found = await beside(store, entity, record_id(entity, "web/1"), token=saved.token)
+            found = await companions_of(store, entity, record_id(entity, "web/1"), token=saved.token)
             assert [companion for companion, _ in found] == [record]
-        assert await beside(store, third, record_id(third, "web/1"), token=saved.token) == ()
-        assert await store.has_companions(HasCompanions(third)) is False
+        assert await companions_of(store, third, record_id(third, "web/1"), token=saved.token) == ()
+        assert await store.perform(HasCompanions(third)) is False
 
     async def test_companions_that_have_changed_are_not_written_over_and_hinder_no_others(
         self, store: AsyncStore
@@ -144,13 +144,13 @@ class CompanionContract:
         new = [replace(entry, digest="new") for entry in old]
         ids = [id_of(entity, entry) for entry in old]
         saved = await together(store, entity, *old[:3])
-        read = [etag for _, etag in await beside(store, entity, *ids, token=saved.token)]
+        read = [etag for _, etag in await companions_of(store, entity, *ids, token=saved.token)]
         changed = replace(old[1], digest="changed")
-        await store.replace_companions(ReplaceCompanions(entity, ((changed, read[1]),)))
-        await store.replace_companions(ReplaceCompanions(entity, ((new[1], read[1]),)))
+        await store.perform(ReplaceCompanions(entity, ((changed, read[1]),)))
+        await store.perform(ReplaceCompanions(entity, ((new[1], read[1]),)))
         given = zip(new, [*read, read[0]], strict=True)
-        await store.replace_companions(ReplaceCompanions(entity, tuple(given)))
-        assert await beside_now(store, entity, *ids) == (new[0], changed, new[2])
+        await store.perform(ReplaceCompanions(entity, tuple(given)))
+        assert await companions_now(store, entity, *ids) == (new[0], changed, new[2])
 
     @pytest.mark.parametrize("count", [1, 2])
     async def test_without_an_etag_whatever_exists_is_written_over(self, store: AsyncStore, count: int) -> None:
@@ -159,23 +159,23 @@ class CompanionContract:
         new = tuple(replace(entry, digest="new") for entry in old)
         await together(store, entity, *old)
         absent = an_entry(entity, 9, "web/9")
-        await store.replace_companions(ReplaceCompanions(entity, ((absent, None),)))
-        await store.replace_companions(ReplaceCompanions(entity, tuple((entry, None) for entry in (*new, absent))))
-        assert await beside_now(store, entity, *(id_of(entity, entry) for entry in (*new, absent))) == new
+        await store.perform(ReplaceCompanions(entity, ((absent, None),)))
+        await store.perform(ReplaceCompanions(entity, tuple((entry, None) for entry in (*new, absent))))
+        assert await companions_now(store, entity, *(id_of(entity, entry) for entry in (*new, absent))) == new
 
     async def test_companions_are_deleted_only_as_they_were_read(self, store: AsyncStore) -> None:
         entity = owned_entity()
         companions = [an_entry(entity, number, f"web/{number}") for number in (1, 2, 3)]
         ids = [id_of(entity, companion) for companion in companions]
         saved = await together(store, entity, *companions)
-        read = [etag for _, etag in await beside(store, entity, *ids, token=saved.token)]
+        read = [etag for _, etag in await companions_of(store, entity, *ids, token=saved.token)]
         changed = replace(companions[1], digest="changed")
-        await store.replace_companions(ReplaceCompanions(entity, ((changed, read[1]),)))
-        await store.delete_companions(DeleteCompanions(entity, ((ids[1], read[1]),)))
-        assert await beside_now(store, entity, *ids) == (companions[0], changed, companions[2])
+        await store.perform(ReplaceCompanions(entity, ((changed, read[1]),)))
+        await store.perform(DeleteCompanions(entity, ((ids[1], read[1]),)))
+        assert await companions_now(store, entity, *ids) == (companions[0], changed, companions[2])
         absent = (entry_id(entity, "web/9"), read[0])
-        await store.delete_companions(DeleteCompanions(entity, (*zip(ids, read, strict=True), absent)))
-        assert await beside_now(store, entity, *ids) == (changed,)
+        await store.perform(DeleteCompanions(entity, (*zip(ids, read, strict=True), absent)))
+        assert await companions_now(store, entity, *ids) == (changed,)
 
     @pytest.mark.parametrize("search", SEARCHES)
     async def test_a_companion_that_cannot_be_read_is_never_left_out(self, store: AsyncStore, search: str) -> None:
@@ -195,10 +195,10 @@ class CompanionContract:
         entity = owned_entity()
         id = record_id(entity, "web/1")
         await save(store, EntityRef(OWNED, entity.partition, id), entity=entity.key)
-        assert await store.has_companions(HasCompanions(entity)) is False
+        assert await store.perform(HasCompanions(entity)) is False
         for ids in ((id,), (id, record_id(entity, "web/2"))):
             with pytest.raises(DamagedDocument, match="not the library's"):
-                await store.load_companions(LoadCompanions(entity, ids))
+                await store.perform(LoadCompanions(entity, ids))
 
     async def test_a_companion_is_not_taken_for_an_entity(self, store: AsyncStore) -> None:
         entity = owned_entity()
@@ -206,11 +206,11 @@ class CompanionContract:
         saved = await together(store, entity, record)
         same = EntityRef(OWNED, entity.partition, id_of(entity, record))
         with pytest.raises(DamagedDocument, match="Derive another id in key="):
-            await store.load_entity(LoadEntity(same, saved.token))
+            await store.perform(LoadEntity(same, saved.token))
 
 
 async def owing(store: AsyncStore, entity: EntityRef) -> tuple[tuple[Any, str], ...]:
     """The records that owe outputs, each with its ETag."""
-    reply = await store.find_owing(FindOwing(entity))
+    reply = await store.perform(FindOwing(entity))
     assert isinstance(reply, FoundCompanions)
     return reply.companions

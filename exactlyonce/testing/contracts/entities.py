@@ -34,7 +34,7 @@ class EntityContract:
     """Loading and saving entities, and keeping them apart."""
 
     async def test_an_entity_nobody_saved_is_absent(self, store: AsyncStore) -> None:
-        reply = await store.load_entity(LoadEntity(plain_entity()))
+        reply = await store.perform(LoadEntity(plain_entity()))
         assert isinstance(reply, Loaded)
         assert (reply.document, reply.etag, reply.timestamp) == (None, None, 0)
 
@@ -49,7 +49,7 @@ class EntityContract:
     async def test_creating_an_existing_entity_is_a_conflict_and_changes_nothing(self, store: AsyncStore) -> None:
         entity = plain_entity()
         await save(store, entity, total=1)
-        reply = await store.save_entity(SaveEntity(entity, entity_document(entity, total=2), None))
+        reply = await store.perform(SaveEntity(entity, entity_document(entity, total=2), None))
         assert isinstance(reply, Conflict)
         assert (await load(store, entity, reply.token)).document == entity_document(entity, total=1)
 
@@ -69,7 +69,7 @@ class EntityContract:
         entity = plain_entity()
         first = await save(store, entity, total=1)
         await save(store, entity, first.etag, total=2)
-        reply = await store.save_entity(SaveEntity(entity, entity_document(entity, total=3), first.etag))
+        reply = await store.perform(SaveEntity(entity, entity_document(entity, total=3), first.etag))
         assert isinstance(reply, Conflict)
         assert (await load(store, entity, reply.token)).document == entity_document(entity, total=2)
 
@@ -78,7 +78,7 @@ class EntityContract:
     ) -> None:
         entity = plain_entity()
         etag = (await save(store, plain_entity(), total=1)).etag
-        reply = await store.save_entity(SaveEntity(entity, entity_document(entity, total=2), etag))
+        reply = await store.perform(SaveEntity(entity, entity_document(entity, total=2), etag))
         assert isinstance(reply, Conflict)
         assert (await load(store, entity, reply.token)).document is None
 
@@ -135,7 +135,7 @@ class EntityContract:
         entity = plain_entity()
         etag: str | None = None
         for _ in range(2):  # First of creates, then of replaces.
-            saves = (store.save_entity(SaveEntity(entity, entity_document(entity, total=n), etag)) for n in range(16))
+            saves = (store.perform(SaveEntity(entity, entity_document(entity, total=n), etag)) for n in range(16))
             replies = await asyncio.gather(*saves)
             winners = [(n, reply) for n, reply in enumerate(replies) if isinstance(reply, Saved)]
             assert len(winners) == 1
@@ -220,5 +220,5 @@ async def _saving(
     """The reply to a save: to one of the entity alone, or to one that could write companions as well."""
     document = entity_document(entity, **properties)
     if together:
-        return await store.save_batch(SaveBatch(entity, document, etag))
-    return await store.save_entity(SaveEntity(entity, document, etag))
+        return await store.perform(SaveBatch(entity, document, etag))
+    return await store.perform(SaveEntity(entity, document, etag))

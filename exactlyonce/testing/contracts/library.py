@@ -79,19 +79,19 @@ class LibraryContract:
     async def test_records_are_read_as_they_were_written_and_missing_ones_left_out(self, store: AsyncStore) -> None:
         entity = plain_entity()
         records = tuple(a_record(entity, message) for message in AWKWARD)
-        written = await store.write_processed(WriteProcessed(entity, records))
+        written = await store.perform(WriteProcessed(entity, records))
         assert isinstance(written, Written)
         for some in (records[:1], records, records[::-1]):
             messages = tuple(record.message for record in some)
-            read = await store.load_processed(LoadProcessed(entity, (*messages, "web/other"), written.token))
+            read = await store.perform(LoadProcessed(entity, (*messages, "web/other"), written.token))
             assert read == FoundRecords(some)
-        assert await store.load_processed(LoadProcessed(entity, ("web/other",), written.token)) == FoundRecords(())
+        assert await store.perform(LoadProcessed(entity, ("web/other",), written.token)) == FoundRecords(())
 
     async def test_a_view_with_a_token_is_at_that_token(self, store: AsyncStore) -> None:
         entity = plain_entity()
         token = await write(store, entity, "web/m-1")
         for messages in [("web/m-1",), ("web/m-2",), ("web/m-1", "web/m-2")]:
-            reply = await store.find_processed(FindProcessed(entity, messages, token))
+            reply = await store.perform(FindProcessed(entity, messages, token))
             assert isinstance(reply, Found)
             assert at_or_after(reply.token, token)
 
@@ -119,28 +119,28 @@ class LibraryContract:
         entity = plain_entity()
         outputs = tuple(OutputRef(f"{number:036}", "receipts") for number in range(10_000))
         records = tuple(replace(a_record(entity, f"web/{number}"), outputs=outputs) for number in range(5))
-        written = await store.write_processed(WriteProcessed(entity, records))
+        written = await store.perform(WriteProcessed(entity, records))
         assert isinstance(written, Written)
         messages = tuple(record.message for record in records)
         assert await find(store, entity, *messages, token=written.token) == set(messages)
 
     async def test_whether_an_entity_has_records_can_be_asked(self, store: AsyncStore) -> None:
         entity = plain_entity()
-        assert await store.has_records(HasRecords(entity)) is False
-        await store.stage(Stage(entity, (a_staged(entity),)))
-        assert await store.has_records(HasRecords(entity)) is False
+        assert await store.perform(HasRecords(entity)) is False
+        await store.perform(Stage(entity, (a_staged(entity),)))
+        assert await store.perform(HasRecords(entity)) is False
         await write(store, entity, "web/m-1")
-        assert await store.has_records(HasRecords(entity)) is True
+        assert await store.perform(HasRecords(entity)) is True
 
     async def test_records_are_deleted_as_they_were_read(self, store: AsyncStore) -> None:
         entity = plain_entity()
         messages = AWKWARD[:3]
         await write(store, entity, *messages)
         read = [(message, await self.etag_of_record(store, entity, message)) for message in messages]
-        await store.delete_processed(DeleteProcessed(entity, tuple(read[:1])))
+        await store.perform(DeleteProcessed(entity, tuple(read[:1])))
         token = await write(store, entity, "web/later")
         assert await find(store, entity, *messages, token=token) == {*messages[1:]}
-        await store.delete_processed(DeleteProcessed(entity, tuple(read[1:])))
+        await store.perform(DeleteProcessed(entity, tuple(read[1:])))
         token = await write(store, entity, "web/later")
         assert await find(store, entity, *messages, token=token) == set()
 
@@ -150,8 +150,8 @@ class LibraryContract:
         await write(store, entity, *messages)
         read = [(message, await self.etag_of_record(store, entity, message)) for message in messages]
         await write(store, entity, "web/m-2")
-        await store.delete_processed(DeleteProcessed(entity, (read[1],)))
-        await store.delete_processed(DeleteProcessed(entity, (*read, ("web/m-4", read[0][1]))))
+        await store.perform(DeleteProcessed(entity, (read[1],)))
+        await store.perform(DeleteProcessed(entity, (*read, ("web/m-4", read[0][1]))))
         token = await write(store, entity, "web/later")
         assert await find(store, entity, *messages, token=token) == {"web/m-2"}
 
@@ -159,44 +159,44 @@ class LibraryContract:
         entity = plain_entity()
         await write(store, entity, "web/m-1")
         etag = await self.etag_of_record(store, entity, "web/m-1")
-        await store.delete_processed(DeleteProcessed(entity, (("web/m-1", etag),)))
+        await store.perform(DeleteProcessed(entity, (("web/m-1", etag),)))
         token = await write(store, entity, "web/m-1")
-        await store.delete_processed(DeleteProcessed(entity, (("web/m-1", etag),)))
+        await store.perform(DeleteProcessed(entity, (("web/m-1", etag),)))
         assert await find(store, entity, "web/m-1", token=token) == {"web/m-1"}
 
     async def test_staging_one_transaction_twice_in_a_request_is_a_conflict(self, store: AsyncStore) -> None:
         entity = plain_entity()
         document = a_staged(entity)
-        assert isinstance(await store.stage(Stage(entity, (document, document))), Conflict)
+        assert isinstance(await store.perform(Stage(entity, (document, document))), Conflict)
         assert await staged_now(store, entity, document.tx) == ()
 
     async def test_staged_outputs_are_loaded_as_they_were_staged(self, store: AsyncStore) -> None:
         entity = plain_entity()
         first, second, third = (a_staged(entity) for _ in range(3))
-        written = await store.stage(Stage(entity, (first, second)))
+        written = await store.perform(Stage(entity, (first, second)))
         assert isinstance(written, Written)
-        reply = await store.stage(Stage(entity, (third,)))
+        reply = await store.perform(Stage(entity, (third,)))
         assert isinstance(reply, Written)
         for documents in [(first,), (third, first), (first, second, third)]:
             transactions = tuple(document.tx for document in documents)
-            loaded = await store.load_staged(LoadStaged(entity, transactions, reply.token))
+            loaded = await store.perform(LoadStaged(entity, transactions, reply.token))
             assert loaded == FoundStaged(documents)
 
     async def test_staging_a_transaction_again_is_a_conflict_whose_token_shows_it(self, store: AsyncStore) -> None:
         entity = plain_entity()
         documents = tuple(a_staged(entity) for _ in range(2))
         for some in (documents[:1], documents):
-            await store.stage(Stage(entity, some))
-            reply = await store.stage(Stage(entity, some))
+            await store.perform(Stage(entity, some))
+            reply = await store.perform(Stage(entity, some))
             assert isinstance(reply, Conflict)
-            loaded = await store.load_staged(LoadStaged(entity, (documents[0].tx,), reply.token))
+            loaded = await store.perform(LoadStaged(entity, (documents[0].tx,), reply.token))
             assert loaded == FoundStaged(documents[:1])
 
     async def test_staged_outputs_that_are_gone_are_left_out(self, store: AsyncStore) -> None:
         entity = plain_entity()
         documents = tuple(a_staged(entity) for _ in range(3))
-        await store.stage(Stage(entity, documents))
-        await store.delete_staged(DeleteStaged(entity, (documents[1].tx,)))
+        await store.perform(Stage(entity, documents))
+        await store.perform(DeleteStaged(entity, (documents[1].tx,)))
         transactions = tuple(document.tx for document in documents)
         assert await staged_now(store, entity, *transactions) == (documents[0], documents[2])
         assert await staged_now(store, entity, documents[1].tx) == ()
@@ -205,20 +205,20 @@ class LibraryContract:
         entity = plain_entity()
         documents = tuple(a_staged(entity) for _ in range(3))
         transactions = tuple(document.tx for document in documents)
-        await store.stage(Stage(entity, documents))
-        await store.delete_staged(DeleteStaged(entity, (unique(),)))
-        await store.delete_staged(DeleteStaged(entity, (transactions[0], unique(), transactions[1])))
+        await store.perform(Stage(entity, documents))
+        await store.perform(DeleteStaged(entity, (unique(),)))
+        await store.perform(DeleteStaged(entity, (transactions[0], unique(), transactions[1])))
         assert await staged_now(store, entity, *transactions) == documents[2:]
-        await store.delete_staged(DeleteStaged(entity, transactions[1:]))
+        await store.perform(DeleteStaged(entity, transactions[1:]))
         assert await staged_now(store, entity, *transactions) == ()
 
     async def test_staged_outputs_larger_than_a_batch_together_are_staged(self, store: AsyncStore) -> None:
         entity = plain_entity()
         documents = tuple(a_staged(entity, size=MEGABYTE) for _ in range(3))
-        written = await store.stage(Stage(entity, documents))
+        written = await store.perform(Stage(entity, documents))
         assert isinstance(written, Written)
         transactions = tuple(document.tx for document in documents)
-        loaded = await store.load_staged(LoadStaged(entity, transactions, written.token))
+        loaded = await store.perform(LoadStaged(entity, transactions, written.token))
         assert loaded == FoundStaged(documents)
 
     async def test_a_message_that_nobody_parked_is_not_found(self, store: AsyncStore) -> None:
@@ -234,7 +234,7 @@ class LibraryContract:
         assert found.message == given
         assert found.etag is not None
         assert found.now is not None
-        saved = await store.save_entity(SaveEntity(entity, entity_document(entity), None))
+        saved = await store.perform(SaveEntity(entity, entity_document(entity), None))
         assert isinstance(saved, Saved)
         assert abs(found.now.timestamp() - (await load(store, entity, saved.token)).timestamp) < HOUR
         assert (await parked(store, entity, message + "-", None)).message is None
@@ -243,7 +243,7 @@ class LibraryContract:
         entity = plain_entity()
         token = await park(store, entity, a_parked(entity, "web/m-1"))
         assert await find(store, entity, "web/m-1", token=token) == set()
-        assert await store.has_records(HasRecords(entity)) is False
+        assert await store.perform(HasRecords(entity)) is False
 
     async def test_a_message_parked_again_has_the_later_reason_and_another_etag(self, store: AsyncStore) -> None:
         entity = plain_entity()
@@ -262,9 +262,9 @@ class LibraryContract:
         second = await parked(store, entity, "web/m-1", await park(store, entity, message))
         assert first.etag is not None
         assert second.etag is not None
-        await store.delete_parked(DeleteParked(entity, "web/m-1", first.etag))
+        await store.perform(DeleteParked(entity, "web/m-1", first.etag))
         assert (await parked_now(store, entity, "web/m-1")).etag == second.etag
-        await store.delete_parked(DeleteParked(entity, "web/m-1", second.etag))
+        await store.perform(DeleteParked(entity, "web/m-1", second.etag))
         assert (await parked_now(store, entity, "web/m-1")).message is None
 
     async def test_deleting_a_parked_message_that_is_gone_does_nothing(self, store: AsyncStore) -> None:
@@ -272,5 +272,5 @@ class LibraryContract:
         found = await parked(store, entity, "web/m-1", await park(store, entity, a_parked(entity, "web/m-1")))
         assert found.etag is not None
         for _ in range(2):
-            await store.delete_parked(DeleteParked(entity, "web/m-1", found.etag))
+            await store.perform(DeleteParked(entity, "web/m-1", found.etag))
         assert (await parked_now(store, entity, "web/m-1")).message is None

@@ -54,7 +54,7 @@ def an_owing(at: datetime) -> Entry:
 async def put(store: AsyncStore, entity: EntityRef, ledger: Ledger) -> None:
     """Save an entity with a ledger of its type."""
     document = with_ledger(entity_document(entity), replace(ledger, type=entity.type))
-    assert isinstance(await store.save_entity(SaveEntity(entity, document, None)), Saved)
+    assert isinstance(await store.perform(SaveEntity(entity, document, None)), Saved)
 
 
 async def owes(store: AsyncStore, entity: EntityRef, at: datetime = LONG_AGO) -> EntityRef:
@@ -98,7 +98,7 @@ class ListingContract:
     async def test_what_owes_nothing_is_not_listed(self, store: AsyncStore, listing: AsyncListing) -> None:
         published, foreign = plain_entity(), plain_entity()
         await put(store, published, Ledger(1, entries=(replace(an_owing(LONG_AGO), owed=None),)))
-        await store.save_entity(SaveEntity(foreign, entity_document(foreign, total=3), None))
+        await store.perform(SaveEntity(foreign, entity_document(foreign, total=3), None))
         assert not {published, foreign} & set(await all_of(listing.owing(published.type, EVER)))
 
     async def test_an_entity_of_another_type_in_the_same_container_is_not_listed(
@@ -106,7 +106,7 @@ class ListingContract:
     ) -> None:
         entity = plain_entity()
         document = with_ledger(entity_document(entity), Ledger(1, type="other", entries=(an_owing(LONG_AGO),)))
-        await store.save_entity(SaveEntity(entity, document, None))
+        await store.perform(SaveEntity(entity, document, None))
         assert entity not in await all_of(listing.owing(entity.type, LATER))
 
     async def test_a_deleted_entity_may_owe_too(self, store: AsyncStore, listing: AsyncListing) -> None:

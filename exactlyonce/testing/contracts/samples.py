@@ -97,14 +97,14 @@ def _put(document: dict[str, Any], names: list[str], value: PartitionValue) -> N
 
 async def save(store: AsyncStore, entity: EntityRef, etag: str | None = None, /, **properties: Any) -> Saved:
     """Save an entity, which succeeds."""
-    reply = await store.save_entity(SaveEntity(entity, entity_document(entity, **properties), etag))
+    reply = await store.perform(SaveEntity(entity, entity_document(entity, **properties), etag))
     assert isinstance(reply, Saved)
     return reply
 
 
 async def load(store: AsyncStore, entity: EntityRef, token: str | None) -> Loaded:
     """Load an entity at or after a token."""
-    reply = await store.load_entity(LoadEntity(entity, token))
+    reply = await store.perform(LoadEntity(entity, token))
     assert isinstance(reply, Loaded)
     return reply
 
@@ -112,14 +112,14 @@ async def load(store: AsyncStore, entity: EntityRef, token: str | None) -> Loade
 async def write(store: AsyncStore, entity: EntityRef, *messages: str) -> str:
     """Write records of messages; the token of the write."""
     records = tuple(a_record(entity, message) for message in messages)
-    reply = await store.write_processed(WriteProcessed(entity, records))
+    reply = await store.perform(WriteProcessed(entity, records))
     assert isinstance(reply, Written)
     return reply.token
 
 
 async def find(store: AsyncStore, entity: EntityRef, *messages: str, token: str | None = None) -> set[str]:
     """Which of the messages have records."""
-    reply = await store.find_processed(FindProcessed(entity, messages, token))
+    reply = await store.perform(FindProcessed(entity, messages, token))
     assert isinstance(reply, Found)
     return set(reply.messages)
 
@@ -127,21 +127,21 @@ async def find(store: AsyncStore, entity: EntityRef, *messages: str, token: str 
 async def staged_now(store: AsyncStore, entity: EntityRef, *transactions: str) -> tuple[StagedOutputs, ...]:
     """Deleting gives no token; that of any later write to the partition covers it."""
     token = await write(store, entity, f"web/{unique()}")
-    reply = await store.load_staged(LoadStaged(entity, transactions, token))
+    reply = await store.perform(LoadStaged(entity, transactions, token))
     assert isinstance(reply, FoundStaged)
     return reply.documents
 
 
 async def park(store: AsyncStore, entity: EntityRef, message: ParkedMessage) -> str:
     """Park a message; the token of the write."""
-    reply = await store.park(Park(entity, message))
+    reply = await store.perform(Park(entity, message))
     assert isinstance(reply, Written)
     return reply.token
 
 
 async def parked(store: AsyncStore, entity: EntityRef, message: str, token: str | None) -> FoundParked:
     """Look for a parked message, at or after a token."""
-    reply = await store.load_parked(LoadParked(entity, message, token))
+    reply = await store.perform(LoadParked(entity, message, token))
     assert isinstance(reply, FoundParked)
     return reply
 
@@ -179,7 +179,7 @@ def a_staged(
 
 
 def a_colocated(entity: EntityRef, message: str, version: int = 1, *, owes: bool = False) -> ColocatedRecord:
-    """A record of a message that lies beside its entity; always the same."""
+    """A co-located record of a message; always the same."""
     output = Output("o-1", "receipts", Json.of({"id": "o-1", "text": "ÄÖÜ 🎯"}), 1.5, Order("board/1", LARGEST_NUMBER))
     return ColocatedRecord(
         entity=entity.key,
@@ -226,29 +226,29 @@ async def together(
     store: AsyncStore, entity: EntityRef, *create: Companion, etag: str | None = None, **properties: Any
 ) -> Saved:
     """Save an entity and create companions, which succeeds."""
-    reply = await store.save_batch(SaveBatch(entity, entity_document(entity, **properties), etag, create))
+    reply = await store.perform(SaveBatch(entity, entity_document(entity, **properties), etag, create))
     assert isinstance(reply, Saved)
     return reply
 
 
-async def beside(
+async def companions_of(
     store: AsyncStore, entity: EntityRef, *ids: str, token: str | None = None
 ) -> tuple[tuple[Companion, str], ...]:
     """Companions of these ids, each with its ETag."""
-    reply = await store.load_companions(LoadCompanions(entity, ids, token))
+    reply = await store.perform(LoadCompanions(entity, ids, token))
     assert isinstance(reply, FoundCompanions)
     return reply.companions
 
 
-async def beside_now(store: AsyncStore, entity: EntityRef, *ids: str) -> tuple[Companion, ...]:
+async def companions_now(store: AsyncStore, entity: EntityRef, *ids: str) -> tuple[Companion, ...]:
     """Replacing and deleting give no token; that of any later write to the partition covers them."""
     later = await save(store, EntityRef(entity.type, entity.partition, unique()))
-    return tuple(companion for companion, _ in await beside(store, entity, *ids, token=later.token))
+    return tuple(companion for companion, _ in await companions_of(store, entity, *ids, token=later.token))
 
 
 async def entries(store: AsyncStore, entity: EntityRef, *ranges: tuple[int, int], token: str | None) -> list[int]:
     """The versions of the entries that are found."""
-    reply = await store.find_entries(FindEntries(entity, ranges, token))
+    reply = await store.perform(FindEntries(entity, ranges, token))
     assert isinstance(reply, FoundCompanions)
     return [companion_document(entity, companion)["version"] for companion, _ in reply.companions]
 
@@ -257,4 +257,4 @@ async def put(store: AsyncStore, entity: EntityRef, companion: Companion, **prop
     """Put a companion with other properties in its place, as no store would write it."""
     document = companion_document(entity, companion)
     place = EntityRef(entity.type, entity.partition, document["id"])
-    await store.save_entity(SaveEntity(place, entity_document(place, **{**document, **properties}), None))
+    await store.perform(SaveEntity(place, entity_document(place, **{**document, **properties}), None))

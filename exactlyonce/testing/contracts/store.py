@@ -17,7 +17,7 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.testing.contracts.batches import TogetherContract
+from exactlyonce.testing.contracts.batches import BatchContract
 from exactlyonce.testing.contracts.companions import CompanionContract
 from exactlyonce.testing.contracts.entities import EntityContract
 from exactlyonce.testing.contracts.library import LibraryContract
@@ -27,7 +27,7 @@ from exactlyonce.testing.contracts.streams import StreamContract
 __all__ = ["ENTITY_TYPES", "UNIQUE_KEYS", "StoreContract"]
 
 
-class StoreContract(EntityContract, LibraryContract, TogetherContract, CompanionContract, StreamContract):
+class StoreContract(EntityContract, LibraryContract, BatchContract, CompanionContract, StreamContract):
     """Inherit from it, give it a fixture `store`, and tell it how to read the ETag of a record."""
 
     @pytest.fixture

@@ -50,10 +50,10 @@ class StreamContract:
     async def test_an_entry_that_was_found_can_be_deleted_as_it_was(self, store: AsyncStore) -> None:
         entity = owned_entity()
         saved = await together(store, entity, an_entry(entity, 1), an_entry(entity, 2))
-        reply = await store.find_entries(FindEntries(entity, ((1, 1),), saved.token))
+        reply = await store.perform(FindEntries(entity, ((1, 1),), saved.token))
         assert isinstance(reply, FoundCompanions)
         ((entry, etag),) = reply.companions
-        await store.delete_companions(DeleteCompanions(entity, ((id_of(entity, entry), etag),)))
+        await store.perform(DeleteCompanions(entity, ((id_of(entity, entry), etag),)))
         later = await save(store, EntityRef(OWNED, entity.partition, unique()))
         assert await entries(store, entity, (1, 2), token=later.token) == [2]
 
@@ -92,7 +92,7 @@ async def numbered(
     store: AsyncStore, entity: EntityRef, numbers: tuple[int, int], token: str | None
 ) -> tuple[int, ...]:
     """The versions that sent numbers of the sequence of read model b/1 at the destination boards."""
-    reply = await store.find_numbered(FindNumbered(entity, "boards", "b/1", numbers, token))
+    reply = await store.perform(FindNumbered(entity, "boards", "b/1", numbers, token))
     assert isinstance(reply, FoundNumbered)
     return reply.versions
 

@@ -87,7 +87,7 @@ class Shops:
         """Leave what an attempt staged that is lost."""
         entity = ref(type, name)
         staged = StagedOutputs(entity.key, "web/lost", tx, datetime.now(timezone.utc), ())
-        within(self.cosmos, self.database, lambda app: app.store.stage(Stage(entity, (staged,))))
+        within(self.cosmos, self.database, lambda app: app.store.perform(Stage(entity, (staged,))))
 
     def source(self, **more: Any) -> FeedRanges:
         return FeedRanges(self.spark, self.account, self.database, patience=HASTE, **more)

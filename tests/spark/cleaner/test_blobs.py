@@ -49,7 +49,7 @@ class Gallery:
     def write(self, name: str, entity: EntityRef, *, age: timedelta = LATER) -> None:
         """A blob that somebody wrote so long ago."""
         author = Author(entity, "web/m-1", name, self.now() - age)
-        self.memory.write_once(WriteOnce((Blob(name, b"x", "image/png", author),)))
+        self.memory.perform(WriteOnce((Blob(name, b"x", "image/png", author),)))
 
     def clean(self, *, writes: bool = True) -> LostBlobs:
         place = Place.of(job(self.shops.database), self.shops.account, Tally(), rate=None, writes=writes)

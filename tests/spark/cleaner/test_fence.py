@@ -82,7 +82,7 @@ def test_an_attempt_that_could_still_commit_fails_on_the_fence(task: Task) -> No
         (staged_now,) = {one["tx"] for one in shops.documents().values() if one.get("message") == "web/m-2"}
         assert await asyncio.to_thread(task, ("bulky", staged_now)) == {staged_now: "unknown"}
         assert staged_now not in staged(shops)
-        assert isinstance(await app.store.save_entity(save), Conflict)
+        assert isinstance(await app.store.perform(save), Conflict)
 
     within(shops.cosmos, shops.database, attempt)
     assert len(shops.process([("bulky", message)])) == 1

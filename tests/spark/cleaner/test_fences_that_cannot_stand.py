@@ -15,9 +15,9 @@ from exactlyonce.drivers.retry import Backoff
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import LoadStaged, Stage
+from exactlyonce.effects.port import Awaited
 from exactlyonce.records.blobs import Author, ListedBlob
 from exactlyonce.records.library import StagedOutputs
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.values.frozen_json import Json
@@ -49,7 +49,7 @@ class Anywhere:
 def store() -> MemoryStore:
     """Ann has no email, so nobody else of her company can have none."""
     store = MemoryStore(InstantClock().now, unique_keys={"person": [["/email"]]})
-    store.save_entity(SaveEntity(ANN, Json.of(tombstone(ANN)), None))
+    store.perform(SaveEntity(ANN, Json.of(tombstone(ANN)), None))
     return store
 
 
@@ -60,10 +60,10 @@ def driver(store: MemoryStore) -> AsyncDriver:
 
 async def test_staged_outputs_stay(store: MemoryStore, driver: AsyncDriver) -> None:
     staged = StagedOutputs(BOB.key, "web/m-1", "tx-1", AT, ())
-    store.stage(Stage(BOB, (staged,)))
+    store.perform(Stage(BOB, (staged,)))
     told = await cleaned(driver, BOB, ("tx-1",), tombstone(BOB), Backoff(tries=1))
     assert told == {"tx-1": "not decided"}
-    found: Any = store.load_staged(LoadStaged(BOB, ("tx-1",), None))
+    found: Any = store.perform(LoadStaged(BOB, ("tx-1",), None))
     assert found.documents == (staged,)
 
 

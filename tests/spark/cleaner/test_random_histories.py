@@ -123,13 +123,13 @@ class History:
             entity, store = entity_of(row.entity), self.world.store
             self.gone += 1
             if row.kind == "staged" and not self.fences:
-                store.delete_staged(DeleteStaged(entity, (row.tx,)))
+                store.perform(DeleteStaged(entity, (row.tx,)))
             elif row.kind == "staged":
                 await cleaned(driver, entity, (row.tx,), {"id": entity.id}, Backoff(tries=2))
             elif row.container == JOB.library:
-                store.delete_processed(DeleteProcessed(entity, ((row.message, row.etag),)))
+                store.perform(DeleteProcessed(entity, ((row.message, row.etag),)))
             else:
-                store.delete_companions(DeleteCompanions(entity, ((row.id, row.etag),)))
+                store.perform(DeleteCompanions(entity, ((row.id, row.etag),)))
 
     def _documents(self, view: int | None) -> DataFrame:
         stored = stored_in(self.world.store, PATHS, None if view is None else dict.fromkeys((*TYPES, LIBRARY), view))

@@ -142,20 +142,20 @@ def told(error: Exception) -> str:
 
 @pytest.mark.parametrize("error", ALREADY_THERE, ids=told)
 async def test_one_that_is_there_is_ones_own_earlier_send(blobs_in: In, error: Exception) -> None:
-    assert await blobs_in(FakeContainer(error)).write_once(WriteOnce(BLOBS[:2])) is KEPT
+    assert await blobs_in(FakeContainer(error)).perform(WriteOnce(BLOBS[:2])) is KEPT
 
 
 @pytest.mark.parametrize("error", UNKNOWNS, ids=told)
 async def test_every_other_failure_to_write_is_an_unknown_outcome(blobs_in: In, error: Exception) -> None:
-    assert await blobs_in(FakeContainer(error)).write_once(WriteOnce(BLOBS[:1])) is UNKNOWN
+    assert await blobs_in(FakeContainer(error)).perform(WriteOnce(BLOBS[:1])) is UNKNOWN
 
 
 @pytest.mark.parametrize("error", REFUSALS, ids=told)
 async def test_what_only_an_operator_can_change_is_told(blobs_in: In, error: Exception) -> None:
     requests: list[Callable[[AzureBlobs], Any]] = [
-        lambda blobs: blobs.write_once(WriteOnce(BLOBS[:1])),
+        lambda blobs: blobs.perform(WriteOnce(BLOBS[:1])),
         lambda blobs: blobs.read("a", 10),
-        lambda blobs: blobs.delete_blobs(DeleteBlobs(("a",))),
+        lambda blobs: blobs.perform(DeleteBlobs(("a",))),
         lambda blobs: blobs.verify(),
     ]
     for request in requests:
@@ -165,7 +165,7 @@ async def test_what_only_an_operator_can_change_is_told(blobs_in: In, error: Exc
 
 async def test_one_failure_among_many_is_an_unknown_outcome_and_the_others_are_written(blobs_in: In) -> None:
     container = FakeContainer(None, AzureError("?"))
-    assert await blobs_in(container).write_once(WriteOnce(BLOBS)) is UNKNOWN
+    assert await blobs_in(container).perform(WriteOnce(BLOBS)) is UNKNOWN
     assert len(container.asked) == len(BLOBS)
 
 
@@ -180,7 +180,7 @@ async def test_what_could_not_be_read_may_be_later(blobs_in: In, error: Exceptio
 @pytest.mark.parametrize("error", UNKNOWNS, ids=told)
 async def test_deleting_is_best_effort(blobs_in: In, error: Exception) -> None:
     container = FakeContainer(error, failure(ResourceNotFoundError, 404, "BlobNotFound"))
-    await blobs_in(container).delete_blobs(DeleteBlobs(("a", "b", "c")))
+    await blobs_in(container).perform(DeleteBlobs(("a", "b", "c")))
     assert container.asked == ["a", "b", "c"]
 
 
@@ -189,8 +189,8 @@ async def test_a_failure_is_logged_by_class_and_name_and_never_with_the_content(
 ) -> None:
     with caplog.at_level(logging.DEBUG, logger="exactlyonce"):
         blobs = blobs_in(FakeContainer(*(failure(HttpResponseError, 500, "InternalError") for _ in range(2))))
-        await blobs.write_once(WriteOnce(BLOBS[:1]))
-        await blobs.delete_blobs(DeleteBlobs(("a/7",)))
+        await blobs.perform(WriteOnce(BLOBS[:1]))
+        await blobs.perform(DeleteBlobs(("a/7",)))
     for words in ("could not write blob a/0", "could not delete blob a/7", "HttpResponseError, InternalError"):
         assert words in caplog.text
     assert SECRET not in caplog.text
@@ -199,7 +199,7 @@ async def test_a_failure_is_logged_by_class_and_name_and_never_with_the_content(
 async def test_a_request_that_takes_too_long_is_an_unknown_outcome(blobs_in: In) -> None:
     container = FakeContainer()
     container.hanging = True
-    assert await blobs_in(container, time_limit=0.01).write_once(WriteOnce(BLOBS[:1])) is UNKNOWN
+    assert await blobs_in(container, time_limit=0.01).perform(WriteOnce(BLOBS[:1])) is UNKNOWN
     with pytest.raises(TryAgainLater):
         await blobs_in(container, time_limit=0.01).read("a", 10)
     assert container.under_way == 0
@@ -208,7 +208,7 @@ async def test_a_request_that_takes_too_long_is_an_unknown_outcome(blobs_in: In)
 async def test_cancelling_is_not_an_outcome(blobs_in: In) -> None:
     container = FakeContainer()
     container.hanging = True
-    write = asyncio.ensure_future(blobs_in(container).write_once(WriteOnce(BLOBS)))
+    write = asyncio.ensure_future(blobs_in(container).perform(WriteOnce(BLOBS)))
     await container.called.wait()
     write.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -219,7 +219,7 @@ async def test_cancelling_is_not_an_outcome(blobs_in: In) -> None:
 async def test_only_so_many_blobs_are_on_their_way_at_once(blobs_in: In) -> None:
     container = FakeContainer()
     blobs = blobs_in(container, concurrency=3)
-    await asyncio.gather(*(blobs.write_once(WriteOnce(BLOBS)) for _ in range(2)))
+    await asyncio.gather(*(blobs.perform(WriteOnce(BLOBS)) for _ in range(2)))
     assert container.most_under_way == 3
 
 

@@ -16,7 +16,7 @@ from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.effect import Begin, Step
-from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.effects.port import Awaited
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json

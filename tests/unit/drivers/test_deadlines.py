@@ -14,7 +14,7 @@ from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.effects.effect import BEHIND, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindProcessed, Found
-from exactlyonce.stores.port import Busy
+from exactlyonce.effects.port import Busy
 from exactlyonce.testing.chance import ManualClock
 from tests.unit.playing import ENTITY
 

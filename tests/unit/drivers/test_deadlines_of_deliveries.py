@@ -16,9 +16,9 @@ from exactlyonce.drivers.lanes import Assignment, Combiner
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
-from exactlyonce.effects.effect import Step
+from exactlyonce.effects.effect import Effect, Step
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.stores.awaiting import Awaited
+from exactlyonce.effects.port import Awaited, Busy, Reply
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
@@ -56,10 +56,11 @@ class Hanging(Awaited):
         super().__init__(MemoryStore(clock.now))
         self.waiting: list[asyncio.Future[None]] = []
 
-    async def load_entity(self, effect: LoadEntity) -> Any:
-        self.waiting.append(asyncio.get_running_loop().create_future())
-        await self.waiting[-1]
-        return await super().load_entity(effect)
+    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        if isinstance(effect, LoadEntity):
+            self.waiting.append(asyncio.get_running_loop().create_future())
+            await self.waiting[-1]
+        return await super().perform(effect)
 
     async def let_through(self) -> None:
         self.waiting.pop(0).set_result(None)

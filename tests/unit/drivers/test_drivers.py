@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -19,15 +19,14 @@ from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step, Together
-from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.effects.library import FindProcessed
+from exactlyonce.effects.port import Awaited, Busy, Reply
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.outputs import Output
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.transports.port import SendReply
@@ -104,13 +103,12 @@ class Slow(Awaited):
         super().__init__(store)
         self.looking = asyncio.Event()
 
-    async def load_entity(self, effect: LoadEntity) -> Any:
-        await self.looking.wait()
-        return await super().load_entity(effect)
-
-    async def find_processed(self, effect: Any) -> Any:
-        self.looking.set()
-        return await super().find_processed(effect)
+    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        if isinstance(effect, LoadEntity):
+            await self.looking.wait()
+        elif isinstance(effect, FindProcessed):
+            self.looking.set()
+        return await super().perform(effect)
 
 
 async def test_requests_that_may_go_side_by_side_do() -> None:
@@ -128,9 +126,11 @@ class Gate(Awaited):
         super().__init__(store)
         self.reached = asyncio.Event()
 
-    async def save_entity(self, effect: Any) -> Any:
-        self.reached.set()
-        await asyncio.Event().wait()
+    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        if isinstance(effect, SaveEntity):
+            self.reached.set()
+            await asyncio.Event().wait()
+        return await super().perform(effect)
 
 
 async def test_cancelling_ends_the_attempt_between_two_effects() -> None:
@@ -186,14 +186,8 @@ class Gates:
         self.loading: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.finding: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-    async def load_entity(self, _: LoadEntity) -> Any:
-        return await self.loading
-
-    async def find_processed(self, _: FindProcessed) -> Any:
-        return await self.finding
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda effect: pytest.fail(f"{name}: {effect}")
+    async def perform(self, effect: Effect[Any]) -> Any:
+        return await {LoadEntity: self.loading, FindProcessed: self.finding}[type(effect)]
 
 
 def looking() -> Step[tuple[Any, Any]]:
@@ -207,7 +201,7 @@ async def gates() -> Gates:
 
 
 def look(gates: Gates) -> asyncio.Task[tuple[Any, Any]]:
-    driver = AsyncDriver(cast("AsyncStore", gates), Publisher({}), Surroundings())
+    driver = AsyncDriver(gates, Publisher({}), Surroundings())
     return asyncio.create_task(driver.run(looking()))
 
 

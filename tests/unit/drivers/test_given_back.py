@@ -16,15 +16,15 @@ from exactlyonce.drivers.lanes import Assignment, Combiner
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
-from exactlyonce.effects.effect import Begin
+from exactlyonce.effects.effect import Begin, Effect
 from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.port import Awaited, Busy, Reply
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.settle import Settled, settle
 from exactlyonce.protocols.steps.settle import settle_beside
 from exactlyonce.records.ledger import Protocol
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.history import Telling
@@ -46,10 +46,11 @@ class SlowReplies(Awaited):
         super().__init__(store)
         self.waiting: list[asyncio.Future[None]] = []
 
-    async def load_entity(self, effect: LoadEntity) -> Any:
-        self.waiting.append(asyncio.get_running_loop().create_future())
-        await self.waiting[-1]
-        return await super().load_entity(effect)
+    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        if isinstance(effect, LoadEntity):
+            self.waiting.append(asyncio.get_running_loop().create_future())
+            await self.waiting[-1]
+        return await super().perform(effect)
 
     async def let_through(self) -> None:
         self.waiting.pop(0).set_result(None)
@@ -158,13 +159,13 @@ async def test_a_copy_that_is_still_held_keeps_its_message_in_the_group(game: Ga
 async def test_of_an_attempt_nobody_waits_for_nothing_is_begun() -> None:
     game = Game(*STRATEGIES[0])
     asked: list[Begin] = []
-    begin = game.combiner._driver._perform[Begin]
+    begin = game.combiner._driver._others[Begin]
 
     async def noted(effect: Begin) -> Any:
         asked.append(effect)
         return await begin(effect)
 
-    game.combiner._driver._perform = {**game.combiner._driver._perform, Begin: noted}
+    game.combiner._driver._others = {**game.combiner._driver._others, Begin: noted}
     delivery = await game.deliver(deposit("m"))
     delivery.cancel()
     await turn()

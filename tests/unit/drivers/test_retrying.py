@@ -17,8 +17,8 @@ from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindProcessed, Found
+from exactlyonce.effects.port import Busy
 from exactlyonce.protocols.outbox.settle import Settled
-from exactlyonce.stores.port import Busy
 from tests.unit.playing import ENTITY
 
 LOAD = LoadEntity(ENTITY)

@@ -15,6 +15,7 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.library import FoundParked, LoadParked
+from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.mending import Mending
@@ -22,7 +23,6 @@ from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.returns import Returning
 from exactlyonce.hosting.settlement import GivingUp
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.world import World
@@ -104,7 +104,7 @@ class Place(World):
         self.open = True
 
     def parked(self, place: EntityRef, message: str) -> ParkedMessage | None:
-        found = self.store.load_parked(LoadParked(place, message))
+        found = self.store.perform(LoadParked(place, message))
         assert isinstance(found, FoundParked)
         return found.message
 

@@ -25,11 +25,11 @@ from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.effects.library import FoundParked, LoadParked
+from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, breaking, deposit
@@ -49,7 +49,7 @@ class Place:
 
     def holding(self, content: bytes, name: str = "a/b") -> Envelope:
         """A message whose data is this blob."""
-        self.blobs.write_once(WriteOnce((Blob(name, content, "application/json"),)))
+        self.blobs.perform(WriteOnce((Blob(name, content, "application/json"),)))
         return LETTER.by_reference(f"{BASE}/{name}")
 
 
@@ -198,7 +198,7 @@ class TestGivenUp:
         kind, poison = accounts(strategy), dated(breaking("m-1"))
         left = await place.claims.left(poison)
         assert await settled(place, world, kind, left) == "parked"
-        found = world.store.load_parked(LoadParked(kind.ref("a"), "web/m-1"))
+        found = world.store.perform(LoadParked(kind.ref("a"), "web/m-1"))
         assert isinstance(found, FoundParked)
         assert found.message is not None
         assert found.message.envelope == left.to_json()

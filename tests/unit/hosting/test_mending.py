@@ -10,12 +10,12 @@ from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.companions import DeleteCompanions, FindEntries, FoundCompanions
+from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import id_of
 from exactlyonce.records.outputs import Output
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, deposit

@@ -216,7 +216,7 @@ def test_failures_of_a_bounded_number_of_messages_are_remembered_the_latest_of_e
 async def test_a_message_with_its_data_elsewhere_is_parked_as_it_came(place: Place, strategy: Strategy) -> None:
     base = "https://account.blob.core.windows.net/blobs"
     blobs = MemoryBlobs()
-    blobs.write_once(WriteOnce((Blob("a/b", deposit("m-1").data.text.encode(), "application/json"),)))
+    blobs.perform(WriteOnce((Blob("a/b", deposit("m-1").data.text.encode(), "application/json"),)))
     came = dated(deposit("m-1")).by_reference(f"{base}/a/b")
     kind = accounts(strategy)
     place.saw_fail(kind, "web/m-1")

@@ -27,8 +27,10 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Combiner
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import Unknown
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import FoundParked, LoadParked
+from exactlyonce.effects.port import Awaited, Busy
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.mending import Mending
@@ -37,9 +39,7 @@ from exactlyonce.hosting.receiver import Receiver
 from exactlyonce.hosting.settlement import nobodys
 from exactlyonce.hosting.triggers import envelope_of, id_of
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.port import Busy, Unknown
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
 from exactlyonce.transports.service_bus.binding import Content, written
@@ -99,7 +99,7 @@ class Place(World):
         await self.receiver.take_all(messages, kind, "accounts", None, give_up_after)
 
     def parked(self, place: EntityRef, message: str) -> ParkedMessage | None:
-        found = self.store.load_parked(LoadParked(place, message))
+        found = self.store.perform(LoadParked(place, message))
         assert isinstance(found, FoundParked)
         return found.message
 

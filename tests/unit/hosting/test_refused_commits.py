@@ -13,11 +13,11 @@ from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.library import FoundParked, LoadParked
+from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.settlement import nobodys
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock
@@ -147,7 +147,7 @@ async def test_a_message_that_was_given_up_is_put_aside_where_no_fence_can_stand
     given_up = dated(move("m-3", "bob", "b@x"))
     body = given_up.to_json().text.encode()
     assert await company.settler.settle(company.people, func.QueueMessage(id="q-1", body=body), "people") == "parked"
-    aside = company.store.load_parked(LoadParked(nobodys(company.people), "web/m-3"))
+    aside = company.store.perform(LoadParked(nobodys(company.people), "web/m-3"))
     assert isinstance(aside, FoundParked)
     assert aside.message is not None
     assert aside.message.reason == f"UniqueKeyTaken, of entity {EntityRef('person', ('acme',), 'bob')}"

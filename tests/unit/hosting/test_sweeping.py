@@ -28,10 +28,10 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.mending import Mending
 from exactlyonce.hosting.sweeper import AT_ONCE, LONGEST, MOST_LISTED, Sweeper
 from exactlyonce.records.outputs import Output
-from exactlyonce.stores.awaiting import Awaited
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.testing.world import World

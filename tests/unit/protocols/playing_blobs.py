@@ -56,10 +56,8 @@ class Gallery(Beside):
             case Begin():
                 self.at += self.tick
                 return super().usual(effect)
-            case WriteOnce():
-                return self.blobs.write_once(effect)
-            case DeleteBlobs():
-                return self.blobs.delete_blobs(effect)
+            case WriteOnce() | DeleteBlobs():
+                return self.blobs.perform(effect)
             case _:
                 return super().usual(effect)
 

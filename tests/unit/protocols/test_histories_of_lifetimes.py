@@ -159,9 +159,9 @@ async def test_of_a_group_only_the_copy_is_refused_whose_way_back_clean_up_has_b
         await history.process.deliver(history.shop, deposit(f"m-{number}"))
     history.until(16.5 if forgets else 14)
     ids = (entry_id(SHOP, key_of(deposit("m-2"))),)  # Clean-up was stopped when it had deleted the second entry.
-    found = history.world.store.load_companions(LoadCompanions(SHOP, ids))
+    found = history.world.store.perform(LoadCompanions(SHOP, ids))
     assert isinstance(found, FoundCompanions)
-    history.world.store.delete_companions(DeleteCompanions(SHOP, tuple((ids[0], etag) for _, etag in found.companions)))
+    history.world.store.perform(DeleteCompanions(SHOP, tuple((ids[0], etag) for _, etag in found.companions)))
     fresh = replace(deposit("m-4"), time=history.clock.now())
     deliveries = (history.process.deliver(history.shop, one) for one in (deposit("m-1"), fresh))
     copy, new = await asyncio.gather(*deliveries, return_exceptions=True)
@@ -184,7 +184,7 @@ async def test_an_embedded_ledger_has_forgotten_what_comes_late_and_refuses_it()
         history.until(day)
         fresh = Envelope("web", f"m-{day}", "account.deposit", Json.of({"account": "a"}), history.clock.now())
         await history.process.deliver(history.shop, fresh)
-    ledger = read_entity(SHOP, history.world.store.load_entity(LoadEntity(SHOP)).document).ledger  # type: ignore[union-attr]
+    ledger = read_entity(SHOP, history.world.store.perform(LoadEntity(SHOP)).document).ledger  # type: ignore[union-attr]
     assert ledger is not None
     assert key_of(deposit("m-1")) not in {entry.message for entry in ledger.entries}
     with pytest.raises(TooOldToJudge):

@@ -20,6 +20,7 @@ from azure.cosmos.exceptions import CosmosClientTimeoutError
 
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge, HandlerError, OutputTooLarge
 from exactlyonce.stores.cosmos.replies import (
     FAILURES,
@@ -32,7 +33,6 @@ from exactlyonce.stores.cosmos.replies import (
     answered_at,
     meaning_of,
 )
-from exactlyonce.stores.port import Busy
 from tests.unit.stores.refusing import SECRET, TOKEN, answer, batch_refusal, refusal
 
 EVERYTHING = tuple(Operation)

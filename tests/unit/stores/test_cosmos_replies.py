@@ -6,9 +6,9 @@ import pytest
 
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge, MalformedMessage, OutputTooLarge
 from exactlyonce.stores.cosmos.replies import TABLE, Absent, Operation, Row, Taken
-from exactlyonce.stores.port import Busy
 from tests.unit.stores.refusing import SECRET, TOKEN, answer, refusal
 
 READS = (Operation.READ, Operation.QUERY)

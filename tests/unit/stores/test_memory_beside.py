@@ -34,44 +34,44 @@ ENTRY = an_entry(ENTITY, 1, "web/m-1")
 def with_companions() -> tuple[MemoryStore, Scripted]:
     """A store in which an entity was saved together with two companions, as its first three writes."""
     store, trouble = troubled()
-    assert store.save_batch(SaveBatch(ENTITY, BODY, None, (OWING, ENTRY))) == Saved('"1"', "0:-1#3")
+    assert store.perform(SaveBatch(ENTITY, BODY, None, (OWING, ENTRY))) == Saved('"1"', "0:-1#3")
     return store, trouble
 
 
-def beside(store: MemoryStore, *companions: Any, token: str | None = None) -> Any:
-    return store.load_companions(LoadCompanions(ENTITY, tuple(id_of(ENTITY, one) for one in companions), token))
+def companions_of(store: MemoryStore, *companions: Any, token: str | None = None) -> Any:
+    return store.perform(LoadCompanions(ENTITY, tuple(id_of(ENTITY, one) for one in companions), token))
 
 
 @pytest.mark.parametrize("lag", [1, 2, 3])
 def test_a_replica_has_all_of_a_batch_or_nothing(lag: int) -> None:
     store, trouble = with_companions()
     trouble.lag = lag
-    assert store.load_entity(LoadEntity(ENTITY)) == Loaded(None, None, 0, "0:-1#0")
-    assert beside(store, OWING, ENTRY) == FoundCompanions(())
-    assert store.find_entries(FindEntries(ENTITY, ((1, 1),), None)) == FoundCompanions(())
-    assert store.find_owing(FindOwing(ENTITY)) == FoundCompanions(())
-    assert store.has_companions(HasCompanions(ENTITY)) is False
+    assert store.perform(LoadEntity(ENTITY)) == Loaded(None, None, 0, "0:-1#0")
+    assert companions_of(store, OWING, ENTRY) == FoundCompanions(())
+    assert store.perform(FindEntries(ENTITY, ((1, 1),), None)) == FoundCompanions(())
+    assert store.perform(FindOwing(ENTITY)) == FoundCompanions(())
+    assert store.perform(HasCompanions(ENTITY)) is False
 
 
 def test_a_batch_follows_what_was_there_before() -> None:
     store, trouble = with_companions()
-    store.save_batch(SaveBatch(ENTITY, BODY, '"1"', (an_entry(ENTITY, 2),), replace=((SETTLED, '"2"'),)))
+    store.perform(SaveBatch(ENTITY, BODY, '"1"', (an_entry(ENTITY, 2),), replace=((SETTLED, '"2"'),)))
     for lag in (1, 2, 3):
         trouble.lag = lag
-        assert store.find_owing(FindOwing(ENTITY)) == FoundCompanions(((OWING, '"2"'),))
+        assert store.perform(FindOwing(ENTITY)) == FoundCompanions(((OWING, '"2"'),))
     trouble.lag = 0
-    assert store.find_owing(FindOwing(ENTITY)) == FoundCompanions(())
+    assert store.perform(FindOwing(ENTITY)) == FoundCompanions(())
 
 
 def test_companions_are_read_at_the_token_of_their_entity() -> None:
     store, trouble = with_companions()
     trouble.lag = 1
-    assert beside(store, OWING, token="0:-1#3") is BEHIND
-    assert store.find_entries(FindEntries(ENTITY, ((1, 1),), "0:-1#3")) is BEHIND
-    assert store.find_numbered(FindNumbered(ENTITY, "boards", "b/1", (1, 9), "0:-1#3")) is BEHIND
+    assert companions_of(store, OWING, token="0:-1#3") is BEHIND
+    assert store.perform(FindEntries(ENTITY, ((1, 1),), "0:-1#3")) is BEHIND
+    assert store.perform(FindNumbered(ENTITY, "boards", "b/1", (1, 9), "0:-1#3")) is BEHIND
     trouble.lag = 0
-    assert beside(store, OWING, token="0:-1#3") == FoundCompanions(((OWING, '"2"'),))
-    assert store.find_entries(FindEntries(ENTITY, ((1, 1),), "0:-1#3")) == FoundCompanions(((ENTRY, '"3"'),))
+    assert companions_of(store, OWING, token="0:-1#3") == FoundCompanions(((OWING, '"2"'),))
+    assert store.perform(FindEntries(ENTITY, ((1, 1),), "0:-1#3")) == FoundCompanions(((ENTRY, '"3"'),))
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_companions_are_read_at_the_token_of_their_entity() -> None:
 )
 def test_trouble_meets_a_batch_as_a_whole(fate: Fate, reply: Any, found: Any) -> None:
     store, trouble = troubled(fate)
-    assert store.save_batch(SaveBatch(ENTITY, BODY, None, (OWING, ENTRY))) == reply
+    assert store.perform(SaveBatch(ENTITY, BODY, None, (OWING, ENTRY))) == reply
     assert trouble.asked == ["save_batch"]
-    assert beside(store, OWING, ENTRY) == FoundCompanions(found)
+    assert companions_of(store, OWING, ENTRY) == FoundCompanions(found)
 
 
 def test_a_delayed_batch_lands_only_if_all_its_conditions_still_hold() -> None:
     store, trouble = with_companions()
     trouble.current = Fate.DELAYED
-    store.save_batch(SaveBatch(ENTITY, BODY, '"1"', (an_entry(ENTITY, 2),), replace=((SETTLED, '"2"'),)))
+    store.perform(SaveBatch(ENTITY, BODY, '"1"', (an_entry(ENTITY, 2),), replace=((SETTLED, '"2"'),)))
     trouble.current = Fate.ANSWERED
-    store.replace_companions(ReplaceCompanions(ENTITY, ((OWING, None),)))
+    store.perform(ReplaceCompanions(ENTITY, ((OWING, None),)))
     before = written(store)
     assert store.land_delayed() == 1
     assert written(store) == before
@@ -103,11 +103,11 @@ def test_a_delayed_batch_lands_only_if_all_its_conditions_still_hold() -> None:
 def test_replacing_and_deleting_companions_may_be_lost_without_anybody_knowing() -> None:
     store, trouble = with_companions()
     trouble.current = Fate.LOST_BEFORE
-    store.replace_companions(ReplaceCompanions(ENTITY, ((SETTLED, '"2"'),)))
-    store.delete_companions(DeleteCompanions(ENTITY, ((id_of(ENTITY, ENTRY), '"3"'),)))
-    assert beside(store, OWING, ENTRY) == FoundCompanions(((OWING, '"2"'), (ENTRY, '"3"')))
+    store.perform(ReplaceCompanions(ENTITY, ((SETTLED, '"2"'),)))
+    store.perform(DeleteCompanions(ENTITY, ((id_of(ENTITY, ENTRY), '"3"'),)))
+    assert companions_of(store, OWING, ENTRY) == FoundCompanions(((OWING, '"2"'), (ENTRY, '"3"')))
     trouble.current = Fate.LOST_AFTER
-    store.replace_companions(ReplaceCompanions(ENTITY, ((SETTLED, '"2"'),)))
-    store.delete_companions(DeleteCompanions(ENTITY, ((id_of(ENTITY, ENTRY), '"3"'),)))
-    assert beside(store, OWING, ENTRY) == FoundCompanions(((SETTLED, '"4"'),))
+    store.perform(ReplaceCompanions(ENTITY, ((SETTLED, '"2"'),)))
+    store.perform(DeleteCompanions(ENTITY, ((id_of(ENTITY, ENTRY), '"3"'),)))
+    assert companions_of(store, OWING, ENTRY) == FoundCompanions(((SETTLED, '"4"'),))
     assert trouble.asked[-2:] == ["replace_companions", "delete_companions"]

@@ -30,10 +30,10 @@ from exactlyonce.effects.library import (
     WriteProcessed,
     Written,
 )
+from exactlyonce.effects.port import Busy
 from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.stores.port import Busy
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
 from tests.unit.playing import AT, ENTITY
@@ -43,11 +43,11 @@ RECORD = ProcessedRecord(ENTITY.key, "web/m-1", "tx-1", 1, AT, (), "d")
 STAGED = StagedOutputs(ENTITY.key, "web/m-1", "tx-1", AT, ())
 PARKED = ParkedMessage(ENTITY.key, "web/m-1", "its handler raised ValueError", AT, Json.of({"id": "m-1"}))
 WRITES: dict[str, Callable[[MemoryStore], Any]] = {
-    "save_entity": lambda store: store.save_entity(SaveEntity(ENTITY, BODY, None)),
-    "write_processed": lambda store: store.write_processed(WriteProcessed(ENTITY, (RECORD,))),
-    "stage": lambda store: store.stage(Stage(ENTITY, (STAGED,))),
-    "park": lambda store: store.park(Park(ENTITY, PARKED)),
-    "save_batch": lambda store: store.save_batch(SaveBatch(ENTITY, BODY, None)),
+    "save_entity": lambda store: store.perform(SaveEntity(ENTITY, BODY, None)),
+    "write_processed": lambda store: store.perform(WriteProcessed(ENTITY, (RECORD,))),
+    "stage": lambda store: store.perform(Stage(ENTITY, (STAGED,))),
+    "park": lambda store: store.perform(Park(ENTITY, PARKED)),
+    "save_batch": lambda store: store.perform(SaveBatch(ENTITY, BODY, None)),
 }
 
 
@@ -120,61 +120,61 @@ def test_a_delayed_write_lands_later_and_only_once(operation: str) -> None:
 
 def test_a_delayed_save_lands_only_if_its_condition_still_holds() -> None:
     store, trouble = troubled(Fate.DELAYED)
-    store.save_entity(SaveEntity(ENTITY, Json.of({"late": True}), None))
+    store.perform(SaveEntity(ENTITY, Json.of({"late": True}), None))
     trouble.current = Fate.ANSWERED
-    assert isinstance(store.save_entity(SaveEntity(ENTITY, BODY, None)), Saved)
+    assert isinstance(store.perform(SaveEntity(ENTITY, BODY, None)), Saved)
     store.land_delayed()
-    loaded = store.load_entity(LoadEntity(ENTITY))
+    loaded = store.perform(LoadEntity(ENTITY))
     assert isinstance(loaded, Loaded)
     assert loaded.document == BODY
 
 
 def test_deleting_staged_documents_may_be_lost_without_anybody_knowing() -> None:
     store, trouble = troubled()
-    store.stage(Stage(ENTITY, (STAGED,)))
+    store.perform(Stage(ENTITY, (STAGED,)))
     trouble.current = Fate.LOST_BEFORE
-    store.delete_staged(DeleteStaged(ENTITY, ("tx-1",)))
-    assert store.load_staged(LoadStaged(ENTITY, ("tx-1",), None)) == FoundStaged((STAGED,))
+    store.perform(DeleteStaged(ENTITY, ("tx-1",)))
+    assert store.perform(LoadStaged(ENTITY, ("tx-1",), None)) == FoundStaged((STAGED,))
     trouble.current = Fate.LOST_AFTER
-    store.delete_staged(DeleteStaged(ENTITY, ("tx-1",)))
-    assert store.load_staged(LoadStaged(ENTITY, ("tx-1",), None)) == FoundStaged(())
+    store.perform(DeleteStaged(ENTITY, ("tx-1",)))
+    assert store.perform(LoadStaged(ENTITY, ("tx-1",), None)) == FoundStaged(())
 
 
 def test_a_delayed_deletion_leaves_what_was_written_since() -> None:
     store, trouble = troubled()
-    store.write_processed(WriteProcessed(ENTITY, (RECORD,)))
-    store.park(Park(ENTITY, PARKED))
+    store.perform(WriteProcessed(ENTITY, (RECORD,)))
+    store.perform(Park(ENTITY, PARKED))
     trouble.current = Fate.DELAYED
-    store.delete_processed(DeleteProcessed(ENTITY, (("web/m-1", '"1"'),)))
-    store.delete_parked(DeleteParked(ENTITY, "web/m-1", '"2"'))
+    store.perform(DeleteProcessed(ENTITY, (("web/m-1", '"1"'),)))
+    store.perform(DeleteParked(ENTITY, "web/m-1", '"2"'))
     trouble.current = Fate.ANSWERED
-    store.write_processed(WriteProcessed(ENTITY, (RECORD,)))
-    store.park(Park(ENTITY, PARKED))
+    store.perform(WriteProcessed(ENTITY, (RECORD,)))
+    store.perform(Park(ENTITY, PARKED))
     assert store.land_delayed() == 2
-    assert store.find_processed(FindProcessed(ENTITY, ("web/m-1",))) == Found(frozenset({"web/m-1"}), "0:-1#4")
-    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"4"', AT)
+    assert store.perform(FindProcessed(ENTITY, ("web/m-1",))) == Found(frozenset({"web/m-1"}), "0:-1#4")
+    assert store.perform(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"4"', AT)
 
 
 def test_the_present_is_told_with_a_parked_message_by_the_servers_clock() -> None:
     clock = ManualClock(AT)
     store = MemoryStore(clock.now)
-    store.park(Park(ENTITY, PARKED))
+    store.perform(Park(ENTITY, PARKED))
     clock.advance(90)
-    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"1"', AT + timedelta(seconds=90))
+    assert store.perform(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"1"', AT + timedelta(seconds=90))
 
 
 def two_versions(lag: int) -> MemoryStore:
     store, trouble = troubled()
-    first = store.save_entity(SaveEntity(ENTITY, Json.of({"n": 1}), None))
+    first = store.perform(SaveEntity(ENTITY, Json.of({"n": 1}), None))
     assert isinstance(first, Saved)
-    store.save_entity(SaveEntity(ENTITY, Json.of({"n": 2}), first.etag))
+    store.perform(SaveEntity(ENTITY, Json.of({"n": 2}), first.etag))
     trouble.lag = lag
     return store
 
 
 @pytest.mark.parametrize(("lag", "document"), [(0, Json.of({"n": 2})), (1, Json.of({"n": 1})), (2, None), (9, None)])
 def test_a_replica_that_lags_shows_the_past_or_nothing(lag: int, document: Json | None) -> None:
-    loaded = two_versions(lag).load_entity(LoadEntity(ENTITY))
+    loaded = two_versions(lag).perform(LoadEntity(ENTITY))
     assert isinstance(loaded, Loaded)
     assert loaded.document == document
     assert loaded.token == f"0:-1#{max(0, 2 - lag)}"
@@ -182,27 +182,27 @@ def test_a_replica_that_lags_shows_the_past_or_nothing(lag: int, document: Json 
 
 @pytest.mark.parametrize(("token", "behind"), [(None, False), ("0:-1#1", False), ("0:-1#2", True)])
 def test_a_replica_that_has_not_reached_the_token_is_behind_and_never_absent(token: str | None, behind: bool) -> None:
-    assert (two_versions(lag=1).load_entity(LoadEntity(ENTITY, token)) is BEHIND) is behind
+    assert (two_versions(lag=1).perform(LoadEntity(ENTITY, token)) is BEHIND) is behind
 
 
 def test_the_librarys_documents_are_read_at_their_token_too() -> None:
     store, trouble = troubled()
-    store.write_processed(WriteProcessed(ENTITY, (RECORD,)))
-    store.stage(Stage(ENTITY, (STAGED,)))
-    store.park(Park(ENTITY, PARKED))
+    store.perform(WriteProcessed(ENTITY, (RECORD,)))
+    store.perform(Stage(ENTITY, (STAGED,)))
+    store.perform(Park(ENTITY, PARKED))
     trouble.lag = 1
-    assert store.load_parked(LoadParked(ENTITY, "web/m-1", "0:-1#3")) is BEHIND
-    assert store.load_parked(LoadParked(ENTITY, "web/m-1")) == FoundParked(None, None, None)
+    assert store.perform(LoadParked(ENTITY, "web/m-1", "0:-1#3")) is BEHIND
+    assert store.perform(LoadParked(ENTITY, "web/m-1")) == FoundParked(None, None, None)
     trouble.lag = 3
-    assert store.find_processed(FindProcessed(ENTITY, ("web/m-1",), "0:-1#1")) is BEHIND
-    assert store.load_staged(LoadStaged(ENTITY, ("tx-1",), "0:-1#1")) is BEHIND
-    assert store.has_records(HasRecords(ENTITY)) is False
+    assert store.perform(FindProcessed(ENTITY, ("web/m-1",), "0:-1#1")) is BEHIND
+    assert store.perform(LoadStaged(ENTITY, ("tx-1",), "0:-1#1")) is BEHIND
+    assert store.perform(HasRecords(ENTITY)) is False
     trouble.lag = 2
-    assert store.has_records(HasRecords(ENTITY)) is True
+    assert store.perform(HasRecords(ENTITY)) is True
 
 
 def test_a_save_from_a_stale_view_conflicts() -> None:
     store = two_versions(lag=1)
-    stale = store.load_entity(LoadEntity(ENTITY))
+    stale = store.perform(LoadEntity(ENTITY))
     assert isinstance(stale, Loaded)
-    assert store.save_entity(SaveEntity(ENTITY, BODY, stale.etag)) == Conflict("0:-1#2")
+    assert store.perform(SaveEntity(ENTITY, BODY, stale.etag)) == Conflict("0:-1#2")

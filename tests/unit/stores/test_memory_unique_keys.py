@@ -10,10 +10,10 @@ import pytest
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.port import Busy
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.stores.port import Busy
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -31,11 +31,11 @@ def document(entity: EntityRef, number: object) -> Json:
 
 
 def alone(store: MemoryStore, entity: EntityRef, number: object) -> Any:
-    return store.save_entity(SaveEntity(entity, document(entity, number), None))
+    return store.perform(SaveEntity(entity, document(entity, number), None))
 
 
 def in_a_batch(store: MemoryStore, entity: EntityRef, number: object) -> Any:
-    return store.save_batch(SaveBatch(entity, document(entity, number), None))
+    return store.perform(SaveBatch(entity, document(entity, number), None))
 
 
 saving = pytest.mark.parametrize("saving", [alone, in_a_batch], ids=["alone", "in a batch"])
@@ -85,7 +85,7 @@ def test_a_late_write_lands_if_the_key_is_free_by_then(store: MemoryStore, troub
     trouble.current = Fate.ANSWERED
     newest = store.entities["person", "acme"].newest("ann")
     assert newest is not None
-    store.save_entity(SaveEntity(ANN, document(ANN, 3), newest.etag))
+    store.perform(SaveEntity(ANN, document(ANN, 3), newest.etag))
     assert store.land_delayed() == 1
     assert written(store) == 3
 

@@ -15,14 +15,14 @@ import pytest
 from exactlyonce import Colocated, Envelope, ExactlyOnceError, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox import settle as settling
 from exactlyonce.protocols.resequencer.gaps import tend
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.stores.port import Busy
 from exactlyonce.telemetry import metrics as names
 from exactlyonce.testing.chance import InstantClock, ManualClock, SeededTrouble
 from exactlyonce.testing.world import Process, World
@@ -73,13 +73,8 @@ class Answering(MemoryStore):
         super().__init__(*args)
         self.answers: Counter[str] = Counter()
 
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if name.startswith("_") or name in ("answers", "contents") or not callable(found):
-            return found
-        return lambda *given: self._noted(found(*given))
-
-    def _noted(self, reply: Any) -> Any:
+    def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        reply = super().perform(effect)
         kind = reply.value if reply in (UNKNOWN, BEHIND) else type(reply).__name__ if _tells(reply) else None
         if kind is not None:
             self.answers[kind] += 1

@@ -14,6 +14,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from exactlyonce import Colocated, Outbox, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.observer import Observer, Observing
+from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.telemetry import opentelemetry as telemetry
 from exactlyonce.telemetry.discovery import observer_of_this_process
@@ -32,21 +34,14 @@ class Listing(MemoryStore):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.asked: list[tuple[str, Any]] = []
+        self.asked: list[Effect[Any]] = []
 
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if name.startswith("_") or name in ("asked", "contents") or not callable(found):
-            return found
-
-        def ask(*given: Any) -> Any:
-            self.asked.append((name, given))
-            return found(*given)
-
-        return ask
+    def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        self.asked.append(effect)
+        return super().perform(effect)
 
 
-async def asked(strategy: Strategy, *, observed: bool) -> tuple[list[tuple[str, Any]], list[str]]:
+async def asked(strategy: Strategy, *, observed: bool) -> tuple[list[Effect[Any]], list[str]]:
     """What the store is asked, and what is published, with an observer or without one."""
     clock = InstantClock()
     store = Listing(clock.now)

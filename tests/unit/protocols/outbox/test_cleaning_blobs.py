@@ -90,7 +90,7 @@ def test_records_are_read_at_the_ledgers_token_since_an_older_view_may_miss_them
 def test_records_beside_the_entity_are_read_at_the_token_of_the_entity(protocol: Protocol) -> None:
     gallery = Gallery(protocol)
     gallery.paint(1)
-    loaded = gallery.store.load_entity(LoadEntity(ENTITY))
+    loaded = gallery.store.perform(LoadEntity(ENTITY))
     assert isinstance(loaded, Loaded)
     played = gallery.clean(memory=Memory(entity_token="0:-1#1"))
     assert (played.only(LoadEntity).token, played.only(LoadCompanions).token) == ("0:-1#1", loaded.token)
@@ -133,7 +133,7 @@ def test_without_the_fence_nothing_is_deleted(protocol: Protocol, reply: Any) ->
 def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol: Protocol) -> None:
     gallery = Gallery(protocol)
     gallery.paint(1)
-    before = gallery.store.load_entity(LoadEntity(ENTITY))
+    before = gallery.store.perform(LoadEntity(ENTITY))
     gallery.paint(2)
     nothing = {LoadProcessed: FoundRecords(()), LoadCompanions: FoundCompanions(())}
     for old in (before, Loaded(None, None, 0, "0:-1#0")):

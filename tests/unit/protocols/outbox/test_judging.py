@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from exactlyonce import (
 from exactlyonce.attempt import Strategy, key_of
 from exactlyonce.drivers.overdue import place_of
 from exactlyonce.drivers.store_time import StoreTime
-from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.library import LoadParked
+from exactlyonce.effects.effect import UNKNOWN, Effect
+from exactlyonce.effects.library import LoadParked, Park
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.settle import sweep
@@ -145,7 +146,7 @@ class TestSenders:
         shop.later(SENDABLE + SECOND)
         await shop.deliver(deposit("m-1"))
         (id,) = shop.parked
-        found = shop.world.store.load_parked(LoadParked(place_of(ENTITY), id.removeprefix("parked:")))
+        found = shop.world.store.perform(LoadParked(place_of(ENTITY), id.removeprefix("parked:")))
         message = found.message  # type: ignore[union-attr]
         assert message is not None
         assert (message.destination, message.message) == ("receipts", key_of(Envelope.read(message.envelope.text)))
@@ -169,8 +170,12 @@ async def test_what_could_not_be_parked_stays_owed() -> None:
     shop = Shop(Outbox())
     await shop.leave_owing(deposit("m-1"))
     shop.later(SENDABLE + SECOND)
+    perform = shop.world.store.perform
 
-    shop.world.store.park = lambda effect: UNKNOWN  # type: ignore[method-assign]
+    def unparked(effect: Effect[Any]) -> Any:
+        return UNKNOWN if isinstance(effect, Park) else perform(effect)
+
+    shop.world.store.perform = unparked  # type: ignore[method-assign]
     with pytest.raises(Exception, match="owed outputs could not be published"):
         await shop.deliver(deposit("m-1"))
     assert shop.world.facts().owing

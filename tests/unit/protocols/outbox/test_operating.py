@@ -141,13 +141,13 @@ class TestATokenAheadOfTheAccount:
     @staticmethod
     def put_ahead(store: MemoryStore) -> None:
         """Let the ledger have the token of a write that the account has lost."""
-        loaded = store.load_entity(LoadEntity(ENTITY))
+        loaded = store.perform(LoadEntity(ENTITY))
         assert isinstance(loaded, Loaded)
         assert loaded.document is not None
         view = read_entity(ENTITY, loaded.document)
         assert view.ledger is not None
         ahead = with_ledger(loaded.document, replace(view.ledger, token=AHEAD))
-        assert isinstance(store.save_entity(SaveEntity(ENTITY, ahead, loaded.etag)), Saved)
+        assert isinstance(store.perform(SaveEntity(ENTITY, ahead, loaded.etag)), Saved)
 
 
 class TestPuttingAside:

@@ -9,7 +9,8 @@ import pytest
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Memory, Strategy
-from exactlyonce.effects.effect import Begin
+from exactlyonce.effects.effect import Begin, Effect
+from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.effects.publish import Publish
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
@@ -18,16 +19,6 @@ from exactlyonce.testing.world import World
 from tests.samples import accounts, deposit, ledger_queue
 from tests.unit.playing import Played, Script, attempt
 
-OPERATIONS = (
-    "load_entity",
-    "save_entity",
-    "find_processed",
-    "has_records",
-    "write_processed",
-    "stage",
-    "load_staged",
-    "delete_staged",
-)
 DEFAULT, TALK, EMBEDDED = Outbox(), Outbox.transaction_id(), Outbox.embedded()
 
 
@@ -38,10 +29,9 @@ class Counting(MemoryStore):
         super().__init__(*args)
         self.requests: list[str] = []
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in OPERATIONS:
-            self.requests.append(name)
-        return super().__getattribute__(name)
+    def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        self.requests.append(type(effect).__name__)
+        return super().perform(effect)
 
 
 class Setting:
@@ -99,7 +89,7 @@ async def test_a_duplicate_costs_two_reads_at_most(strategy: Outbox, age: int) -
     await setting.process.close()
     before = setting.made
     await setting.process.deliver(setting.entity, deposit(f"m-{39 - age}"))
-    assert sorted(setting.store.requests[before:]) in (["find_processed", "load_entity"], ["load_entity"])
+    assert sorted(setting.store.requests[before:]) in (["FindProcessed", "LoadEntity"], ["LoadEntity"])
     assert len(setting.world.published) == 40
 
 
@@ -107,8 +97,8 @@ async def test_messages_that_arrive_together_share_one_load_and_one_save() -> No
     setting = Setting(DEFAULT)
     messages = [deposit(f"m-{number}") for number in range(17)]
     await asyncio.gather(*(setting.process.deliver(setting.entity, message) for message in messages))
-    assert setting.store.requests.count("save_entity") == 2
-    assert setting.store.requests.count("load_entity") == 2
+    assert setting.store.requests.count("SaveEntity") == 2
+    assert setting.store.requests.count("LoadEntity") == 2
     assert len(setting.world.published) == 17
 
 

@@ -108,15 +108,15 @@ def test_one_that_is_no_envelope_is_damaged_and_not_quoted() -> None:
 def test_a_message_that_comes_back_while_it_is_requeued_stays_parked() -> None:
     """It was sent, failed once more and was parked anew before the requeuing came to its deletion."""
     store = MemoryStore(lambda: AT)
-    store.park(Park(ENTITY, PARKED))
+    store.perform(Park(ENTITY, PARKED))
 
     def comes_back(_: Publish) -> SendReply:
-        store.park(Park(ENTITY, replace(PARKED, reason="it failed again")))
+        store.perform(Park(ENTITY, replace(PARKED, reason="it failed again")))
         return PUBLISHED
 
     driver = BlockingDriver(store, comes_back, Surroundings())
     assert driver.run(requeue(ENTITY, "web/m-9", "accounts", a_week, Memory())) == Requeued("sent", Memory(), "web/m-9")
-    found = store.load_parked(LoadParked(ENTITY, "web/m-9"))
+    found = store.perform(LoadParked(ENTITY, "web/m-9"))
     assert isinstance(found, FoundParked)
     assert found.message is not None
     assert found.message.reason == "it failed again"
@@ -171,7 +171,7 @@ class TestAsANewMessage:
     def test_whoever_asks_again_after_a_crash_sends_a_copy_with_the_same_identity_and_time(self) -> None:
         clock = ManualClock(AT)
         store = MemoryStore(clock.now)
-        store.park(Park(ENTITY, sent_at(AT - 2 * WEEK)))
+        store.perform(Park(ENTITY, sent_at(AT - 2 * WEEK)))
         sent: list[Json] = []
 
         def crashes(publish: Publish) -> SendReply:

@@ -115,7 +115,7 @@ def test_a_record_deleted_beside_its_entry_is_written_anew_before_the_entry_leav
     record = store.library[ENTITY.key].newest("processed:web/m-1")
     assert record is not None
     driver.run(clean_processed(ENTITY, (("web/m-1", record.etag),)))
-    assert store.find_processed(FindProcessed(ENTITY, ("web/m-1",))) == Found(frozenset(), "0:-1#2")
+    assert store.perform(FindProcessed(ENTITY, ("web/m-1",))) == Found(frozenset(), "0:-1#2")
     finished = driver.run(attempt(strategy, deposit("m-1"), deposit("m-2")))
     assert isinstance(finished, Finished)
     assert finished.processed == ("web/m-2",)

@@ -258,7 +258,7 @@ def test_a_message_parked_for_an_absent_entity_starts_it_when_it_is_sent_again()
     finished = driver.run(attempt(Outbox(), POISON))
     assert isinstance(finished, Finished)
     assert finished.processed == ("web/m-9",)
-    loaded = store.load_entity(LoadEntity(ENTITY))
+    loaded = store.perform(LoadEntity(ENTITY))
     assert isinstance(loaded, Loaded)
     assert loaded.document is not None
     assert loaded.document.value["total"] == 1

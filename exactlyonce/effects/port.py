@@ -1,0 +1,146 @@
+"""A port is one method, `perform`: an effect in, its reply out. An adapter marks its methods with the effects they perform.
+
+    class MyStore(AsyncAdapter):
+        @performs(LoadEntity)
+        async def load_entity(self, effect: LoadEntity) -> Loaded | NoAnswer | Busy: ...
+
+    loaded = await MyStore().perform(LoadEntity(entity))  # Loaded | NoAnswer | Busy
+
+`perform` never raises for what the world does. An outcome that is not known is `UNKNOWN`; a request that was certainly not
+applied, and may be repeated at once, is `Busy`. An exception equals a crash, which every protocol survives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Generic, NoReturn, Protocol, TypeVar, overload
+
+from exactlyonce.effects.effect import Effect
+
+Reply = TypeVar("Reply")
+Asked = TypeVar("Asked")
+Owner = TypeVar("Owner")
+_Asked = TypeVar("_Asked", covariant=True)
+_Reply = TypeVar("_Reply", covariant=True)
+_MARK: Final = "__performs__"
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Throttled, or the partition is moving: certainly not applied. Drivers retry it; strategies never see it.
+
+    Attributes:
+        retry_after: seconds the store asks to wait; None if it does not say.
+    """
+
+    retry_after: float | None = None
+
+
+class Port(Protocol):
+    """A port for blocking drivers."""
+
+    def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        """Perform an effect."""
+        ...
+
+
+class AsyncPort(Protocol):
+    """A port for the async driver."""
+
+    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        """Perform an effect."""
+        ...
+
+
+class Awaited:
+    """A blocking port for the async driver. Only for adapters that wait for nothing, such as those in memory.
+
+    Args:
+        port: performs the effects.
+    """
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        return self._port.perform(effect)
+
+
+class _Kind(Protocol[_Asked, _Reply]):
+    """A class of effects, as a type checker sees it: calling it makes an effect, whose iterator returns the reply."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> _Asked: ...
+    def __iter__(this, self: Any, /) -> Generator[Any, Any, _Reply]: ...  # noqa: N805  # Of the class, not of an instance.
+
+
+class performs(Generic[Asked, Reply]):  # noqa: N801  # A decorator.
+    """Marks the method of an adapter that performs one kind of effect. A type checker compares effect and reply with it.
+
+    Args:
+        kind: class of the effect.
+    """
+
+    def __init__(self, kind: _Kind[Asked, Reply]) -> None:
+        self._kind = kind
+
+    @overload
+    def __call__(
+        self, method: Callable[[Owner, Asked], Coroutine[Any, Any, Reply | Busy]]
+    ) -> Callable[[Owner, Asked], Coroutine[Any, Any, Reply | Busy]]: ...
+    @overload
+    def __call__(self, method: Callable[[Owner, Asked], Reply | Busy]) -> Callable[[Owner, Asked], Reply | Busy]: ...
+    def __call__(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        setattr(method, _MARK, self._kind)
+        return method
+
+
+class _Operations(dict[type[Effect[Any]], Callable[[Any, Any], Any]]):
+    """The methods of an adapter's class, by the effects that they perform."""
+
+    def __init__(self, owner: type) -> None:
+        marked = (
+            (getattr(method, _MARK), name)
+            for base in reversed(owner.__mro__)
+            for name, method in vars(base).items()
+            if hasattr(method, _MARK)
+        )
+        # By name, so that a subclass overrides a method as usual.
+        super().__init__((kind, getattr(owner, name)) for kind, name in marked)
+        self._owner = owner
+
+    def __missing__(self, kind: type[Effect[Any]]) -> NoReturn:
+        raise TypeError(
+            f"{self._owner.__name__} performs no {kind.__name__}. Mark a method of it with @performs({kind.__name__}), or give "
+            "the driver an adapter that performs it."
+        )
+
+
+class _Marked:
+    operations: ClassVar[_Operations]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.operations = _Operations(cls)
+
+
+class Adapter(_Marked):
+    """Base of blocking adapters: performs an effect by the method that is marked with its class.
+
+    Attributes:
+        operations: the methods, by the effects that they perform.
+    """
+
+    def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        """Perform an effect; TypeError if no method is marked with its class."""
+        reply: Reply | Busy = self.operations[type(effect)](self, effect)
+        return reply
+
+
+class AsyncAdapter(_Marked):
+    """Base of adapters for the async driver, as `Adapter`."""
+
+    def perform(self, effect: Effect[Reply]) -> Coroutine[Any, Any, Reply | Busy]:
+        """Perform an effect; TypeError if no method is marked with its class."""
+        reply: Coroutine[Any, Any, Reply | Busy] = self.operations[type(effect)](self, effect)
+        return reply
