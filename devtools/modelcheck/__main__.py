@@ -17,6 +17,7 @@ from rich.table import Table
 
 from devtools.modelcheck import catalogue_ages as ages
 from devtools.modelcheck import catalogue_deliveries as deliveries
+from devtools.modelcheck import catalogue_renewing as renewing
 from devtools.modelcheck import catalogue_returning as returning
 from devtools.modelcheck.beside import catalogue as beside
 from devtools.modelcheck.beside import catalogue_ages as ages_beside
@@ -37,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     near = (*beside.SMALL, *(beside.LARGE if options.large else ()))
     given = (*deliveries.SMALL, *(deliveries.LARGE if options.large else ()))
     back = (*returning.SMALL, *(returning.LARGE if options.large else ()))
-    old = (*ages.SMALL, *ages_beside.SMALL, *((*ages.LARGE, *ages_beside.LARGE) if options.large else ()))
+    aged = (*ages.SMALL, *ages_beside.SMALL, *renewing.SMALL)
+    old = (*aged, *((*ages.LARGE, *ages_beside.LARGE, *renewing.LARGE) if options.large else ()))
     combined = tuple(matrix()) if options.matrix else ()
     wanted = [one for one in (*apart, *near, *given, *back, *old, *combined) if options.only in one.name]
     console = Console()

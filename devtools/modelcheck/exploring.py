@@ -10,6 +10,7 @@ from typing import Final
 
 from devtools.modelcheck import catalogue_ages as ages
 from devtools.modelcheck import catalogue_deliveries as deliveries
+from devtools.modelcheck import catalogue_renewing as renewing
 from devtools.modelcheck import catalogue_returning as returning
 from devtools.modelcheck.beside import catalogue as beside
 from devtools.modelcheck.beside import catalogue_ages as ages_beside
@@ -51,7 +52,7 @@ def explored(
 
 def _explore(name: str, limit: int, progress: MutableMapping[str, str]) -> Found:
     near = (*beside.SMALL, *beside.LARGE, *deliveries.SMALL, *deliveries.LARGE, *ages.SMALL, *ages.LARGE)
-    aged = (*ages_beside.SMALL, *ages_beside.LARGE)
+    aged = (*ages_beside.SMALL, *ages_beside.LARGE, *renewing.SMALL, *renewing.LARGE)
     back = (*returning.SMALL, *returning.LARGE)
     known = (*SMALL, STREAM, *LARGE, *near, *aged, *back, *matrix())
     scenario = next(one for one in known if one.name == name)

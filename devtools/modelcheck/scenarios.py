@@ -68,6 +68,7 @@ class Chores:
     requeue: Callable[..., Step[Any]] = settling.requeue
     clean_staged: Callable[..., Step[Any]] = retention.clean_staged
     clean_processed: Callable[..., Step[Any]] = retention.clean_processed
+    renew: Callable[..., Step[Any]] = settling.renew
 
 
 TWO_DAYS: Final = Lifetimes(Retention(timedelta(days=2)), timedelta(hours=1))

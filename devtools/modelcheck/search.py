@@ -13,6 +13,7 @@ from devtools.modelcheck.beside.scenarios import BesideScenario
 from devtools.modelcheck.endless import EndlessExplorer
 from devtools.modelcheck.explorer import Explorer
 from devtools.modelcheck.reductions import State
+from devtools.modelcheck.renewing import RenewingExplorer, RenewingScenario
 from devtools.modelcheck.returned import ReturningExplorer
 from devtools.modelcheck.returning import ReturningScenario
 from devtools.modelcheck.scenarios import Scenario
@@ -79,6 +80,8 @@ def explorer_of(scenario: Scenario) -> Explorer:
         return BesideExplorer(scenario) if scenario.ages is None else AgedBesideExplorer(scenario)
     if isinstance(scenario, ReturningScenario):
         return ReturningExplorer(scenario)
+    if isinstance(scenario, RenewingScenario):
+        return RenewingExplorer(scenario)
     if scenario.ages is not None:
         return AgedExplorer(scenario)
     return EndlessExplorer(scenario) if scenario.endless else Explorer(scenario)

@@ -65,7 +65,8 @@ def _replaced(world: World, made: Mapping[str, ModuleType]) -> World:
     kind = type(world.strategy)
     strategy = twin(kind)(**{one.name: getattr(world.strategy, one.name) for one in fields(kind)})
     if not isinstance(world, BesideScenario):
-        chores = (settling.sweep, settling.settle, settling.requeue, retention.clean_staged, retention.clean_processed)
+        cleaning = (retention.clean_staged, retention.clean_processed)
+        chores = (settling.sweep, settling.settle, settling.requeue, *cleaning, settling.renew)
         return replace(world, strategy=strategy, chores=Chores(*map(twin, chores)))
     menders = (gaps.tend, replaying.versions_of, replaying.replay, replaying.Missing)
     return replace(

@@ -1,0 +1,108 @@
+"""More of the zoo: what can go wrong when a parked message is sent as a new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from devtools.modelcheck.alterations import answers, asks, called, unasked
+from devtools.modelcheck.catalogue_renewing import SMALL
+from devtools.modelcheck.mutants.twin import Twin
+from devtools.modelcheck.renewing import RenewingScenario
+from devtools.modelcheck.scenarios import AT
+from devtools.modelcheck.twins import Patch, around
+from exactlyonce.effects.library import DeleteParked, FoundParked, LoadParked, Park, Written
+from exactlyonce.protocols.outbox import settle as settling
+
+WORLDS = {scenario.name: scenario for scenario in SMALL}
+CRASH = WORLDS["a parked message is renewed beside a crash"]
+IDENTITY, TIME, LOST = "at_most_one_identity", "one_time", "nothing_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRenewing:
+    """A broken way to renew, the property that falls, and after how many steps."""
+
+    name: str
+    falls: str
+    steps: int
+    patches: tuple[Patch, ...]
+
+    def scenario_with_twin(self) -> RenewingScenario:
+        return replace(Twin({}, self.patches).within(CRASH), name=self.name)
+
+
+def as_of_now(found: Any, *_: Any) -> Any:
+    """What is parked is taken to have been renewed just now."""
+    if not isinstance(found, FoundParked) or found.message is None:
+        return found
+    return replace(found, message=replace(found.message, renewed=found.now))
+
+
+def as_of_now_again(found: Any, *more: Any) -> Any:
+    """What was renewed is taken to have been renewed just now."""
+    renewed = isinstance(found, FoundParked) and found.message is not None and found.message.renewed is not None
+    return as_of_now(found, *more) if renewed else found
+
+
+def at_once_too_old(entity: Any, message: Any, _limit: Any, memory: Any) -> tuple[Any, ...]:
+    """Whatever was renewed is too old at once."""
+    return entity, message, lambda _now: timedelta(-1), memory
+
+
+def under_one_identity(park: Park, *_: Any) -> Park:
+    """What is renewed once more keeps the identity that it was given first."""
+    return replace(park, message=replace(park.message, at=AT))
+
+
+def deleted_first(requeue: Any) -> Any:
+    """What is parked goes before it is sent."""
+
+    def twin(*arguments: Any) -> Any:
+        step, reply, kept = requeue(*arguments), None, None
+        while True:
+            try:
+                effect, reply = step.send(reply), None
+            except StopIteration as end:
+                return end.value
+            if isinstance(effect, DeleteParked):
+                continue
+            if kept is not None:
+                yield from DeleteParked(arguments[0], arguments[1], kept)
+            reply = yield effect
+            kept = reply.etag if isinstance(reply, FoundParked) else None
+
+    return twin
+
+
+BROKEN_RENEWING: tuple[BrokenRenewing, ...] = (
+    BrokenRenewing(
+        "renewed whenever it is asked for", IDENTITY, 10, (around(settling.renew, called(at_once_too_old)),)
+    ),
+    BrokenRenewing(
+        "the time is that of sending",
+        TIME,
+        9,
+        (
+            around(settling.renew, answers(LoadParked, as_of_now_again)),
+            around(settling.requeue, answers(LoadParked, as_of_now_again)),
+        ),
+    ),
+    BrokenRenewing(
+        "sent, and not written down before",
+        TIME,
+        8,
+        (
+            around(settling.renew, unasked(Park, Written("0:-1#1"))),
+            around(settling.requeue, answers(LoadParked, as_of_now)),
+        ),
+    ),
+    BrokenRenewing(
+        "renewed once more under the identity it had",
+        TIME,
+        11,
+        (around(settling.renew, asks(Park, under_one_identity)),),
+    ),
+    BrokenRenewing("deleted before it is sent", LOST, 4, (around(settling.requeue, deleted_first),)),
+)
