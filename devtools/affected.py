@@ -34,22 +34,24 @@ class Imports:
         self._paths = {_module_of(path): path for path in sources}
         self._sources = sources
         self._trees: dict[str, ast.Module] = {}
-        self._found: dict[str, list[str]] = {}
+        self._found: dict[str, list[tuple[str, bool]]] = {}
 
     def reached(self, path: str) -> set[str]:
         """Paths that a file imports, over however many steps; itself and every `conftest.py` above it are among them."""
         folders = [str(folder) for folder in PurePosixPath(path).parents]
         above = [self._paths.get(_module_of(f"{folder}/conftest.py")) for folder in folders]
-        found: set[str] = set()
+        found, followed = set[str](), set[str]()
         left = [path, *filter(None, above)]
         while left:
             one = left.pop()
-            if one not in found:
-                found.add(one)
-                left += self._imports_of(one)
-        return found
+            if one not in followed:
+                followed.add(one)
+                for next_one, whole in self._imports_of(one):
+                    found.add(next_one)
+                    left += [next_one] if whole else []
+        return found | followed
 
-    def _imports_of(self, path: str) -> list[str]:
+    def _imports_of(self, path: str) -> list[tuple[str, bool]]:
         if path not in self._found:
             self._found[path] = [*dict.fromkeys(self._imported(path))]
         return self._found[path]
@@ -59,7 +61,8 @@ class Imports:
             self._trees[path] = ast.parse(self._sources[path])
         return self._trees[path]
 
-    def _imported(self, path: str) -> Iterator[str]:
+    def _imported(self, path: str) -> Iterator[tuple[str, bool]]:
+        """What it imports, and whether it takes all of it: a package may only pass a name on."""
         for node in ast.walk(self._tree(path)):
             if isinstance(node, ast.Import):
                 yield from self._defining((alias.name, None) for alias in node.names)
@@ -67,15 +70,16 @@ class Imports:
                 module = _absolute(node, path)
                 yield from self._defining((module, alias.name) for alias in node.names)
 
-    def _defining(self, names: Iterable[tuple[str, str | None]]) -> Iterator[str]:
+    def _defining(self, names: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, bool]]:
         for module, name in names:
             path = self._paths.get(module)
             if name is not None and (inner := self._paths.get(f"{module}.{name}")) is not None:
-                yield inner
+                yield inner, True
             elif path is not None and name is not None and (origin := self._origin(path, name)) is not None:
+                yield path, False
                 yield from self._defining([origin])
             elif path is not None:
-                yield path
+                yield path, True
 
     def _origin(self, path: str, name: str) -> tuple[str, str] | None:
         """Where a package has a name from that it only passes on."""

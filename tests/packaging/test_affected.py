@@ -30,6 +30,7 @@ ALL = ["tests/a/test_one.py", "tests/b/test_two.py", "tests/b/test_whole.py"]
 @pytest.mark.parametrize(
     ("changed", "wanted"),
     [
+        ("lib/__init__.py", ALL),
         ("lib/one.py", ["tests/a/test_one.py", "tests/b/test_whole.py"]),
         ("lib/deep/down.py", ["tests/a/test_one.py", "tests/b/test_whole.py"]),
         ("lib/two.py", ["tests/b/test_two.py", "tests/b/test_whole.py"]),

@@ -20,12 +20,10 @@ from tests.packaging.sources import ROOT
 
 PAGE: Final = (ROOT / "docs" / "cost-model.md").read_text()
 CLEAN_UP: Final = (ROOT / "docs" / "howto" / "cleanup.md").read_text()
-TELEMETRY: Final = (ROOT / "docs" / "howto" / "telemetry.md").read_text()
 MEASURED: Final = json.loads((ROOT / "benchmarks" / "results" / "growth.json").read_text())["strategies"]
 (CODE,) = re.findall(r"```python\n# cost\.py\n(.*?)```", PAGE, re.DOTALL)
 OF_100: Final = "Outbox.embedded()"
 """The strategy that is told of after so many messages; its costs grow."""
-NUMBERS: Final = {"five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 
 
 def rows() -> dict[str, list[str]]:
@@ -87,34 +85,20 @@ def test_the_calculation_gives_what_stands_below_it() -> None:
 
 def test_the_calculation_begins_with_figures_of_the_table() -> None:
     names, _ = ran(CODE)
-    starts = {"Outbox()": (names["STRATEGY_RU"], names["DUPLICATE_RU"], names["BYTES_KEPT"])}
-    others = re.findall(r"`([\d.]+), ([\d.]+), (\d+)`\s+for\s+`(\S+?\(\))`", PAGE)
-    starts |= {name: (float(new), float(again), int(kept)) for new, again, kept, name in others}
-    assert set(starts) == set(rows()) - {OF_100}
-    for name, start in starts.items():
-        new, again, kept = (float(re.findall(r"[\d.]+", cell)[0]) for cell in rows()[name])
-        assert start == (new, again, kept)
+    starts = [names["STRATEGY_RU"], names["DUPLICATE_RU"], names["BYTES_KEPT"]]
+    assert starts == [float(re.findall(r"[\d.]+", cell)[0]) for cell in rows()["Outbox()"]]
 
 
 def test_what_clean_up_takes_is_its_pages_example() -> None:
     ((removed, units),) = re.findall(r"(\d+) removed, (\d+) RU", CLEAN_UP)
     assert ran(CODE)[0]["CLEAN_UP_RU"] == round(int(units) / int(removed))
-    assert f"about {round(int(units) / int(removed))} RU a document" in PAGE
 
 
 def test_limits_are_those_of_the_code() -> None:
-    retention = RETENTION
-    days = retention + Settings.model_fields["delivery_limit"].default
-    assert ran(CODE)[0]["RETENTION_DAYS"] == retention.days
-    assert f"({retention.days} days)" in PAGE
-    assert f"deletes it after {days.days} days" in PAGE
-    assert f"a message over {MAX_BYTES // 1024} KiB" in PAGE
-
-
-def test_spans_of_a_message_are_as_many_as_the_page_on_telemetry_says() -> None:
-    (said,) = re.findall(r"(\w+) spans and \w+ numbers for a message", TELEMETRY)
-    assert f"{said.lower()} spans" in PAGE
-    assert f"deliveries * {NUMBERS[said.lower()]} * SPAN_BYTES" in CODE
+    lifetime = RETENTION + Settings.model_fields["delivery_limit"].default
+    assert ran(CODE)[0]["RETENTION_DAYS"] == RETENTION.days
+    assert {int(days) for days in re.findall(r"(\d+) days", PAGE)} == {RETENTION.days, lifetime.days}
+    assert {int(size) for size in re.findall(r"(\d+) KiB", PAGE)} >= {MAX_BYTES // 1024}
 
 
 def test_break_even_points_follow_from_the_prices() -> None:
