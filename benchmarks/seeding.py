@@ -22,7 +22,7 @@ from exactlyonce.effects.library import DeleteStaged, FindProcessed, Found, HasR
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols.outbox.protocol import with_ledger
+from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.companions import Companion, companion_document, entry_id, id_of
 from exactlyonce.records.ledger import Entry, Ledger, read_entity
 from exactlyonce.records.library import read_staged

@@ -36,7 +36,8 @@ from exactlyonce.handling.messages import message
 from exactlyonce.handling.routes import Destination
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox.protocol import Outbox
-from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
+from exactlyonce.protocols.resequencer.gaps import Rebuild
+from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.values.envelope import Envelope
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Literal, Protocol
 
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.records.blobs import Blob
+from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.companions import Event
+from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.envelope import Envelope
@@ -156,8 +157,25 @@ class Again:
     progressed: bool = False
 
 
-class Strategy(Protocol):
-    """A protocol that makes state changes and outputs happen exactly once."""
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A message that the host gave up on needs no further delivery.
+
+    Attributes:
+        outcome: "processed", and all its outputs are published; or "parked", kept for whoever mends the cause.
+        memory: for whatever this process does next on the entity, such as marking.
+    """
+
+    outcome: Literal["processed", "parked"]
+    memory: Memory
+
+
+Unfinished = Literal["owing", "holding"]
+"""What the sweeper looks for: entities that owe outputs, and read models that hold messages."""
+
+
+class Attempts(Protocol):
+    """What drivers need of a protocol: attempts at messages, and marks."""
 
     @property
     def group_limit(self) -> int:
@@ -166,7 +184,7 @@ class Strategy(Protocol):
 
     @property
     def forgets(self) -> bool:
-        """Whether what tells of a message goes with age, so that a message that is not known has to be judged by its own."""
+        """Whether clean-up deletes what proves a message processed, so that an unknown message has to be judged by its age."""
         ...
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
@@ -175,6 +193,75 @@ class Strategy(Protocol):
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
         """Record that what this process published is published, where no commit has done so yet."""
+        ...
+
+
+class Strategy(Attempts, Protocol):
+    """A protocol, whole: all that is ever done on its entities.
+
+    The steps in `exactlyonce.protocols.steps` serve strategies of an application's own as well.
+    """
+
+    @property
+    def name(self) -> str:
+        """As ledgers name it, for ever: a document belongs to the protocol that its ledger names."""
+        ...
+
+    @property
+    def companions(self) -> bool:
+        """Whether its records lie in the entity's own partition."""
+        ...
+
+    @property
+    def unfinished(self) -> tuple[Unfinished, ...]:
+        """What the sweeper looks for."""
+        ...
+
+    def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Do what is left to do about an entity: publish what it owes, and mark it. `work` has no messages."""
+        ...
+
+    def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+        """Decide about a message that the host gave up on: finish it if it was processed, or park it behind a fence.
+
+        Args:
+            work: the entity, its handler, and the one message.
+            came: the message as it was delivered, its data in it or elsewhere; so it is parked, and sent again.
+            reason: why it could not be processed. Operators see it, so it must not quote the message.
+            memory: what this process knows of the entity.
+
+        Raises:
+            StoredDataError: a document cannot be trusted; the message stays where it is.
+            HandlerError: a duplicate in a stream cannot be handled again as it was; the message stays where it is.
+            ConfigurationError: the entity belongs to another protocol.
+        """
+        ...
+
+    def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
+        """Whether anything proves, in the view that answers, that a message was processed.
+
+        The absence of proof proves nothing: clean-up may have deleted it, and a commit may have yet to land.
+        """
+        ...
+
+    def committed(
+        self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
+    ) -> Step[frozenset[Author] | Again]:
+        """Those of the attempts that a record or companion proves committed, or might. One effect at most."""
+        ...
+
+    def clean(
+        self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
+    ) -> Step[Finished | Again]:
+        """Delete those of the candidates that nothing needs. The deletion is not answered: count by reading.
+
+        Args:
+            entity: whose they are.
+            candidates: records that are older than the retention, each with its ETag as it was read when its age was judged:
+                by the key of the message in the library's container, by the id of the document in the entity's partition.
+                At most 100, oldest first.
+            memory: what this process knows of the entity.
+        """
         ...
 
 

@@ -27,7 +27,7 @@ from devtools.modelcheck.writes import Answer, Writes
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import WriteProcessed
-from exactlyonce.protocols.outbox.protocol import with_ledger
+from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.frozen_json import Json
 

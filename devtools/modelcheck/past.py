@@ -11,7 +11,7 @@ from devtools.modelcheck.scopes import LIVE, Scope
 from devtools.modelcheck.store import Version, ledger_of, position_of
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import DeleteStaged, Stage, WriteProcessed
-from exactlyonce.protocols.outbox.protocol import with_ledger
+from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.ledger import Entry
 from exactlyonce.values.frozen_json import Json
 

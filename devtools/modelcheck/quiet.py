@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from exactlyonce.attempt import Again, Before, Handled, Memory, Strategy, Work, key_of
+from exactlyonce.attempt import Again, Attempts, Before, Handled, Memory, Work, key_of
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
@@ -84,7 +84,7 @@ class QuietWorld:
             return result
         raise RecursionError(f"An attempt that asks more than {ENDLESS} times; the last time for {effect}")
 
-    def stopped_after_commit(self, strategy: Strategy, number: int) -> None:
+    def stopped_after_commit(self, strategy: Attempts, number: int) -> None:
         """A process takes a message on this entity and is gone right after its first save."""
         step = strategy.attempt(work_of(number), Memory())
         effect = next(step)
@@ -160,7 +160,7 @@ class QuietWorld:
 
 
 def handled_in_turn(
-    strategy: Strategy, messages: Iterable[int], world: QuietWorld | None = None, *, marking: bool = False
+    strategy: Attempts, messages: Iterable[int], world: QuietWorld | None = None, *, marking: bool = False
 ) -> QuietWorld:
     """Each of these messages, one after the other by one process, again where it must; a number may come twice."""
     world = world or QuietWorld()

@@ -45,7 +45,7 @@ from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import MessageError
 from exactlyonce.hosting.failures import Cause
 from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
-from exactlyonce.protocols.outbox.settle import Requeued
+from exactlyonce.protocols.steps.park import Requeued
 from exactlyonce.values.envelope import Envelope
 
 REQUEUES: Final = PLACES["requeues"]

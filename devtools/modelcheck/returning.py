@@ -25,7 +25,7 @@ from exactlyonce.errors import TryAgainLater
 from exactlyonce.hosting import returns as returning_host
 from exactlyonce.hosting import settlement as deciding
 from exactlyonce.hosting.failures import Cause
-from exactlyonce.protocols.outbox.token import discard
+from exactlyonce.protocols.steps.park import discard
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes

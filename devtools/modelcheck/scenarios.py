@@ -10,7 +10,7 @@ from typing import Any, Final
 from exactlyonce import Outbox
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.steps import park as parking
 from exactlyonce.values.lifetimes import SETTLING_IN, Lifetimes, Retention
 
 UNLIMITED: Final = -1
@@ -61,14 +61,11 @@ PLACES: Final = {one.name: number for number, one in enumerate(fields(Budget))}
 
 @dataclass(frozen=True, slots=True)
 class Chores:
-    """What runs beside processing; as it ships, or a broken twin of it."""
+    """What runs beside processing and is no method of a strategy; as it ships, or a broken twin of it."""
 
-    sweep: Callable[..., Step[Any]] = settling.sweep
-    settle: Callable[..., Step[Any]] = settling.settle
-    requeue: Callable[..., Step[Any]] = settling.requeue
+    requeue: Callable[..., Step[Any]] = parking.requeue
     clean_staged: Callable[..., Step[Any]] = retention.clean_staged
-    clean_processed: Callable[..., Step[Any]] = retention.clean_processed
-    renew: Callable[..., Step[Any]] = settling.renew
+    renew: Callable[..., Step[Any]] = parking.renew
 
 
 TWO_DAYS: Final = Lifetimes(Retention(timedelta(days=2)), timedelta(hours=1))

@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 from types import CodeType, ModuleType
 from typing import Any, Final
 
+from devtools.modelcheck.all_effects import effects
 from exactlyonce.drivers import lanes as combining
-from exactlyonce.effects import effect as effects
 from exactlyonce.hosting import receiver as receiving
 from exactlyonce.hosting import returns as returning_host
 from exactlyonce.hosting import settlement as giving_up
@@ -23,37 +23,36 @@ from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import protocol as outbox
-from exactlyonce.protocols.outbox import settle as settling
 from exactlyonce.protocols.resequencer import gaps, places
 from exactlyonce.protocols.resequencer import order as total_order
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.steps import batch as batching
+from exactlyonce.protocols.steps import clean_blobs
 from exactlyonce.protocols.steps import clean_companions as truncation
-from exactlyonce.protocols.steps import fence as fencing
 from exactlyonce.protocols.steps import give_back as returning
-from exactlyonce.protocols.steps import ownership
-from exactlyonce.protocols.steps import settle as settling_beside
-from exactlyonce.protocols.steps import sight as sighting
+from exactlyonce.protocols.steps import load as loading
+from exactlyonce.protocols.steps import park as parking
+from exactlyonce.protocols.steps import save as saving
+from exactlyonce.protocols.steps import settle as settling
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream import versions
 
+STEPS: Final = (loading, saving, parking, settling, truncation, clean_blobs, batching)
 OUTBOX: Final = (drafting, outbox)
-CHORES: Final = (fencing, settling, retention)
-MENDERS: Final = (replaying, gaps)
 EVERYTHING: Final = (
-    *(ownership, *OUTBOX, *CHORES, sighting, batching, colocated, versions, version_stream, settling_beside),
-    *(places, total_order, resequencing, resequencer, *MENDERS, truncation),
+    *(*STEPS, *OUTBOX, retention, colocated, versions, version_stream, replaying),
+    *(places, total_order, resequencing, gaps, resequencer),
 )
 """All strategies that have mutants, in an order in which each comes after what it imports from."""
 _HOST: Final = (returning, combining, returning_host, giving_up, receiving)
 """What else there are twins of, in such an order."""
 
 _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
-    settling.__name__: {"Settled": settling.Settled, "Requeued": settling.Requeued},
+    parking.__name__: {"Requeued": parking.Requeued, "Renewed": parking.Renewed},
     retention.__name__: {"Cleaned": retention.Cleaned},
-    resequencer.__name__: {"Rebuild": resequencer.Rebuild},
+    gaps.__name__: {"Rebuild": gaps.Rebuild},
     replaying.__name__: {"Replayed": replaying.Replayed},
 }
 """Classes of results and settings that twins have in common with what ships: whoever reads one asks for its class."""

@@ -13,11 +13,11 @@ from devtools.modelcheck.mentions import Write, transactions_in
 from devtools.modelcheck.scenarios import AT, TICK, Scenario
 from devtools.modelcheck.situations import Situation, Situations
 from devtools.modelcheck.store import entity_ref, ledger_of
-from exactlyonce.attempt import Again, Finished, Memory, Work
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.protocols.outbox.clean import Cleaned
-from exactlyonce.protocols.outbox.settle import Requeued, Settled
+from exactlyonce.protocols.steps.park import Requeued
 from exactlyonce.values.frozen_json import Json
 
 NOTHING = Memory()
@@ -270,18 +270,16 @@ class Workers:
             case "mark":
                 return strategy.mark(entity, start.memory)
             case "sweep":
-                return self._scenario.chores.sweep(entity, start.memory)
+                return strategy.sweep(self._work(start), start.memory)
             case "settle":
-                return self._scenario.chores.settle(
-                    entity, envelope_of(start.messages[0]), "given up", absent, start.memory
-                )
+                return strategy.settle(self._work(start), envelope_of(start.messages[0]), "given up", start.memory)
             case "requeue":
                 return self._scenario.chores.requeue(entity, key_of_number(start.messages[0]), "in", None, start.memory)
             case "clean":
                 return self._scenario.chores.clean_staged(entity, start.candidates, absent, start.memory)
             case _:
                 records = tuple((key_of_number(number), "any") for number in start.messages)
-                return self._scenario.chores.clean_processed(entity, records)
+                return strategy.clean(entity, records, start.memory)
 
     def _work(self, start: Start) -> Work:
         """The messages that a run is about, with the handler of the model."""

@@ -17,13 +17,11 @@ from devtools.simulation.loop import START
 from devtools.simulation.plans import Plan
 from devtools.simulation.wire import Surrounding
 from devtools.simulation.workload import tallies
-from exactlyonce import Envelope, ExactlyOnceError
-from exactlyonce.attempt import Memory
+from exactlyonce import Envelope, ExactlyOnceError, Outbox
+from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.resequencer.gaps import read_request
-from exactlyonce.protocols.steps.clean_companions import clean_beside
 from exactlyonce.protocols.stream.replay import Missing, Replayed
-from exactlyonce.records.ledger import Protocol
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.values.identity import EntityRef
 
@@ -102,7 +100,7 @@ class Caretakers:
                 old[key].append((version.id.removeprefix(_PROCESSED), version.etag))
         for key, records in old.items():
             self._world.weather.counted["processed record cleaned up"] += len(records)
-            await self._run(self._entity(key), self._forgetting(self._entity(key), tuple(records)))
+            await self._run(self._entity(key), partial(Outbox().clean, self._entity(key), tuple(records)))
         if self._plan.reading.on_gap != "rebuild":  # In eight days nobody may have come to ask for what is missing.
             await self._truncate()
 
@@ -118,15 +116,18 @@ class Caretakers:
             candidates = tuple((one.id, one.etag) for one in oldest)
             self._world.weather.counted["companion cleaned up"] += len(candidates)
             entity = self._entity(key)
-            await self._run(entity, partial(clean_beside, self._protocol_of(entity), entity, candidates))
+            await self._run(entity, partial(self._strategy(entity).clean, entity, candidates))
 
     def _is_old(self, version: Version) -> bool:
         now = START + timedelta(seconds=self._world.loop.time())
         kept: timedelta = self._protocols.kept(self._plan.lifetimes, now)
         return now.timestamp() - version.timestamp > kept.total_seconds()
 
-    def _protocol_of(self, entity: EntityRef) -> Protocol:
-        return "resequencer" if self._application.is_board(entity) else self._protocols.protocol
+    def _strategy(self, entity: EntityRef) -> Strategy:
+        """The protocol under test that an entity belongs to."""
+        if self._application.is_board(entity):
+            return self._application.boards.strategy
+        return self._protocols.beside[0] if self._protocols.beside else self._protocols.outbox()
 
     def garbage(self) -> Iterator[str]:
         """Entities with staged documents that their newest document does not name."""
@@ -146,18 +147,10 @@ class Caretakers:
         return bool(self._world.owing)
 
     async def _sweep(self, entity: EntityRef) -> None:
-        if self._application.is_board(entity):
-            await self._tend(entity)
-        elif await self._run(entity, partial(self._protocols.sweep, entity)):
+        strategy = self._strategy(entity)
+        swept = await self._run(entity, partial(strategy.sweep, self._application.work(entity)))
+        if swept and not self._application.is_board(entity) and strategy.unfinished:
             self._world.weather.counted["entity swept"] += 1
-
-    async def _tend(self, board: EntityRef) -> None:
-        """Do what is to be done about gaps, release what can be, and mark what that published."""
-        strategy = self._application.boards.strategy
-        step = partial(self._protocols.tend, strategy, self._application.work(board))
-        finished = await self._run(board, step)
-        if finished and finished.memory.published:
-            await self._run(board, partial(strategy.mark, board), finished.memory)
 
     async def _answer(self, request: Envelope) -> None:
         source, missing = read_request(request)
@@ -190,9 +183,6 @@ class Caretakers:
         cleaned = await self._run(entity, partial(self._protocols.clean_staged, entity, candidates, absent))
         if cleaned and cleaned.transactions:
             self._world.weather.counted["staged garbage deleted"] += len(cleaned.transactions)
-
-    def _forgetting(self, entity: EntityRef, records: tuple[tuple[str, str], ...]) -> Callable[[Memory], Step[None]]:
-        return lambda _: self._protocols.forget(entity, records)
 
     async def _run(self, entity: EntityRef, step: Callable[[Memory], Step[Any]], memory: Memory | None = None) -> Any:
         """Run a job on an entity; None if it came to nothing."""

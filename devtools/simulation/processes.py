@@ -26,7 +26,7 @@ from exactlyonce.drivers.store_time import StoreTime
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.returns import Returning
@@ -129,12 +129,12 @@ class Process:
             driver(remembers=True), retrying, clock, settings.mark_after
         )
         marks = surroundings.new_transaction
-        self._mending = Mending(driver(remembers=False, marks=marks), retrying, routes)
+        self._mending = Maintenance(driver(remembers=False, marks=marks), retrying, routes)
         # It comes again soon, so it need not try for long.
         brief = Retrying(Backoff(tries=_TRIES_OF_A_JOB, seconds=settings.patience), random)
-        self._chores = Mending(driver(remembers=True, marks=marks), brief, routes)
+        self._chores = Maintenance(driver(remembers=True, marks=marks), brief, routes)
         claims, failures, application = ClaimChecks(None), Failures(), settings.application
-        finishing = Mending(driver(remembers=True, marks=marks), retrying, routes)
+        finishing = Maintenance(driver(remembers=True, marks=marks), retrying, routes)
 
         async def ready() -> None:
             """Hosting asks here whether the accounts are as they have to be; so it knows the store's time."""

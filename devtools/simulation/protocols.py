@@ -13,12 +13,8 @@ from exactlyonce.drivers.lanes import Combiner
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.receiver import Receiver
 from exactlyonce.hosting.settlement import GivingUp
-from exactlyonce.protocols import colocated
-from exactlyonce.protocols.outbox.clean import Cleaned, clean_processed, clean_staged
-from exactlyonce.protocols.outbox.settle import sweep
-from exactlyonce.protocols.resequencer.gaps import tend
+from exactlyonce.protocols.outbox.clean import Cleaned, clean_staged
 from exactlyonce.protocols.stream.replay import replay, versions_of
-from exactlyonce.records.ledger import Protocol
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
@@ -41,7 +37,7 @@ class Protocols:
         kept: age from which clean-up deletes what tells of messages.
     """
 
-    protocol: Protocol = "outbox"
+    protocol: str = "outbox"
     outbox: type[Outbox] = Outbox
     beside: tuple[Strategy, ...] = ()
     combiner: type[Combiner] = Combiner
@@ -49,17 +45,10 @@ class Protocols:
     giving_up: type[GivingUp] = GivingUp
     heals: bool = True
     kept: Callable[[Lifetimes, datetime], timedelta] = kept
-    sweep: Callable[..., Step[Any]] = sweep
     clean_staged: Callable[..., Step[Any]] = clean_staged
-    forget: Callable[..., Step[Any]] = clean_processed
     resequencer: type[Resequencer] = Resequencer
-    tend: Callable[..., Step[Any]] = tend
     versions_of: Callable[..., Step[Any]] = versions_of
     replay: Callable[..., Step[Any]] = replay
-
-
-def _nothing_owed(_entity: EntityRef, _memory: Memory) -> Step[None]:
-    yield from ()
 
 
 def _nothing_staged(_entity: EntityRef, _candidates: tuple[str, ...], _absent: Json, memory: Memory) -> Step[Any]:
@@ -70,11 +59,10 @@ def _nothing_staged(_entity: EntityRef, _candidates: tuple[str, ...], _absent: J
 SNAPSHOTS: Final = (1, 3, 20)
 """How far apart whole states are: another number for each process, as settings change."""
 SHIPPED: Final = Protocols()
-COLOCATED: Final = Protocols("colocated", beside=(Colocated(),), sweep=colocated.sweep, clean_staged=_nothing_staged)
+COLOCATED: Final = Protocols("colocated", beside=(Colocated(),), clean_staged=_nothing_staged)
 STREAM: Final = Protocols(
     "stream",
     beside=tuple(map(VersionStream, SNAPSHOTS)),
-    sweep=_nothing_owed,
     clean_staged=_nothing_staged,
 )
 

@@ -26,10 +26,7 @@ from exactlyonce.hosting.failures import Cause
 from exactlyonce.hosting.receiver import Receiver
 from exactlyonce.hosting.settlement import GivingUp
 from exactlyonce.hosting.triggers import delivery_of
-from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import settle as settling
-from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import order as total_order
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer.release import Release
@@ -86,7 +83,7 @@ _OUTBOXES: Final[Mapping[str, tuple[Part, ...]]] = {
     "stale find accepted": (Mutation("outbox: stale find accepted"),),
     "unknown publish taken as done": (Mutation("outbox: unknown publish taken as done"),),
 }
-_SWEEPER: Final = around(settling.sweep, unasked(Publish, PUBLISHED))
+_SWEEPER: Final = around(Outbox.sweep, unasked(Publish, PUBLISHED))
 _CLEAN_UP: Final = Mutation("clean-up without a fence")
 _COLOCATED: Final[Mapping[str, tuple[Part, ...]]] = {
     "co-located: publish before batch": (
@@ -214,7 +211,7 @@ def _outbox(name: str) -> Protocols:
 
 
 def _sweeping(_name: str) -> Protocols:
-    return Protocols(sweep=twin_of_parts((_SWEEPER,)).of(settling.sweep))
+    return Protocols(outbox=twin_of_parts((_SWEEPER,)).of(Outbox))
 
 
 def _cleaning(_name: str) -> Protocols:
@@ -223,7 +220,7 @@ def _cleaning(_name: str) -> Protocols:
 
 def _colocated(name: str) -> Protocols:
     twin = twin_of_parts(_COLOCATED[name])
-    return replace(COLOCATED, beside=(twin.of(Colocated)(),), sweep=twin.of(colocated.sweep))
+    return replace(COLOCATED, beside=(twin.of(Colocated)(),))
 
 
 def _stream(name: str) -> Protocols:
@@ -236,8 +233,8 @@ def _resequencer(name: str) -> Protocols:
 
 def _mending(name: str) -> Protocols:
     twin = twin_of_parts(_MENDERS[name])
-    tended, found, sent = map(twin.of, (gaps.tend, replaying.versions_of, replaying.replay))
-    return replace(STREAM, tend=tended, versions_of=found, replay=sent)
+    found, sent = map(twin.of, (replaying.versions_of, replaying.replay))
+    return replace(STREAM, resequencer=twin.of(Resequencer), versions_of=found, replay=sent)
 
 
 def _lane(name: str) -> Protocols:

@@ -19,7 +19,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from exactlyonce.attempt import Again, Evolve, Finished, Handle, Memory, Refusal, Strategy, Work, key_of, never
+from exactlyonce.attempt import Again, Attempts, Evolve, Finished, Handle, Memory, Refusal, Work, key_of, never
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.deadlines import ADVICE, Deadline
 from exactlyonce.drivers.observer import Delivery
@@ -42,7 +42,7 @@ class Assignment:
     """One entity, the strategy it is processed by, and what `Work` says of its handler."""
 
     entity: EntityRef
-    strategy: Strategy
+    strategy: Attempts
     handle: Handle
     absent: Json
     evolve: Evolve | None = None

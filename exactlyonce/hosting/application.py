@@ -24,7 +24,7 @@ from exactlyonce.hosting.config.environment import load_all
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.hosting.event_loop import OneLoop
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.ownership import Ownership
 from exactlyonce.hosting.poison import PoisonSettler
@@ -83,19 +83,19 @@ class ExactlyOnce:
         again = AsyncDriver(store, Publisher(addresses, marks, remembers=False), self._surroundings, blobs, lifetimes)
         finishing = AsyncDriver(store, Publisher(addresses, marks), self._surroundings, blobs, lifetimes)
         self._retrying = Retrying(Backoff(seconds=limit), random)
-        self._mending = Mending(again, self._retrying, self._routes)
+        self._maintenance = Maintenance(again, self._retrying, self._routes)
         failures, clock, ready = Failures(), self._surroundings.clock, self._ready
-        settling = Mending(finishing, self._retrying, self._routes)
+        settling = Maintenance(finishing, self._retrying, self._routes)
         returning = Returning(settling, claims, random)
         poison = PoisonSettler(GivingUp(settling, failures, returning, lifetimes, ready, clock.now), claims)
         # It comes again every minute, so it need not try for long.
-        sweeping = Mending(finishing, Retrying(Backoff(tries=3, seconds=limit), random), self._routes)
+        sweeping = Maintenance(finishing, Retrying(Backoff(tries=3, seconds=limit), random), self._routes)
         self._sweeper = Sweeper(sweeping, self._resources.listing, self._surroundings)
         self._sweep_after = timedelta(seconds=settings.sweep_after)
-        self._operator = Operator(self._mending, self._resources.listing, lifetimes, self._entities)
+        self._operator = Operator(self._maintenance, self._resources.listing, lifetimes, self._entities)
         self._combiner = Combiner(self._driver, self._retrying, clock, settings.mark_after)
         self._receiver = Receiver(
-            self._combiner, self._mending, claims, failures, poison, self._begin, ready, lifetimes, present.now
+            self._combiner, self._maintenance, claims, failures, poison, self._begin, ready, lifetimes, present.now
         )
         self._sender = Sender(publisher, self._routes, claims, self._surroundings)
 
@@ -226,7 +226,7 @@ class ExactlyOnce:
             HandlerError: the handler of a held message still raises; the message stays held.
         """
         await self._ready()
-        finished = await self._mending.tend(entity, entity.ref(key))
+        finished = await self._maintenance.tend(entity, entity.ref(key))
         for _, error in finished.stopped:
             raise error
 
@@ -238,7 +238,7 @@ class ExactlyOnce:
             StoredDataError, NonDeterministicHandler: the stream does not give what it gave before.
         """
         await self._ready()
-        return await self._mending.replay(entity, entity.ref(key), (first, last))
+        return await self._maintenance.replay(entity, entity.ref(key), (first, last))
 
     async def send(
         self,
@@ -277,7 +277,7 @@ class ExactlyOnce:
         """
         ref = entity.ref(key)
         await self._ready()
-        return await self._mending.state(entity, ref)
+        return await self._maintenance.state(entity, ref)
 
     async def _ready(self) -> None:
         await self._begin()

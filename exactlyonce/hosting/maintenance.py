@@ -1,42 +1,36 @@
-"""Running the generators that look after entities beside the processing of messages."""
+"""Maintenance: what is done on entities apart from processing their messages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from exactlyonce.attempt import Again, Memory, Work
+from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.drivers.retry import Retrying
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.errors import ConfigurationError, InvalidMessage, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols.colocated import Colocated
-from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.resequencer.gaps import read_request
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream
-from exactlyonce.records.ledger import Protocol, read_entity
+from exactlyonce.protocols.stream.replay import Missing, Replayed, replay, versions_of
+from exactlyonce.records.ledger import read_entity
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 
 Result = TypeVar("Result")
 State = TypeVar("State")
-_PROTOCOLS: Final[dict[type, Protocol]] = {
-    Outbox: "outbox",
-    Colocated: "colocated",
-    VersionStream: "stream",
-    Resequencer: "resequencer",
-}
 
 
 @dataclass(frozen=True)
-class Chores:
-    """What all of them need.
+class Maintenance:
+    """Runs the steps of protocols.
 
     Attributes:
         driver: performs what they ask for.
@@ -82,17 +76,64 @@ class Chores:
         runner = Runner(entity, ref, self.routes)
         return Work(ref, messages, runner, runner.absent, runner.evolve)
 
+    async def tend(self, entity: Entity[Any], ref: EntityRef) -> Finished:
+        """Do what is to be done about the gaps of a read model, and release what can be.
 
-def protocol_of(entity: Entity[Any]) -> Protocol:
-    """The protocol of an entity type's strategy.
+        Raises:
+            ConfigurationError: it is no resequenced read model.
+            TryAgainLater: the store or a queue did not answer.
+            StoredDataError: a document cannot be trusted.
+        """
+        strategy = entity.strategy
+        if not isinstance(strategy, Resequencer):
+            raise ConfigurationError(f"{entity} is no resequenced read model, so it has no gaps to look after.")
+        work = self.work(entity, ref)
+        return await self.run(ref, lambda memory: strategy.tend(work, memory))
 
-    Raises:
-        ConfigurationError: the strategy is none of the library's.
-    """
-    protocol = _PROTOCOLS.get(type(entity.strategy))
-    if protocol is None:
+    async def answer(self, entity: Entity[Any], request: Envelope) -> int:
+        """Send again what a read model lacks; return how many messages that were.
+
+        Raises:
+            ConfigurationError: the entity keeps no stream.
+            InvalidMessage: the request is none that `tend` sent, for an entity of another type, or for what was never sent.
+            TryAgainLater: the store or a queue did not answer.
+            StoredDataError, NonDeterministicHandler: the stream does not give what it gave before.
+        """
+        source, missing = read_request(request)
+        _require_stream(entity)
+        ref = entity.ref_of_source(source)
+        versions = await self.run(ref, lambda memory: versions_of(ref, missing, memory))
+        if versions is None:
+            raise InvalidMessage(
+                f"Message {key_of(request)} asks for numbers {missing.first} to {missing.last} that entity {ref} sent to "
+                f"{missing.destination!r} for {missing.key!r}, but its stream has none of them. Has clean-up taken them, or "
+                "was it restored from a backup? Then rebuild the read model."
+            )
+        return await self.replay(entity, ref, versions, missing)
+
+    async def replay(
+        self, entity: Entity[Any], ref: EntityRef, versions: tuple[int, int], missing: Missing | None = None
+    ) -> int:
+        """Send again what an entity sent in a range of its versions, or what of it is missing; return how many messages.
+
+        Raises:
+            As `answer` does.
+        """
+        _require_stream(entity)
+        work, sent = self.work(entity, ref), 0
+        following: int | None = versions[0]
+        memory = Memory()
+        while following is not None:
+            part = await self._part(work, (following, versions[1]), memory, missing)
+            sent, following, memory = sent + part.sent, part.following, part.memory
+        return sent
+
+    async def _part(self, work: Work, versions: tuple[int, int], memory: Memory, missing: Missing | None) -> Replayed:
+        return await self.run(work.entity, lambda memory: replay(work, versions, memory, missing), memory)
+
+
+def _require_stream(entity: Entity[Any]) -> None:
+    if not isinstance(entity.strategy, VersionStream):
         raise ConfigurationError(
-            f"{entity} has the strategy {type(entity.strategy).__name__}, which is none of the library's: how it is to be "
-            "looked after is not known."
+            f"{entity} keeps no version stream, so it cannot send again what it sent. Give it strategy=VersionStream()."
         )
-    return protocol

@@ -15,12 +15,11 @@ from exactlyonce.effects.library import LoadParked
 from exactlyonce.errors import ConfigurationError, HandlerError, MessageError, StoredDataError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.failures import named
-from exactlyonce.hosting.maintenance import Chores, protocol_of
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import require_readable
-from exactlyonce.protocols.outbox import settle as settling
-from exactlyonce.protocols.outbox import token as operating
-from exactlyonce.protocols.outbox.settle import Renewed, Requeued, SendLimit
-from exactlyonce.protocols.outbox.token import TokenReset
+from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.outbox.token import TokenReset, reset_token
+from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, requeue
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.listing import AsyncListing, ListedMessage, entity_named
@@ -66,13 +65,13 @@ class Operator:
     """Requests of people. Each may be made at any time, twice, and beside everything else.
 
     Attributes:
-        chores: runs what they ask for.
+        maintenance: runs what they ask for.
         listing: finds what there is.
         lifetimes: tells for how long messages may live.
         entities: the types whose messages the application processes.
     """
 
-    chores: Chores
+    maintenance: Maintenance
     listing: AsyncListing
     lifetimes: Callable[[], Lifetimes]
     entities: tuple[Entity[Any], ...] = ()
@@ -105,11 +104,11 @@ class Operator:
                     f"Message {message} came from a queue. Say which: --to DESTINATION. Nothing was sent."
                 )
             destination = parked.destination
-        if destination not in self.chores.routes.limits:
-            known = ", ".join(sorted(self.chores.routes.limits)) or "none"
+        if destination not in self.maintenance.routes.limits:
+            known = ", ".join(sorted(self.maintenance.routes.limits)) or "none"
             raise ConfigurationError(f"There is no destination {destination!r}; known are: {known}. Nothing was sent.")
         to, ref, limit = destination, entity_named(entity), self._limit(entity)
-        return await self.chores.run(ref, lambda memory: settling.requeue(ref, message, to, limit, memory))
+        return await self.maintenance.run(ref, lambda memory: requeue(ref, message, to, limit, memory))
 
     async def renew(self, entity: str, message: str) -> Renewed:
         """Make a parked message a new one, if its receiver would refuse it under the identity it has.
@@ -123,7 +122,7 @@ class Operator:
         """
         require_readable(message)
         ref, limit = entity_named(entity), self._limit(entity)
-        return await self.chores.run(ref, lambda memory: settling.renew(ref, message, limit, memory))
+        return await self.maintenance.run(ref, lambda memory: renew(ref, message, limit, memory))
 
     async def known(self, entity: str, message: str) -> Known | None:
         """What is known of a parked message, before it is made a new one; None if it is not parked.
@@ -153,9 +152,8 @@ class Operator:
                 yield kind, ref if ref.type == kind.name and ref.partition else kind.ref_of(envelope)
 
     async def _told(self, kind: Entity[Any], ref: EntityRef, envelope: Envelope) -> bool | str:
-        protocol = protocol_of(kind)
         try:
-            return await self.chores.run(ref, lambda memory: operating.knows(protocol, ref, envelope, memory))
+            return await self.maintenance.run(ref, lambda memory: kind.strategy.knows(ref, envelope, memory))
         except (StoredDataError, ConfigurationError) as error:
             return named(error)
 
@@ -168,7 +166,7 @@ class Operator:
     async def discard(self, entity: str, message: str) -> bool:
         """Delete a parked message for good; whether there was one. Raises `TryAgainLater`, `StoredDataError`."""
         ref = entity_named(entity)
-        return await self.chores.run(ref, lambda memory: operating.discard(ref, message, memory))
+        return await self.maintenance.run(ref, lambda memory: discard(ref, message, memory))
 
     async def parked_message(self, entity: str, message: str) -> ParkedMessage | None:
         """A parked message with its body; None if it is not parked. Raises `TryAgainLater`, `StoredDataError`."""
@@ -190,12 +188,12 @@ class Operator:
             TryAgainLater: the store did not answer.
             StoredDataError: the document cannot be trusted; nothing was changed.
         """
-        if protocol_of(entity) != "outbox":
+        if not isinstance(entity.strategy, Outbox):
             raise ConfigurationError(f"{entity} is not processed by the outbox, and only that keeps a session token.")
-        return await self.chores.run(ref, lambda memory: operating.reset_token(ref, memory))
+        return await self.maintenance.run(ref, lambda memory: reset_token(ref, memory))
 
     async def _answered(self, ref: EntityRef, effect: Any) -> Any:
-        reply = await self.chores.driver.run(self.chores.retrying.insist(iter(effect)))
+        reply = await self.maintenance.driver.run(self.maintenance.retrying.insist(iter(effect)))
         if isinstance(reply, NoAnswer):
             raise TryAgainLater(f"What the store holds of entity {ref} could not be read.")
         return reply

@@ -98,9 +98,9 @@ class PoisonSettler:
             raise
         except (MessageError, HandlerError, ConfigurationError) as error:
             return await self._put_aside(entity, envelope, _with_brokers(message, described(error)))
-        failures, mending = self.giving_up.failures, self.giving_up.mending
+        failures, maintenance = self.giving_up.failures, self.giving_up.maintenance
         reason = _with_brokers(message, failures.reason(entity.name, key_of(envelope), who))
-        work = mending.work(entity, ref, whole)
+        work = maintenance.work(entity, ref, whole)
         first = settling or _settling_of(message)
         runs_out = isinstance(message, func.QueueMessage)
         return await self.giving_up.decide(GivenUp(entity, envelope, work, queue, first, reason, runs_out))
@@ -112,7 +112,7 @@ class PoisonSettler:
         """
         await self.giving_up.ready()
         try:
-            await self.giving_up.mending.answer(entity, request)
+            await self.giving_up.maintenance.answer(entity, request)
         except (MessageError, HandlerError, StoredDataError, ConfigurationError) as error:
             return await self._put_aside(entity, request, f"{named(error)}, asked by {request.source}")
         _log.info("request %s was given up by its queue, and answered now", key_of(request))

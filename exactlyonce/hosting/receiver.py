@@ -18,12 +18,12 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures, named
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.settlement import Settling
 from exactlyonce.hosting.triggers import Delivered, delivery_of, envelope_of, id_of
-from exactlyonce.protocols.outbox.token import discard
 from exactlyonce.protocols.resequencer.gaps import REPLAY
+from exactlyonce.protocols.steps.park import discard
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
@@ -39,7 +39,7 @@ class Receiver:
 
     Attributes:
         combiner: makes the attempts.
-        mending: answers requests to send again.
+        maintenance: answers requests to send again.
         claims: fetches the data of messages that only refer to it.
         failures: where failed deliveries are noted.
         poison: decides about messages that are given up.
@@ -50,7 +50,7 @@ class Receiver:
     """
 
     combiner: Combiner
-    mending: Mending
+    maintenance: Maintenance
     claims: ClaimChecks
     failures: Failures
     poison: PoisonSettler
@@ -118,11 +118,11 @@ class Receiver:
             envelope = await self.claims.redeemed(envelope)
         if envelope.type == REPLAY:
             await self.ready()
-            await self.mending.answer(entity, envelope)
+            await self.maintenance.answer(entity, envelope)
             return
         ref = entity.ref_of(envelope)
         await self.ready()
-        runner, lifetimes = Runner(entity, ref, self.mending.routes), self.lifetimes()
+        runner, lifetimes = Runner(entity, ref, self.maintenance.routes), self.lifetimes()
         handle = Judging(runner, ref, lifetimes) if entity.strategy.forgets else runner
         retention = lifetimes.retention.kept(self.now())
         assignment = Assignment(
@@ -135,6 +135,6 @@ class Receiver:
     async def _take_away(self, ref: EntityRef, message: str) -> None:
         """Delete what is still parked of a message that was sent once more, and is processed now. Best effort."""
         try:
-            await self.mending.run(ref, lambda memory: discard(ref, message, memory))
+            await self.maintenance.run(ref, lambda memory: discard(ref, message, memory))
         except ExactlyOnceError as error:
             _log.info("what may be parked of message %s was left there (%s)", message, named(error))

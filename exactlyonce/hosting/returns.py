@@ -15,7 +15,7 @@ from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.protocols.steps.give_back import Returned, give_back, send
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
@@ -34,18 +34,18 @@ class Returning:
     """Sends messages to the queues that they came from.
 
     Attributes:
-        mending: runs what sends them.
+        maintenance: runs what sends them.
         claims: for data that is too large for its queue.
         random: spreads them.
     """
 
-    mending: Mending
+    maintenance: Maintenance
     claims: ClaimChecks
     random: Random
 
     def require_queue(self, queue: str) -> None:
         """Raise `ConfigurationError` unless there is such a destination."""
-        limits = self.mending.routes.limits
+        limits = self.maintenance.routes.limits
         if queue not in limits:
             raise ConfigurationError(
                 f"There is no destination {queue!r} to return messages to; known are: {', '.join(sorted(limits)) or 'none'}. "
@@ -64,7 +64,7 @@ class Returning:
         Raises:
             TryAgainLater: whether its data was written is not known.
         """
-        routes = self.mending.routes
+        routes = self.maintenance.routes
         again = envelope.once_more(unexplained)
         if routes.is_too_large(queue, again.to_json().size):  # It is a bit longer than it was.
             if self.claims.blobs is None or envelope.reference is not None:
@@ -94,7 +94,7 @@ class Returning:
         def attempt(memory: Memory) -> Step[Returned | Again]:
             return send(output, memory) if unseen else give_back(ref, output.id, output, memory)
 
-        return await self.mending.run(ref, attempt, deadline=deadline)
+        return await self.maintenance.run(ref, attempt, deadline=deadline)
 
     def _delay(self, times: int) -> float:
         longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(times, 10))

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from exactlyonce.attempt import Again, Memory, Work, key_of
+from exactlyonce.attempt import Again, Memory, Settled, Work, key_of
 from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import SaveEntity
@@ -32,13 +32,9 @@ from exactlyonce.effects.library import Park
 from exactlyonce.errors import HandlerError, StoredDataError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.failures import ENVIRONMENT, Cause, Failures, named
-from exactlyonce.hosting.maintenance import protocol_of
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS, Returning
-from exactlyonce.protocols.outbox import settle as settling
-from exactlyonce.protocols.outbox.settle import Settled
-from exactlyonce.protocols.outbox.token import put_aside
-from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.protocols.steps.park import put_aside
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
@@ -82,7 +78,7 @@ class GivingUp:
     """Decides about messages that can be read.
 
     Attributes:
-        mending: runs what settles.
+        maintenance: runs what settles.
         failures: what this process knows of their deliveries.
         returning: sends them to their queues once more.
         lifetimes: how long messages of the application may live, at present.
@@ -90,7 +86,7 @@ class GivingUp:
         now: the time of day, for how long it may take.
     """
 
-    mending: Mending
+    maintenance: Maintenance
     failures: Failures
     returning: Returning
     lifetimes: Callable[[], Lifetimes]
@@ -117,7 +113,7 @@ class GivingUp:
 
     async def put_aside(self, place: EntityRef, envelope: Envelope, reason: str) -> Outcome:
         """Park a message that nothing can be decided about. Raises `TryAgainLater`."""
-        settled = await self.mending.run(place, lambda memory: put_aside(place, envelope, reason, memory))
+        settled = await self.maintenance.run(place, lambda memory: put_aside(place, envelope, reason, memory))
         return told(settled.outcome, envelope, place, reason)
 
     async def _decided_or_returned(self, given: GivenUp) -> Outcome:
@@ -125,9 +121,9 @@ class GivingUp:
         progress = _Progress()
         try:
             await self.ready()
-            return await self._decided(given, self.mending.retrying.begin(self.now), progress)
+            return await self._decided(given, self.maintenance.retrying.begin(self.now), progress)
         except ENVIRONMENT as error:
-            deadline = self.mending.retrying.begin(self.now)
+            deadline = self.maintenance.retrying.begin(self.now)
             # Better a copy of what may be parked than none of what is delivered no more.
             first = given.settling == "first" and not progress.parks
             unseen = first or (given.runs_out and isinstance(error, TryAgainLater))
@@ -146,7 +142,7 @@ class GivingUp:
             refused = self.lifetimes().refusal(came.time, await self._present())
         rounds = self._unexplained(given)
         if refused is not None or rounds is not None:
-            finished = await self.mending.run(
+            finished = await self.maintenance.run(
                 entity, lambda memory: _until_the_fence(_settling(given, memory)), deadline=deadline
             )
             if finished is not None:
@@ -159,7 +155,7 @@ class GivingUp:
         if given.settling == "again":
             reason = f"{given.reason}; it was settled before, and may have been returned to its queue"
             return await self.put_aside(nobodys(given.entity), came, reason)
-        settled = await self.mending.run(
+        settled = await self.maintenance.run(
             entity, lambda memory: _noting(_settling(given, memory), progress), deadline=deadline
         )
         return told(settled.outcome, came, entity, given.reason)
@@ -190,7 +186,7 @@ class GivingUp:
         return await self.returning.output(came, queue, unexplained)
 
     async def _present(self) -> datetime:
-        begun = await self.mending.driver.run(iter(Begin()))
+        begun = await self.maintenance.driver.run(iter(Begin()))
         return begun.at
 
 
@@ -222,11 +218,8 @@ def told(outcome: Outcome, envelope: Envelope, place: EntityRef, reason: str) ->
 
 
 def _settling(given: GivenUp, memory: Memory) -> Step[Settled | Again]:
-    """What decides about a message. It is parked as it came: with its data elsewhere, if that is where it was."""
-    protocol, work = protocol_of(given.entity), given.work
-    if protocol == "outbox":
-        return settling.settle(work.entity, given.came, given.reason, work.absent, memory)
-    return settle_beside(protocol, work, given.reason, memory, given.came)
+    """The protocol's decision about a message. It is parked as it came: with its data elsewhere, if that is where it was."""
+    return given.entity.strategy.settle(given.work, given.came, given.reason, memory)
 
 
 def _until_the_fence(step: Step[Settled | Again]) -> Step[Settled | Again | None]:

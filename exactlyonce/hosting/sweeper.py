@@ -13,10 +13,7 @@ from typing import Any, Final
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.entities import Entity
-from exactlyonce.hosting.maintenance import protocol_of
-from exactlyonce.hosting.mending import Mending
-from exactlyonce.protocols import colocated
-from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.values.identity import EntityRef
 
@@ -51,12 +48,12 @@ class Sweeper:
     """Sweeps. Several may run at the same time, on the same entities: publishing twice makes copies, marking has its condition.
 
     Attributes:
-        mending: runs what sweeps, and tends read models.
+        maintenance: runs the protocols' sweeps.
         listing: finds what owes.
         surroundings: time, and the chance that picks where more is owed than one run takes.
     """
 
-    mending: Mending
+    maintenance: Maintenance
     listing: AsyncListing
     surroundings: Surroundings
 
@@ -93,11 +90,9 @@ class Sweeper:
         found: dict[str, EntityRef] = {}
         before = began - older_than
         try:
-            protocol = protocol_of(entity)
-            if protocol != "stream":  # There nothing is ever owed: a message that comes again is handled again.
-                found |= await self._first(self.listing.owing(entity.name, before), began)
-            if protocol == "resequencer":
-                found |= await self._first(self.listing.holding(entity.name, before), began)
+            for listed in entity.strategy.unfinished:
+                pages = self.listing.owing if listed == "owing" else self.listing.holding
+                found |= await self._first(pages(entity.name, before), began)
         except ExactlyOnceError as error:
             failed.append((entity.name, _told(entity.name, error)))
         return [(entity, ref) for ref in found.values()]
@@ -122,19 +117,8 @@ class Sweeper:
         return [found[index] for index in sorted(self.surroundings.random.sample(range(len(found)), limit))]
 
     async def _sweep(self, entity: Entity[Any], ref: EntityRef) -> None:
-        match protocol_of(entity):
-            case "outbox":
-                await self.mending.run(ref, lambda memory: settling.sweep(ref, memory))
-            case "colocated":
-                await self.mending.run(ref, lambda memory: colocated.sweep(ref, memory))
-            case "resequencer":
-                await self._tend(entity, ref)
-
-    async def _tend(self, entity: Entity[Any], ref: EntityRef) -> None:
-        """Publish what a read model owes, do what is to be done about its gaps, and mark."""
-        finished = await self.mending.tend(entity, ref)
-        if finished.memory.published:
-            await self.mending.run(ref, lambda memory: entity.strategy.mark(ref, memory), finished.memory)
+        work = self.maintenance.work(entity, ref)
+        finished = await self.maintenance.run(ref, lambda memory: entity.strategy.sweep(work, memory))
         for _, error in finished.stopped:
             raise error
 

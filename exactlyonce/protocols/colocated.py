@@ -11,16 +11,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work, key_of
 from exactlyonce.effects.companions import FindOwing, FoundCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
-from exactlyonce.protocols.outbox.protocol import start_over, write_blobs
 from exactlyonce.protocols.steps.batch import GROUP_LIMIT, Batch, Result, draft_batch
-from exactlyonce.protocols.steps.sight import Sight, look_beside
+from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
+from exactlyonce.protocols.steps.clean_companions import clean_companions
+from exactlyonce.protocols.steps.load import View, load_with_companions
+from exactlyonce.protocols.steps.save import start_over, write_blobs
+from exactlyonce.protocols.steps.settle import companions_know, settle
+from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import ColocatedRecord, Companion, record_id
+from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import Output, digest
+from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 
 Found = tuple[tuple[Companion, str | None], ...]
@@ -30,6 +36,21 @@ Found = tuple[tuple[Companion, str | None], ...]
 @dataclass(frozen=True, slots=True)
 class Colocated:
     """Records beside the entity, written in the entity's own batch. It has no settings."""
+
+    @property
+    def name(self) -> str:
+        """As ledgers name it."""
+        return "colocated"
+
+    @property
+    def companions(self) -> bool:
+        """Records lie in the entity's partition."""
+        return True
+
+    @property
+    def unfinished(self) -> tuple[Unfinished, ...]:
+        """Records owe outputs."""
+        return ("owing",)
 
     @property
     def group_limit(self) -> int:
@@ -50,37 +71,38 @@ class Colocated:
         """
         entity = work.entity
         messages = {key_of(envelope): envelope for envelope in work.messages}
-        sight = yield from look_beside(entity, tuple(record_id(entity, key) for key in messages), "colocated", memory)
-        if isinstance(sight, Again):
-            return sight
+        ids = tuple(record_id(entity, key) for key in messages)
+        view = yield from load_with_companions(entity, ids, self, memory)
+        if isinstance(view, Again):
+            return view
         # Finish duplicates. The attempt that committed them may have died before it published.
-        owed = yield from publish_records(entity, sight.companions, sight.memory)
+        owed = yield from publish_records(entity, view.companions, view.memory)
         if isinstance(owed, Again):
             return owed
-        known = {record.message for record, _ in sight.companions if isinstance(record, ColocatedRecord)}
+        known = {record.message for record, _ in view.companions if isinstance(record, ColocatedRecord)}
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
-            return Finished(sight.memory)
+            return Finished(view.memory)
         # Begin, and handle the messages. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(fresh))
-        batch = draft_batch(work, sight, fresh, begun, lambda result: _record(entity, result))
+        batch = draft_batch(work, view, fresh, begun, lambda result: _record(entity, result))
         if not batch.processed:
-            return Finished(sight.memory, failed=batch.failed)
-        outcome = yield from self._commit(entity, sight, batch)
+            return Finished(view.memory, failed=batch.failed)
+        outcome = yield from self._commit(entity, view, batch)
         return outcome
 
-    def _commit(self, entity: EntityRef, sight: Sight, batch: Batch) -> Step[Finished | Again]:
+    def _commit(self, entity: EntityRef, view: View, batch: Batch) -> Step[Finished | Again]:
         """Commit, publish, drop what was published: in this order."""
-        kept = yield from write_blobs(batch.blobs, sight.memory)
+        kept = yield from write_blobs(batch.blobs, view.memory)
         if kept is not None:
             return kept
-        document = batch.document(sight.ledger)
+        document = batch.document(view.ledger)
         # Commit: save the entity and create the records, in one batch. A commit in between has changed the entity's ETag;
         # one of the same message has created its record. Nothing is undone if it fails: it may still land.
-        saved = yield from SaveBatch(entity, document, sight.etag, batch.companions)
+        saved = yield from SaveBatch(entity, document, view.etag, batch.companions)
         if not isinstance(saved, Saved):
-            return start_over(sight.memory, saved)
-        memory = replace(sight.memory, entity_token=saved.token)
+            return start_over(view.memory, saved)
+        memory = replace(view.memory, entity_token=saved.token)
         if batch.outputs:
             # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are
             # acknowledged, so that none is lost.
@@ -98,21 +120,50 @@ class Colocated:
         yield from ()
         return Finished(Memory())
 
+    def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Publish what records of the entity owe, and drop it. At most 3 effects, for at most 100 records.
 
-def sweep(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-    """Publish what records of the entity owe, and drop it. At most 3 effects, for at most 100 records.
+        No fresh view is needed: what a record owes was committed with it.
 
-    No fresh view is needed: what a record owes was committed with it.
+        Raises:
+            StoredDataError: a record cannot be trusted.
+        """
+        # Find records that owe. Even an old view shows committed outputs only; publishing them again makes copies at most.
+        found = yield from FindOwing(work.entity)
+        if not isinstance(found, FoundCompanions):
+            return Again(memory, "the records that owe could not be read")
+        outcome = yield from publish_records(work.entity, found.companions, memory)
+        return outcome or Finished(memory)
 
-    Raises:
-        StoredDataError: a record cannot be trusted.
-    """
-    # Find records that owe. Even an old view shows committed outputs only; publishing them again makes copies at most.
-    found = yield from FindOwing(entity)
-    if not isinstance(found, FoundCompanions):
-        return Again(memory, "the records that owe could not be read")
-    outcome = yield from publish_records(entity, found.companions, memory)
-    return outcome or Finished(memory)
+    def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+        """Decide about a message that the host gave up on: publish what its record owes, or park it. At most 9 effects."""
+        (envelope,) = work.messages
+        ids = (record_id(work.entity, key_of(envelope)),)
+        settled = yield from settle(
+            self, work, came, reason, memory, finish=lambda view: _finished(work.entity, view), ids=ids
+        )
+        return settled
+
+    def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
+        """Whether a record proves a message processed. At most 4 effects."""
+        known = yield from companions_know(self, entity, envelope, (record_id(entity, key_of(envelope)),), memory)
+        return known
+
+    def committed(
+        self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
+    ) -> Step[frozenset[Author] | Again]:
+        """Those of the attempts whose transaction a record names. At most one effect."""
+        del ledger
+        ids = {author: record_id(entity, author.message) for author in authors}
+        committed = yield from committed_by_companions(entity, ids, memory)
+        return committed
+
+    def clean(
+        self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
+    ) -> Step[Finished | Again]:
+        """Delete old records that owe nothing. At most 2 effects. A record needs no look at the ledger."""
+        cleaned = yield from clean_companions(entity, candidates, Ledger(), memory)
+        return cleaned
 
 
 def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Again | None]:
@@ -131,6 +182,15 @@ def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Aga
         # more.
         yield from ReplaceCompanions(entity, settled)
     return None
+
+
+def _finished(entity: EntityRef, view: View) -> Step[Settled | Again | None]:
+    """Publish what the message's record owes; None if it has none."""
+    if not view.companions:
+        return None
+    # Finish a processed message. Only its outputs may be missing.
+    owed = yield from publish_records(entity, view.companions, view.memory)
+    return owed or Settled("processed", view.memory)
 
 
 def _settled(found: Found) -> Found:

@@ -52,10 +52,6 @@ class Entry:
     seen: int | None = None
 
 
-Protocol = Literal["outbox", "colocated", "stream", "resequencer"]
-"""Which family of records belongs to an entity."""
-
-
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Ledger:
@@ -82,7 +78,7 @@ class Ledger:
     deleted: bool = False
     schema: int = SCHEMA
     type: str = ""
-    protocol: Protocol = "outbox"
+    protocol: str = "outbox"
     sequences: Sequences = ()
     snapshot_every: int | None = None
     event_sourced: bool = False

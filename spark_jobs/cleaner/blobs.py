@@ -18,7 +18,8 @@ from typing import Final
 
 from azure.identity.aio import DefaultAzureCredential
 
-from exactlyonce.attempt import Memory
+from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
+from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.blobs.azure import AzureBlobs
 from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -28,9 +29,8 @@ from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.blobs import DeleteBlobs
 from exactlyonce.effects.port import AsyncAdapter, AsyncPort, performs
 from exactlyonce.errors import ConfigurationError, MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
-from exactlyonce.protocols.outbox.clean import blob_candidates, clean_blobs
+from exactlyonce.protocols.steps.clean_blobs import blob_candidates, clean_blobs
 from exactlyonce.records.blobs import ListedBlob
-from exactlyonce.records.ledger import Protocol
 from exactlyonce.values.frozen_json import Json
 from spark_jobs.cleaner.fence import AT_ONCE
 from spark_jobs.cleaner.store import MeteredConnection, Place
@@ -39,11 +39,11 @@ from spark_jobs.cleaner.verdicts import GOES, Reason
 from spark_jobs.job.configuration import EntityPlace, Job
 from spark_jobs.job.configuration import Protocol as Kept
 
-_PROTOCOLS: Final[Mapping[Kept, Protocol]] = {
-    Kept.OUTBOX: "outbox",
-    Kept.COLOCATED: "colocated",
-    Kept.STREAM: "stream",
-    Kept.RESEQUENCER: "resequencer",
+_STRATEGIES: Final[Mapping[Kept, Strategy]] = {
+    Kept.OUTBOX: Outbox(),
+    Kept.COLOCATED: Colocated(),
+    Kept.STREAM: VersionStream(),
+    Kept.RESEQUENCER: Resequencer(),
 }
 _LISTED_AT_ONCE: Final = 2_000
 _JUDGED_AT_ONCE: Final = 100
@@ -163,11 +163,11 @@ class LostBlobs:
         if place is None or len(place.partition_key) != len(entity.partition):
             self.results[Reason.NO_TYPE] += len(blobs)
             return
-        tombstone, protocol = Json.of(self.place.absent(entity)), _PROTOCOLS[place.protocol]
+        tombstone, strategy = Json.of(self.place.absent(entity)), _STRATEGIES[place.protocol]
         try:
             told = await driver.run(
                 Retrying(self.backoff, SystemRandom()).process(
-                    entity, lambda memory: clean_blobs(entity, blobs, tombstone, memory, protocol), Memory()
+                    entity, lambda memory: clean_blobs(entity, blobs, tombstone, memory, strategy), Memory()
                 )
             )
         except (StoredDataError, MessageError):

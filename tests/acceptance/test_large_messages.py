@@ -25,7 +25,7 @@ from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.publish import Publish
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
-from exactlyonce.protocols.outbox.clean import CleanedBlobs, blob_candidates, clean_blobs
+from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs, blob_candidates, clean_blobs
 from function_host import HostJson, HostOptions, Point, function_host
 from function_host.azurite import ACCOUNT_KEY, Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator
@@ -226,7 +226,9 @@ async def clean(office: PostOffice) -> CleanedBlobs:
     listed = [one async for one in once._resources.blobs.list_blobs()]
     found = blob_candidates(listed, horizon=timedelta(seconds=-1), retention=timedelta(days=1))
     absent = office.desks.shape.tombstone(ref)
-    steps = once._retrying.process(ref, lambda memory: clean_blobs(ref, found[ref.key], absent, memory), Memory())
+    steps = once._retrying.process(
+        ref, lambda memory: clean_blobs(ref, found[ref.key], absent, memory, office.desks.strategy), Memory()
+    )
     cleaned: CleanedBlobs = await once._driver.run(steps)
     return cleaned
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -15,7 +15,7 @@ from benchmarks.competitors.seven_steps import SevenSteps
 from benchmarks.contenders import ROUTES, Contender
 from benchmarks.subjects import shooting_range
 from exactlyonce import Envelope, Outbox, StoredDataError
-from exactlyonce.attempt import Memory, Strategy, Work
+from exactlyonce.attempt import Attempts, Memory, Strategy, Work
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Loaded, LoadEntity
 from exactlyonce.handling.runner import Runner
@@ -46,8 +46,8 @@ class OneByOne(MachineHistory):
         return competing[type(effect)](effect) if type(effect) in competing else super().perform(effect)
 
 
-def history(strategy: Strategy, machine: Machine, envelopes: list[Envelope], seed: int) -> OneByOne:
-    return OneByOne(Random(seed), entity_of(machine, strategy, event_sourced=False), envelopes)
+def history(strategy: Attempts, machine: Machine, envelopes: list[Envelope], seed: int) -> OneByOne:
+    return OneByOne(Random(seed), entity_of(machine, cast("Strategy", strategy), event_sourced=False), envelopes)
 
 
 @repeatable
@@ -77,7 +77,9 @@ def test_on_a_store_that_breaks_its_promises_the_seven_steps_are_convicted() -> 
     many = [a_message(number, "a", 0, number) for number in range(8)]
     convicted = 0
     for seed in range(10):
-        played = OneByOne(Random(seed), entity_of(SIMPLE, SevenSteps(), event_sourced=False), many, Careless)
+        played = OneByOne(
+            Random(seed), entity_of(SIMPLE, cast("Strategy", SevenSteps()), event_sourced=False), many, Careless
+        )
         try:
             played.play()
             played.judge()
@@ -86,9 +88,9 @@ def test_on_a_store_that_breaks_its_promises_the_seven_steps_are_convicted() -> 
     assert convicted >= 3
 
 
-def attempts(strategy: Strategy, *deliveries: int | None) -> int:
+def attempts(strategy: Attempts, *deliveries: int | None) -> int:
     """How many shots a game counts after deliveries of one message, each until it crashes after so many effects."""
-    contender = Contender("", shooting_range(strategy))
+    contender = Contender("", shooting_range(cast("Strategy", strategy)))
     envelope = contender.message("game-1", 1)
     ref = contender.entity.ref_of(envelope)
     runner = Runner(contender.entity, ref, ROUTES)

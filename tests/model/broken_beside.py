@@ -103,7 +103,7 @@ BROKEN_COLOCATED: tuple[BrokenBeside, ...] = (
     ),
     Broken(
         "a sweeper that drops without publishing",
-        (around(colocated.sweep, unasked(Publish, PUBLISHED)),),
+        (around(colocated.Colocated.sweep, unasked(Publish, PUBLISHED)),),
         scenario(COLOCATED, ONE, crashes=1, sweeps=1),
         "nothing_lost",
     ),

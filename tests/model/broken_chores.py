@@ -15,8 +15,7 @@ from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.effects.library import DeleteStaged
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import settle as settling
-from exactlyonce.protocols.steps import fence as fencing
+from exactlyonce.protocols.steps import save as saving
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
 
@@ -33,21 +32,21 @@ def fenced_at_any_rate(fenced: Any, _entity: Any, view: Any, _absent: Any) -> An
 BROKEN_CHORES: tuple[Broken[Scenario], ...] = (
     Broken(
         "a sweeper that marks and does not publish",
-        (around(settling.sweep, unasked(Publish, PUBLISHED)),),
+        (around(Outbox.sweep, unasked(Publish, PUBLISHED)),),
         SWEPT,
         "nothing_lost",
     ),
     Broken("a sweeper without If-Match", (Mutation("a sweeper without If-Match"),), SWEPT, "serial_execution"),
     Broken(
         "a sweeper that marks though publishing failed",
-        (around(settling.sweep, answers(Publish, lambda *_: PUBLISHED)),),
+        (around(Outbox.sweep, answers(Publish, lambda *_: PUBLISHED)),),
         SWEPT,
         "nothing_lost",
     ),
     Broken("a settler without a fence", (Mutation("a settler without a fence"),), GIVEN_UP, "parked_is_unprocessed"),
     Broken(
         "a settler that takes an unknown fence for one",
-        (around(fencing.fence, comes_to(fenced_at_any_rate)),),
+        (around(saving.fence, comes_to(fenced_at_any_rate)),),
         GIVEN_UP,
         "parked_is_unprocessed",
     ),

@@ -33,7 +33,7 @@ def last_entry(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
     return around(truncation.last_entry, lambda shipped: lambda newest, **facts: shipped(newest, **change(facts)))
 
 
-def as_listed(_protocol: Any, entity: Any, candidates: Any, memory: Any) -> Step[Any]:
+def as_listed(entity: Any, candidates: Any, _ledger: Any, memory: Any) -> Step[Any]:
     found = yield from LoadCompanions(entity, tuple(id for id, _ in candidates))
     if isinstance(found, NoAnswer):
         return Again(memory, "what is to be cleaned up could not be read")
@@ -45,7 +45,7 @@ CHANGED_SINCE = Mutation("clean-up that takes for old what was written since")
 HELD_TOO = judged("numbered", lambda facts: {**facts, "unfinished": False})
 ALL_NUMBERS = judged("numbered", lambda facts: {**facts, "last": facts["place"]})
 WHATEVER_THE_ETAG = around(
-    truncation.clean_beside,
+    truncation.clean_companions,
     asks(DeleteCompanions, lambda one, *_: replace(one, companions=tuple((id, "*") for id, _ in one.companions))),
 )
 
@@ -61,7 +61,7 @@ BROKEN_CLEANERS: tuple[BrokenBeside, ...] = (
     ),
     Broken(
         "clean-up that takes the list at its word",
-        (around(truncation.clean_beside, replaced(as_listed)),),
+        (around(truncation.clean_companions, replaced(as_listed)),),
         scenario(COLOCATED, ONE, crashes=1, forgotten=1),
         "at_most_one_state_change",
     ),

@@ -16,7 +16,7 @@ from exactlyonce.effects.effect import Begin, Begun
 from exactlyonce.effects.library import DeleteParked
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.colocated import Colocated
-from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.steps import park as parking
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 GIVEN_BACK = WORLDS["a delivery is given back"]
@@ -75,13 +75,13 @@ BROKEN_DELIVERIES: tuple[BrokenDelivery, ...] = (
     BrokenDelivery(
         "a requeue that deletes before it sends",
         SENT_AGAIN,
-        twin(around(settling.requeue, deferred(Publish, PUBLISHED, until=DeleteParked))),
+        twin(around(parking.requeue, deferred(Publish, PUBLISHED, until=DeleteParked))),
         "nothing_lost",
     ),
     BrokenDelivery(
         "a requeue that deletes though sending failed",
         SENT_AGAIN,
-        twin(around(settling.requeue, answers(Publish, lambda *_: PUBLISHED))),
+        twin(around(parking.requeue, answers(Publish, lambda *_: PUBLISHED))),
         "nothing_lost",
     ),
     BrokenDelivery(

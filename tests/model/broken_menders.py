@@ -60,13 +60,13 @@ BROKEN_MENDERS: tuple[BrokenBeside, ...] = (
     ),
     Broken(
         "a number skipped that has arrived meanwhile",
-        (around(gaps._skip, asks(SaveBatch, lambda save, *_: replace(upserted(save), etag="*"))),),
+        (around(gaps.skip, asks(SaveBatch, lambda save, *_: replace(upserted(save), etag="*"))),),
         scenario(IMPATIENT, FIRST, SECOND, **ON_AND_ON),
         "serial_execution",
     ),
     Broken(
         "a held message skipped with the gap before it",
-        (gap(0, 1), around(gaps._skip, asks(SaveBatch, upserted))),
+        (gap(0, 1), around(gaps.skip, asks(SaveBatch, upserted))),
         scenario(IMPATIENT, SECOND, **ON_AND_ON),
         "nothing_lost",
     ),
@@ -78,7 +78,7 @@ BROKEN_MENDERS: tuple[BrokenBeside, ...] = (
     ),
     Broken(
         "a part of the gap skipped without documents",
-        (around(gaps._skip, asks(SaveBatch, lambda save, *_: replace(save, create=save.create[1:]))),),
+        (around(gaps.skip, asks(SaveBatch, lambda save, *_: replace(save, create=save.create[1:]))),),
         scenario(IMPATIENT, FIRST, THIRD, **ON_AND_ON),
         "nothing_lost: web/m0 is acknowledged, but was never committed",
     ),

@@ -13,7 +13,7 @@ from devtools.modelcheck.renewing import RenewingScenario
 from devtools.modelcheck.scenarios import AT
 from devtools.modelcheck.twins import Patch, around
 from exactlyonce.effects.library import DeleteParked, FoundParked, LoadParked, Park, Written
-from exactlyonce.protocols.outbox import settle as settling
+from exactlyonce.protocols.steps import park as parking
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["a parked message is renewed beside a crash"]
@@ -77,16 +77,14 @@ def deleted_first(requeue: Any) -> Any:
 
 
 BROKEN_RENEWING: tuple[BrokenRenewing, ...] = (
-    BrokenRenewing(
-        "renewed whenever it is asked for", IDENTITY, 10, (around(settling.renew, called(at_once_too_old)),)
-    ),
+    BrokenRenewing("renewed whenever it is asked for", IDENTITY, 10, (around(parking.renew, called(at_once_too_old)),)),
     BrokenRenewing(
         "the time is that of sending",
         TIME,
         9,
         (
-            around(settling.renew, answers(LoadParked, as_of_now_again)),
-            around(settling.requeue, answers(LoadParked, as_of_now_again)),
+            around(parking.renew, answers(LoadParked, as_of_now_again)),
+            around(parking.requeue, answers(LoadParked, as_of_now_again)),
         ),
     ),
     BrokenRenewing(
@@ -94,15 +92,15 @@ BROKEN_RENEWING: tuple[BrokenRenewing, ...] = (
         TIME,
         8,
         (
-            around(settling.renew, unasked(Park, Written("0:-1#1"))),
-            around(settling.requeue, answers(LoadParked, as_of_now)),
+            around(parking.renew, unasked(Park, Written("0:-1#1"))),
+            around(parking.requeue, answers(LoadParked, as_of_now)),
         ),
     ),
     BrokenRenewing(
         "renewed once more under the identity it had",
         TIME,
         11,
-        (around(settling.renew, asks(Park, under_one_identity)),),
+        (around(parking.renew, asks(Park, under_one_identity)),),
     ),
-    BrokenRenewing("deleted before it is sent", LOST, 4, (around(settling.requeue, deleted_first),)),
+    BrokenRenewing("deleted before it is sent", LOST, 4, (around(parking.requeue, deleted_first),)),
 )

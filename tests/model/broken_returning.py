@@ -16,8 +16,8 @@ from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.hosting import returns as returning_host
 from exactlyonce.hosting import settlement as giving_up
 from exactlyonce.hosting.settlement import GivenUp, GivingUp
-from exactlyonce.protocols.outbox import settle as settling
 from exactlyonce.protocols.steps import give_back as returning
+from exactlyonce.protocols.steps import park as parking
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["returned beside a crash"]
@@ -160,7 +160,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         WORLDS["parked until too old"],
         LOST,
         10,
-        (around(settling.requeue, called(lambda *known: (*known[:3], None, known[4]))),),
+        (around(parking.requeue, called(lambda *known: (*known[:3], None, known[4]))),),
         requeues=True,
     ),
 )

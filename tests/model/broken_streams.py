@@ -14,7 +14,7 @@ from exactlyonce.attempt import Finished
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step, Together
 from exactlyonce.effects.publish import Publish
-from exactlyonce.protocols.steps import sight as sighting
+from exactlyonce.protocols.steps import load as loading
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import versions
 from exactlyonce.protocols.stream.protocol import VersionStream
@@ -80,7 +80,7 @@ def one_after_the_other(together: Together[Any, Any], *_: Any) -> Step[Any]:
 
 
 UPSERT = around(COMMIT, asks(SaveBatch, upserted))
-ONE_BY_ONE = around(sighting.look_beside, instead(Together, one_after_the_other))
+ONE_BY_ONE = around(loading.load_with_companions, instead(Together, one_after_the_other))
 ON_THE_NEWEST_STATE = around(versions.point_before, replaced(lambda _work, _version, _found, _ledger, now: now))
 NOT_COMPARED = Mutation("stream: digests not compared")
 WITHOUT_TOKEN = Mutation("stream: a range read without a token")

@@ -9,15 +9,13 @@ from typing import Final
 from devtools.modelcheck.specification.driving import Crash
 from devtools.modelcheck.specification.leftovers import Leftover, is_finished, left_by
 from devtools.modelcheck.specification.occasions import cleaning_blobs, cleaning_staged, replaying, settling, sweeping
-from devtools.modelcheck.specification.pasts import SOURCE, ordered, tending
+from devtools.modelcheck.specification.pasts import SOURCE, ordered
 from devtools.modelcheck.specification.playing import Occasion, Start, finish, marking, message, play, process
-from devtools.modelcheck.specification.settings import protocol_of
 from devtools.modelcheck.specification.stored import Stored
 from exactlyonce import Outbox
-from exactlyonce.attempt import Work, key_of
+from exactlyonce.attempt import Settled, key_of
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.protocols.outbox.settle import Settled, renew, requeue, settle
-from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.protocols.steps.park import renew, requeue
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.sequences import Reception
 from exactlyonce.values.envelope import Envelope
@@ -39,19 +37,12 @@ def one_more(occasion: Occasion, stored: Stored) -> Stored:
 
 def swept(occasion: Occasion, stored: Stored) -> Stored:
     """The sweeper comes along. It tends read models and marks what they sent; streams owe nothing that it could find."""
-    match protocol_of(occasion.strategy):
-        case "outbox" | "colocated":
-            return finish(sweeping(occasion.preset), stored)[1]
-        case "resequencer":
-            memory, stored = finish(tending(occasion.preset), stored)
-            return finish(marking(occasion.strategy, memory), stored)[1]
-        case _:
-            return stored
+    return finish(sweeping(occasion.preset), stored)[1]
 
 
 def sent_again(occasion: Occasion, stored: Stored) -> Stored:
     """All that the stream sent is sent again."""
-    following = 1 if protocol_of(occasion.strategy) == "stream" else None
+    following = 1 if occasion.strategy.name == "stream" else None
     while following is not None:
         replayed, stored = play(replaying(first=following), stored)
         following = replayed.following
@@ -84,10 +75,8 @@ def repeated(occasion: Occasion, stored: Stored) -> Stored:
 
 def _given_up(start: Start) -> Iterator[Envelope]:
     """The message that a settler decides about."""
-    if start.function is settle:
+    if start.function.__name__ == "settle":
         yield from (one for one in start.arguments if isinstance(one, Envelope))
-    if start.function is settle_beside:
-        yield from (one for work in start.arguments if isinstance(work, Work) for one in work.messages)
 
 
 def _settled(start: Start, stored: Stored, one: Envelope) -> Stored:
@@ -102,7 +91,7 @@ def _delivered(occasion: Occasion, stored: Stored) -> list[Envelope]:
 
 def _next(occasion: Occasion, stored: Stored, id: str) -> Envelope:
     """A message that nobody has sent yet; for a read model the next one of its first source."""
-    if protocol_of(occasion.strategy) != "resequencer":
+    if occasion.strategy.name != "resequencer":
         return message(id)
     receptions = (stored.ledger or Ledger()).receptions
     return ordered(next((one for one in receptions if one.source == SOURCE), Reception(SOURCE)).next, id=id)

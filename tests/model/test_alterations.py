@@ -31,9 +31,11 @@ from exactlyonce.effects.effect import UNKNOWN, Begin, Step
 from exactlyonce.effects.library import DeleteStaged, HasRecords
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.outbox import protocol as outbox
-from exactlyonce.protocols.outbox import settle as settling
 from exactlyonce.protocols.resequencer import gaps
+from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
+from exactlyonce.protocols.steps import park as parking
+from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.values.identity import EntityRef
 from tests.model.broken_strategies import ONE
 
@@ -129,10 +131,10 @@ def test_altered_functions_at_the_same_place_are_one_situation(wrapper: Any) -> 
 
 
 def test_a_patch_is_what_everything_that_imports_it_gets() -> None:
-    made = modules_of("patched", {settling.__name__}, patches=(around(outbox.publish_owed, replaced(run)),))
-    assert made[settling.__name__].publish_owed is run
-    assert vars(settling)["publish_owed"] is outbox.publish_owed
-    assert made.keys() >= {outbox.__name__, settling.__name__}
+    made = modules_of("patched", {resequencer.__name__}, patches=(around(outbox.publish_owed, replaced(run)),))
+    assert made[resequencer.__name__].publish_owed is run
+    assert vars(resequencer)["publish_owed"] is outbox.publish_owed
+    assert made.keys() >= {outbox.__name__, resequencer.__name__}
 
 
 def test_a_constant_has_another_value_in_every_module_that_imports_it() -> None:
@@ -187,5 +189,5 @@ def _mutants_of(name: str) -> tuple[str, ...]:
 def test_a_twin_leaves_alone_what_its_world_does_not_run() -> None:
     twin = twin_of_parts((Mutation("a settler without a fence"),))
     assert twin.within(ONE) == ONE
-    assert twin.of(gaps.tend) is gaps.tend
-    assert twin.of(settling.settle) is not settling.settle
+    assert twin.of(replaying.replay) is replaying.replay
+    assert twin.of(parking.park) is not parking.park

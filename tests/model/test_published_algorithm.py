@@ -12,7 +12,7 @@ from devtools.modelcheck.quiet import QuietWorld, handled_in_turn
 from devtools.modelcheck.scenarios import Budget, Scenario
 from devtools.modelcheck.search import explore
 from exactlyonce import Outbox
-from exactlyonce.attempt import Strategy
+from exactlyonce.attempt import Attempts
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -91,7 +91,7 @@ def test_what_the_shipped_presets_take_for_the_same(outbox: Outbox, requests: in
     assert both.requests.total() - first.requests.total() == requests
 
 
-def requests_of_the_next_message(strategy: Strategy, world: QuietWorld) -> int:
+def requests_of_the_next_message(strategy: Attempts, world: QuietWorld) -> int:
     before = world.requests.total()
     handled_in_turn(strategy, [2], world)
     return world.requests.total() - before

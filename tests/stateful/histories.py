@@ -11,11 +11,11 @@ from exactlyonce import Colocated, Entity
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.errors import TryAgainLater
-from exactlyonce.protocols.colocated import sweep
 from exactlyonce.stores.memory.trouble import Fate, NoTrouble
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.world import World
 from exactlyonce.values.envelope import Envelope
+from tests.asking import sweep
 from tests.samples import Account, accounts, close, deposit, ledger_queue
 
 FATES = {
@@ -67,7 +67,7 @@ async def drain(world: World, strategy: Strategy, entity: Entity[Account], envel
     if isinstance(strategy, Colocated):
         world.store._trouble = NoTrouble()  # Dropping what was published is best effort, and the rest is the sweeper's.
         for ref in dict.fromkeys(entity.ref_of(envelope) for envelope in envelopes):
-            await last.run(ref, partial(sweep, ref))
+            await last.run(ref, partial(sweep, ref, by="colocated"))
 
 
 def message(random: Random, number: int, accounts_used: int) -> Envelope:

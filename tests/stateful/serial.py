@@ -10,11 +10,8 @@ from typing import Any
 
 from exactlyonce import Colocated, Entity, Envelope, HandlerFailed, Outbox
 from exactlyonce.attempt import Again, Before, Memory, Work, key_of
-from exactlyonce.effects.effect import Step
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols import colocated
-from exactlyonce.protocols.outbox import settle as settling
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import Sequences
@@ -23,6 +20,7 @@ from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.history import Telling
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
+from tests.asking import unhandled
 from tests.stateful.interleaving import Interleaving
 from tests.stateful.machines import DESTINATIONS, LIMITS
 
@@ -145,10 +143,8 @@ class MachineHistory(Interleaving):
         return Runner(self.entity, ref, ROUTES)
 
     def _sweep(self, ref: EntityRef) -> None:
-        sweeps: dict[type, Any] = {Outbox: settling.sweep, Colocated: colocated.sweep}
-        if sweep := sweeps.get(type(self.entity.strategy)):
-            step: Step[Any] = sweep(ref, Memory())
-            self.begin(step)
+        if isinstance(self.entity.strategy, (Outbox, Colocated)):
+            self.begin(self.entity.strategy.sweep(unhandled(ref), Memory()))
 
     def ending(self, ref: EntityRef) -> Ending:
         """How an entity ends."""

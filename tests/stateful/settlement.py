@@ -14,7 +14,7 @@ from exactlyonce.attempt import Again, Memory, Strategy, Work, key_of
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols.outbox.settle import requeue
+from exactlyonce.protocols.steps.park import requeue
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.values.envelope import Envelope

@@ -10,14 +10,14 @@ from typing import Any
 
 from exactlyonce import Entity, Envelope, Resequencer, TryAgainLater
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.hosting.mending import Mending
-from exactlyonce.protocols.outbox.settle import sweep
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.world import Process, World
 from exactlyonce.values.identity import EntityRef
+from tests.asking import sweep
 from tests.stateful.boards import DESTINATIONS, OUTBOX, STREAM, Board, Played, a_play, boards, played
 from tests.stateful.histories import FATES
 
@@ -115,15 +115,15 @@ class BoardHistory:
         if kind is not None:
             await process.deliver(kind, envelope)
         else:
-            await process.end_with_me(self._mending(process).answer(STREAM, envelope))
+            await process.end_with_me(self._maintenance(process).answer(STREAM, envelope))
 
     async def tend(self, process: Process, ref: EntityRef) -> None:
         """Look after a board, and mark what that published."""
-        tended = await process.end_with_me(self._mending(process).tend(self.board, ref))
+        tended = await process.end_with_me(self._maintenance(process).tend(self.board, ref))
         await process.run(ref, lambda memory: self.board.strategy.mark(ref, memory), tended.memory)
 
-    def _mending(self, process: Process) -> Mending:
-        return Mending(process._driver, process._retrying, self.world.routes)
+    def _maintenance(self, process: Process) -> Maintenance:
+        return Maintenance(process._driver, process._retrying, self.world.routes)
 
     async def finish(self, *more: Delivery) -> None:
         """In peace to the end, after some more messages."""

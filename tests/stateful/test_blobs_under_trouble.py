@@ -19,16 +19,15 @@ from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import LoadProcessed
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox.clean import clean_blobs
 from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
-from exactlyonce.records.ledger import Protocol
 from tests.stateful.interleaving import PEACE, Interleaving
 from tests.unit.playing import ENTITY
 from tests.unit.playing_beside import ABSENT
 from tests.unit.protocols.playing_blobs import in_order, painting
 
-STRATEGIES: dict[str, tuple[Protocol, Strategy]] = {
+STRATEGIES: dict[str, tuple[str, Strategy]] = {
     "outbox of one": ("outbox", Outbox(window=1)),
     "outbox of three": ("outbox", Outbox(window=3)),
     "co-located": ("colocated", Colocated()),
@@ -95,7 +94,7 @@ class History(Interleaving):
         self.begin(self.cleaning())
 
     def cleaning(self) -> Step[Any]:
-        return clean_blobs(ENTITY, tuple(self.blobs.listed()), ABSENT, Memory(), self.protocol)
+        return clean_blobs(ENTITY, tuple(self.blobs.listed()), ABSENT, Memory(), self.strategy)
 
     def perform(self, effect: Effect[Any]) -> Any:
         match effect:

@@ -14,13 +14,11 @@ from exactlyonce.attempt import Again, Memory, Strategy, key_of
 from exactlyonce.effects.companions import FindOwing, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import Begin, Effect, Step
 from exactlyonce.effects.library import DeleteParked, LoadParked, Park
-from exactlyonce.protocols import colocated
-from exactlyonce.protocols.outbox import settle as settling
-from exactlyonce.protocols.resequencer.gaps import tend
-from exactlyonce.protocols.steps.settle import settle_beside
-from exactlyonce.records.ledger import Protocol, read_entity
+from exactlyonce.protocols.steps import park as parking
+from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.sequences import Order
 from exactlyonce.values.envelope import Envelope
+from tests.asking import settle_by, unhandled
 from tests.samples import deposit
 from tests.stateful.settlement import ENTITY, Held, Settlement
 
@@ -28,10 +26,10 @@ from tests.stateful.settlement import ENTITY, Held, Settlement
 class History(Settlement):
     """Beside nothing else."""
 
-    protocol: ClassVar[Protocol] = "stream"
+    protocol: ClassVar[str] = "stream"
 
     def settling(self, key: str) -> Step[Any]:
-        return settle_beside(self.protocol, self.work(key), "it always fails", Memory())
+        return settle_by(self.protocol, self.work(key), "it always fails", Memory())
 
 
 class Swept(History):
@@ -44,7 +42,7 @@ class Swept(History):
         return (self.sweep,)
 
     def sweep(self) -> None:
-        self.begin(colocated.sweep(ENTITY, Memory()))
+        self.begin(Colocated().sweep(unhandled(ENTITY), Memory()))
 
 
 class Tended(History):
@@ -75,7 +73,7 @@ class Tended(History):
             if result is not None:
                 self.begin(self.strategy.mark(ENTITY, result.memory))
 
-        self.begin(tend(self.strategy, self.work(), Memory()), ended)
+        self.begin(self.strategy.tend(self.work(), Memory()), ended)
 
     def let_time_pass(self) -> None:
         self.now += timedelta(minutes=3)
@@ -116,7 +114,7 @@ def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_without_its_fence_it_is_convicted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "fence", unfenced)
+    monkeypatch.setattr(parking, "fence", unfenced)
     history, strategy = HISTORIES[name]
     assert any(history(seed, strategy).play() for seed in range(100))
 

@@ -13,9 +13,9 @@ from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import Begin, Effect, Step
 from exactlyonce.effects.library import DeleteParked, DeleteStaged, LoadParked, LoadStaged, Park
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import settle as settling
 from exactlyonce.protocols.outbox.clean import clean_staged
-from exactlyonce.protocols.outbox.settle import settle, sweep
+from exactlyonce.protocols.steps import park as parking
+from tests.asking import settle, sweep
 from tests.stateful.settlement import ENTITY, RUNNER, Held, Settlement
 
 STRATEGIES = {"inline": Outbox(window=1), "staged": Outbox.transaction_id(), "wide": Outbox(window=3, inline_limit=0)}
@@ -58,7 +58,7 @@ def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
     return memory
 
 
-@pytest.mark.parametrize(("module", "strategy"), [(settling, "inline"), (retention, "staged")])
+@pytest.mark.parametrize(("module", "strategy"), [(parking, "inline"), (retention, "staged")])
 def test_without_its_fence_it_is_convicted(module: Any, strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "fence", unfenced)
     assert any(History(seed, STRATEGIES[strategy]).play() for seed in range(100))

@@ -20,7 +20,7 @@ from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting import ExactlyOnce
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.ownership import Declared, Ownership
 from exactlyonce.hosting.sweeper import Sweeper
@@ -63,9 +63,9 @@ class InMemory(ExactlyOnce):
         driver = AsyncDriver(Awaited(self.world.store), self.world._publisher, surroundings)
         listing = MemoryListing(self.world.store)
         self._entities = entities
-        self._mending = Mending(driver, Retrying(Backoff(tries=1), self.world.random), self.world.routes)
-        self._operator = Operator(self._mending, listing, Lifetimes, self._entities)
-        self._sweeper = Sweeper(self._mending, listing, surroundings)
+        self._maintenance = Maintenance(driver, Retrying(Backoff(tries=1), self.world.random), self.world.routes)
+        self._operator = Operator(self._maintenance, listing, Lifetimes, self._entities)
+        self._sweeper = Sweeper(self._maintenance, listing, surroundings)
         self._sweep_after = timedelta(minutes=1)
         self.closed = 0
         types = tuple(OwnedType(one.name, one.container, one.paths) for one in entities)

@@ -17,7 +17,8 @@ from devtools.modelcheck.scenarios import UNLIMITED
 from devtools.modelcheck.twins import around, twin_of
 from exactlyonce.handling.entities import Entity
 from exactlyonce.protocols.colocated import Colocated
-from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
+from exactlyonce.protocols.resequencer.gaps import Rebuild
+from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.stream.protocol import VersionStream
 

@@ -69,5 +69,5 @@ def job(scenario: BesideScenario, listed: tuple[str, ...], memory: Memory) -> St
     """Clean up, some time after the candidates were listed."""
     candidates = tuple(zip(listed[::2], listed[1::2], strict=True))
     yield from LoadCompanions(ENTITY, listed[::2])
-    cleaned = yield from scenario.clean(scenario.protocol, ENTITY, candidates, memory)
+    cleaned = yield from scenario.strategy.clean(ENTITY, candidates, memory)
     return cleaned

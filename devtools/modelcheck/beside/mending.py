@@ -15,8 +15,7 @@ from devtools.modelcheck.store import Store
 from devtools.modelcheck.workers import Start
 from exactlyonce.effects.companions import FindNumbered
 from exactlyonce.effects.entity import Loaded
-from exactlyonce.protocols.resequencer.gaps import REPLAY, read_request
-from exactlyonce.protocols.resequencer.protocol import Rebuild
+from exactlyonce.protocols.resequencer.gaps import REPLAY, Rebuild, read_request
 from exactlyonce.protocols.stream.replay import Missing, Replayed
 from exactlyonce.records.companions import StreamEntry
 from exactlyonce.records.ledger import Ledger

@@ -8,19 +8,8 @@ from typing import Any, Final, Literal
 
 from devtools.modelcheck.scenarios import Budget, Scenario
 from exactlyonce.effects.effect import Step
-from exactlyonce.protocols import colocated
-from exactlyonce.protocols.resequencer import gaps
-from exactlyonce.protocols.resequencer.protocol import Rebuild
-from exactlyonce.protocols.steps import clean_companions as truncation
-from exactlyonce.protocols.steps import settle as settling_beside
+from exactlyonce.protocols.resequencer.gaps import Rebuild
 from exactlyonce.protocols.stream import replay as replaying
-from exactlyonce.records.ledger import Protocol
-
-PROTOCOLS: Final[dict[str, Protocol]] = {
-    "Colocated": "colocated",
-    "VersionStream": "stream",
-    "Resequencer": "resequencer",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +64,6 @@ class Message:
 class Menders:
     """What looks after read models and streams; as it ships, or a broken twin of it."""
 
-    tend: Callable[..., Step[Any]] = gaps.tend
     versions_of: Callable[..., Step[Any]] = replaying.versions_of
     replay: Callable[..., Step[Any]] = replaying.replay
     missing: Callable[..., replaying.Missing] = replaying.Missing
@@ -95,9 +83,7 @@ class BesideScenario(Scenario):
             of any state that there was. Only broken twins do that.
         sourced: whether the entity is event-sourced.
         adopted: whether the entity has a document without a ledger in the beginning, as before the library came.
-        sweep, settle: the sweeper of co-located records and the settler; as they ship, or broken twins of them.
-        clean: the clean-up of companions.
-        menders: what looks after read models and streams.
+        menders: what sends again what a stream has sent.
         missing: numbers, first and last, of the outputs that a stream is asked to send again; None for everything.
     """
 
@@ -108,9 +94,6 @@ class BesideScenario(Scenario):
     untold: bool = False
     sourced: bool = False
     adopted: bool = False
-    sweep: Callable[..., Step[Any]] = colocated.sweep
-    settle: Callable[..., Step[Any]] = settling_beside.settle_beside
-    clean: Callable[..., Step[Any]] = truncation.clean_beside
     menders: Menders = Menders()
     missing: tuple[int, int] | None = None
 
@@ -130,9 +113,10 @@ class BesideScenario(Scenario):
         return getattr(self.strategy, "order", "source") == "time"
 
     @property
-    def protocol(self) -> Protocol:
+    def protocol(self) -> str:
         """Which protocol it is about."""
-        return PROTOCOLS[type(self.strategy).__name__]
+        name: str = self.strategy.name
+        return name
 
 
 def scenario_of(name: str, messages: tuple[Message, ...], strategy: Any, *seen: str, **more: Any) -> BesideScenario:

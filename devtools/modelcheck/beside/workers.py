@@ -140,9 +140,9 @@ class BesideWorkers(Workers):
             case "mark":
                 step = scenario.strategy.mark(ENTITY, start.memory)
             case "sweep":
-                step = scenario.sweep(ENTITY, start.memory)
+                step = scenario.strategy.sweep(work, start.memory)
             case "nudge":
-                step = scenario.menders.tend(scenario.strategy, work, start.memory)
+                step = scenario.strategy.tend(work, start.memory)
             case "replay":
                 first, last = map(int, start.candidates)
                 step = scenario.menders.replay(work, (first, last), start.memory, missing_of(scenario))
@@ -151,7 +151,7 @@ class BesideWorkers(Workers):
             case "clean":
                 step = job(scenario, start.candidates, start.memory)
             case "settle":
-                step = scenario.settle(scenario.protocol, work, "given up", start.memory)
+                step = scenario.strategy.settle(work, work.messages[0], "given up", start.memory)
             case _:
                 step = scenario.strategy.attempt(work, start.memory)
         return step

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from devtools.modelcheck.quiet import ENTITY, SILENT, QuietWorld, handled_in_turn, repeated, work_of
-from devtools.modelcheck.scenarios import Chores, Scenario
+from devtools.modelcheck.scenarios import Scenario
 from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.values.frozen_json import Json
@@ -20,7 +21,7 @@ def costs_of_world(world: Scenario, shipped: Outbox, marking: bool, lagging: boo
     """What the strategy and the chores of a world cost; the chores beside the strategy that ships."""
     return (
         *costs(world.strategy, marking, lagging),
-        *costs_of_chores(shipped, world.chores, marking, lagging),
+        *costs_of_chores(shipped, world, marking, lagging),
     )
 
 
@@ -34,7 +35,7 @@ def costs(strategy: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
     return _summed(worlds)
 
 
-def costs_of_chores(strategy: Outbox, chores: Chores, marking: bool, lagging: bool) -> tuple[int, ...]:
+def costs_of_chores(strategy: Outbox, world_of_chores: Scenario, marking: bool, lagging: bool) -> tuple[int, ...]:
     """The same, of all chores: on an entity that is absent, owes nothing, or owes what a message came to."""
     worlds = []
     for series, stopped in (((), None), ((0, 1), None), ((0,), 1), ((), 0)):
@@ -42,27 +43,27 @@ def costs_of_chores(strategy: Outbox, chores: Chores, marking: bool, lagging: bo
             world = handled_in_turn(strategy, series, QuietWorld(lagging=lagging), marking=marking)
             if stopped is not None:
                 world.stopped_after_commit(strategy, stopped)
-            _done(strategy, chores, chore, world, marking=marking)
+            _done(world_of_chores, chore, world, marking=marking)
             worlds.append(world)
     return _summed(worlds)
 
 
-def _done(strategy: Outbox, chores: Chores, chore: int, world: QuietWorld, *, marking: bool) -> None:
+def _done(scenario: Scenario, chore: int, world: QuietWorld, *, marking: bool) -> None:
     """A chore twice by one process, marking included where wanted."""
-    memory = Memory()
+    strategy, chores, memory = scenario.strategy, scenario.chores, Memory()
     for number in (0, 1):
         match chore:
             case 0:
-                memory = repeated(world, partial(chores.sweep, ENTITY), memory)
+                memory = repeated(world, partial(strategy.sweep, replace(work_of(0), messages=())), memory)
             case 1 | 2:
-                (message,) = work_of((number + chore) % 2).messages
-                memory = repeated(world, partial(chores.settle, ENTITY, message, "given up", _ABSENT), memory)
+                work = work_of((number + chore) % 2)
+                memory = repeated(world, partial(strategy.settle, work, work.messages[0], "given up"), memory)
             case 3:
                 candidates = (*world.staged, *(("in vain",) if number else ()))
                 memory = repeated(world, partial(chores.clean_staged, ENTITY, candidates, _ABSENT), memory)
             case _:
                 records = tuple((key, "any") for key in world.records if number)
-                world.run(chores.clean_processed(ENTITY, records))
+                world.run(strategy.clean(ENTITY, records, Memory()))
         if marking:
             memory = repeated(world, partial(strategy.mark, ENTITY), memory)
 

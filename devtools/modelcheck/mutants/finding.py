@@ -22,8 +22,9 @@ from devtools.modelcheck.mutants.source import Mutant, mutants_of
 from devtools.modelcheck.mutants.twin import Twin
 from devtools.modelcheck.scenarios import Budget, Scenario
 from devtools.modelcheck.search import explore
-from devtools.modelcheck.twins import CHORES, EVERYTHING, OUTBOX
+from devtools.modelcheck.twins import EVERYTHING, OUTBOX, STEPS
 from exactlyonce import Outbox
+from exactlyonce.protocols.outbox import clean as retention
 
 GROWTH: Final = 8
 """A mutant with so many times the states of the shipped strategy never comes to an end."""
@@ -75,7 +76,7 @@ def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:
             verdict = look(twin, world)
             if verdict is not None:
                 return verdict
-    concerned = mutant.module in {module.__name__ for module in (*OUTBOX, *CHORES)}
+    concerned = mutant.module in {module.__name__ for module in (*STEPS, *OUTBOX, retention)}
     return (_dearer_outbox(twin) if concerned else None) or SURVIVED
 
 

@@ -12,12 +12,8 @@ from devtools.modelcheck.beside.scenarios import BesideScenario, Menders
 from devtools.modelcheck.mutants.scenarios_beside import PATCHES
 from devtools.modelcheck.scenarios import Chores, Scenario
 from devtools.modelcheck.twins import Patch, modules_of
-from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import settle as settling
-from exactlyonce.protocols.resequencer import gaps
-from exactlyonce.protocols.steps import clean_companions as truncation
-from exactlyonce.protocols.steps import settle as settling_beside
+from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
 
 World = TypeVar("World", bound=Scenario)
@@ -65,35 +61,18 @@ def _replaced(world: World, made: Mapping[str, ModuleType]) -> World:
     kind = type(world.strategy)
     strategy = twin(kind)(**{one.name: getattr(world.strategy, one.name) for one in fields(kind)})
     if not isinstance(world, BesideScenario):
-        cleaning = (retention.clean_staged, retention.clean_processed)
-        chores = (settling.sweep, settling.settle, settling.requeue, *cleaning, settling.renew)
-        return replace(world, strategy=strategy, chores=Chores(*map(twin, chores)))
-    menders = (gaps.tend, replaying.versions_of, replaying.replay, replaying.Missing)
-    return replace(
-        world,
-        strategy=strategy,
-        sweep=twin(colocated.sweep),
-        settle=twin(settling_beside.settle_beside),
-        clean=twin(truncation.clean_beside),
-        menders=Menders(*map(twin, menders)),
-    )
+        chores = Chores(twin(parking.requeue), twin(retention.clean_staged), twin(parking.renew))
+        return replace(world, strategy=strategy, chores=chores)
+    menders = (replaying.versions_of, replaying.replay, replaying.Missing)
+    return replace(world, strategy=strategy, menders=Menders(*map(twin, menders)))
 
 
 def _run_by(world: Scenario) -> Iterator[str]:
     """Names of the modules that a world runs."""
     budget = world.budget
     yield type(world.strategy).__module__
-    if not isinstance(world, BesideScenario):
-        if budget.sweeps or budget.poisoned or budget.requeues:
-            yield settling.__name__
-        if budget.cleanings or budget.forgotten:
-            yield retention.__name__
-        return
-    chores = {
-        colocated: budget.sweeps,
-        settling_beside: budget.poisoned,
-        truncation: budget.forgotten,
-        gaps: world.budget.nudges,
-        replaying: world.budget.replays,
-    }
+    if isinstance(world, BesideScenario):
+        chores = {replaying: world.budget.replays}
+    else:
+        chores = {parking: budget.requeues, retention: budget.cleanings}
     yield from (module.__name__ for module, wanted in chores.items() if wanted)

@@ -53,22 +53,22 @@ class RecordsApart:
         """The production generator that does a task."""
         scenario, entity = self.scenario, entity_ref(task.entity)
         absent = Json.of({"id": entity.id})
+        deletes = key_of_number(len(scenario.copies) - 1) if scenario.deletes else None
+        handler = partial(handle, deletes=deletes, entity=entity.id)
+        work = Work(entity, tuple(envelope_of(number) for number in task.messages), handler, absent)
         match task.name:
             case "attempt":
-                deletes = key_of_number(len(scenario.copies) - 1) if scenario.deletes else None
-                handler = partial(handle, deletes=deletes, entity=entity.id)
-                work = Work(entity, tuple(envelope_of(number) for number in task.messages), handler, absent)
                 return scenario.strategy.attempt(work, memory)
             case "mark":
                 return scenario.strategy.mark(entity, memory)
             case "sweep":
-                return scenario.chores.sweep(entity, memory)
+                return scenario.strategy.sweep(work, memory)
             case "settle":
-                return scenario.chores.settle(entity, envelope_of(task.messages[0]), "given up", absent, memory)
+                return scenario.strategy.settle(work, envelope_of(task.messages[0]), "given up", memory)
             case "clean":
                 return scenario.chores.clean_staged(entity, task.candidates, absent, memory)
             case "forget":
-                return scenario.chores.clean_processed(entity, task.records)
+                return scenario.strategy.clean(entity, task.records, memory)
             case _:
                 raise ValueError(f"There is no task {task.name!r}.")
 

@@ -19,7 +19,7 @@ from devtools.modelcheck.reproduction.placing import Perform, placing
 from devtools.modelcheck.reproduction.reality import BOARD, ENTITIES, OUTSIDE, SOURCES, Reality, forget_sessions
 from devtools.modelcheck.scenarios import AT
 from devtools.modelcheck.store import ledger_of
-from exactlyonce.attempt import Finished, Memory
+from exactlyonce.attempt import Finished, Memory, Settled
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
@@ -27,7 +27,6 @@ from exactlyonce.drivers.runtime import Surroundings, SystemClock
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.effects.publish import Publish
-from exactlyonce.protocols.outbox.settle import Settled
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.port import SendReply

@@ -12,17 +12,15 @@ from typing import Any, Final
 from devtools.modelcheck.specification import occasions
 from devtools.modelcheck.specification.driving import Driven
 from devtools.modelcheck.specification.playing import Occasion
-from devtools.modelcheck.specification.settings import COLOCATED, WAITING
+from devtools.modelcheck.specification.settings import COLOCATED, STREAM, WAITING
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import protocol as outbox
-from exactlyonce.protocols.outbox import settle as settling
-from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import protocol as resequencer
-from exactlyonce.protocols.steps import clean_companions as truncation
+from exactlyonce.protocols.steps import clean_blobs
 from exactlyonce.protocols.steps import give_back as returning
-from exactlyonce.protocols.steps import settle as settling_beside
+from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
 
@@ -73,6 +71,8 @@ class Chapter:
         return f"{prose(self.module).partition('.')[0]}."
 
 
+SETTLING: Final = "Settling a message that the host gave up on"
+
 CHAPTERS: Final = (
     Chapter(
         "outbox.md",
@@ -80,20 +80,50 @@ CHAPTERS: Final = (
         (
             Part("Processing messages", Outbox.attempt, partial(occasions.attempts, *occasions.OUTBOX)),
             Part("Marking what was published", Outbox.mark, partial(occasions.markings, *occasions.OUTBOX)),
+            Part("Sweeping an entity", Outbox.sweep, occasions.sweeps),
+            Part(SETTLING, Outbox.settle, partial(occasions.settlements, *occasions.OUTBOX)),
+            Part("Deleting staged outputs", retention.clean_staged, occasions.cleanings_of_staged),
+            Part("Deleting processed records", Outbox.clean, occasions.cleanings_of_processed),
         ),
     ),
     Chapter(
-        "settling.md",
-        settling,
+        "colocated.md",
+        colocated,
         (
-            Part("Sweeping an entity", settling.sweep, occasions.sweeps),
-            Part(
-                "Settling a message that the host gave up on",
-                settling.settle,
-                partial(occasions.settlements, *occasions.OUTBOX),
-            ),
-            Part("Sending a parked message again", settling.requeue, occasions.requeuings),
-            Part("Making a parked message a new one", settling.renew, occasions.renewals),
+            Part("Processing messages", Colocated.attempt, partial(occasions.attempts, COLOCATED)),
+            Part("Sweeping an entity", Colocated.sweep, occasions.sweeps_beside),
+            Part(SETTLING, Colocated.settle, partial(occasions.settlements, COLOCATED)),
+            Part("Deleting records", Colocated.clean, partial(occasions.cleanings, COLOCATED)),
+        ),
+    ),
+    Chapter(
+        "version-stream.md",
+        version_stream,
+        (
+            Part("Processing messages", VersionStream.attempt, occasions.stream_attempts),
+            Part(SETTLING, VersionStream.settle, partial(occasions.settlements, STREAM)),
+            Part("Deleting entries", VersionStream.clean, partial(occasions.cleanings, STREAM)),
+            Part("Finding what a read model lacks", replaying.versions_of, occasions.searches),
+            Part("Sending again", replaying.replay, occasions.replays),
+        ),
+    ),
+    Chapter(
+        "resequencer.md",
+        resequencer,
+        (
+            Part("Receiving messages", Resequencer.attempt, occasions.receptions),
+            Part("Marking what was published", Resequencer.mark, partial(occasions.markings, WAITING)),
+            Part("Tending a read model", Resequencer.tend, occasions.tendings),
+            Part(SETTLING, Resequencer.settle, partial(occasions.settlements, WAITING)),
+            Part("Deleting documents of numbers", Resequencer.clean, partial(occasions.cleanings, WAITING)),
+        ),
+    ),
+    Chapter(
+        "parking.md",
+        parking,
+        (
+            Part("Sending a parked message again", parking.requeue, occasions.requeuings),
+            Part("Making a parked message a new one", parking.renew, occasions.renewals),
         ),
     ),
     Chapter(
@@ -105,50 +135,8 @@ CHAPTERS: Final = (
         ),
     ),
     Chapter(
-        "retention.md",
-        retention,
-        (
-            Part("Deleting staged outputs", retention.clean_staged, occasions.cleanings_of_staged),
-            Part("Deleting processed records", retention.clean_processed, occasions.cleanings_of_processed),
-            Part("Deleting blobs", retention.clean_blobs, occasions.cleanings_of_blobs),
-            Part("Deleting companions", truncation.clean_beside, occasions.cleanings_beside),
-        ),
-    ),
-    Chapter(
-        "colocated.md",
-        colocated,
-        (
-            Part("Processing messages", Colocated.attempt, partial(occasions.attempts, COLOCATED)),
-            Part("Sweeping an entity", colocated.sweep, occasions.sweeps_beside),
-        ),
-    ),
-    Chapter(
-        "version-stream.md",
-        version_stream,
-        (
-            Part("Processing messages", VersionStream.attempt, occasions.stream_attempts),
-            Part("Finding what a read model lacks", replaying.versions_of, occasions.searches),
-            Part("Sending again", replaying.replay, occasions.replays),
-        ),
-    ),
-    Chapter(
-        "resequencer.md",
-        resequencer,
-        (
-            Part("Receiving messages", Resequencer.attempt, occasions.receptions),
-            Part("Marking what was published", Resequencer.mark, partial(occasions.markings, WAITING)),
-            Part("Tending a read model", gaps.tend, occasions.tendings),
-        ),
-    ),
-    Chapter(
-        "settling-beside.md",
-        settling_beside,
-        (
-            Part(
-                "Settling a message that the host gave up on",
-                settling_beside.settle_beside,
-                partial(occasions.settlements, *occasions.BESIDE),
-            ),
-        ),
+        "blobs.md",
+        clean_blobs,
+        (Part("Deleting blobs", clean_blobs.clean_blobs, occasions.cleanings_of_blobs),),
     ),
 )

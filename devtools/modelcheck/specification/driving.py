@@ -13,13 +13,13 @@ from devtools.modelcheck.specification.playing import Occasion, Start
 from devtools.modelcheck.specification.replies import options
 from devtools.modelcheck.specification.stored import Stored
 from exactlyonce import Resequencer
-from exactlyonce.attempt import Again, Finished
+from exactlyonce.attempt import Again, Finished, Settled
 from exactlyonce.effects.effect import Effect, Together
 from exactlyonce.errors import NonDeterministicHandler
-from exactlyonce.protocols.outbox.clean import Cleaned, CleanedBlobs
-from exactlyonce.protocols.outbox.settle import Renewed, Requeued, Settled
-from exactlyonce.protocols.resequencer.gaps import tend
+from exactlyonce.protocols.outbox.clean import Cleaned
+from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs
 from exactlyonce.protocols.steps.give_back import Returned
+from exactlyonce.protocols.steps.park import Renewed, Requeued
 from exactlyonce.protocols.stream.replay import Replayed, versions_of
 
 
@@ -37,7 +37,7 @@ class Outcome:
 
 
 NOTHING_LEFT: Final = "nothing left to do"
-RELEASING: Final = (Resequencer.attempt, tend)
+RELEASING: Final = (Resequencer.attempt, Resequencer.tend, Resequencer.sweep)
 
 Target = Place | Outcome
 Crash = tuple[Occasion, Stored]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from devtools.modelcheck.specification.playing import Occasion, output_id
-from devtools.modelcheck.specification.settings import IN_TIME, protocol_of
+from devtools.modelcheck.specification.settings import IN_TIME
 from devtools.modelcheck.specification.stored import Stored
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Entry, Ledger
@@ -103,7 +103,7 @@ def _unfinished(told: Entry | ProcessedRecord | ColocatedRecord | StreamEntry, s
 
 def can_be_finished(occasion: Occasion) -> bool:
     """Whether anybody can: not where the ledger is gone, nor where the strategy is another than the entity's."""
-    ledger, protocol = occasion.stored.ledger, protocol_of(occasion.strategy)
+    ledger, protocol = occasion.stored.ledger, occasion.strategy.name
     return ledger is not None and (ledger == Ledger() or ledger.protocol == protocol)
 
 

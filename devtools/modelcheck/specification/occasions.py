@@ -42,16 +42,13 @@ from devtools.modelcheck.specification.settings import (
     STRATEGIES,
     STREAM,
     WAITING,
-    protocol_of,
 )
 from devtools.modelcheck.specification.stored import ENTITY, Stored
 from exactlyonce.attempt import Handle, Memory, key_of
-from exactlyonce.protocols import colocated
-from exactlyonce.protocols.outbox.clean import clean_blobs, clean_processed, clean_staged
-from exactlyonce.protocols.outbox.settle import renew, requeue, settle, sweep
-from exactlyonce.protocols.steps.clean_companions import clean_beside
+from exactlyonce.protocols.outbox.clean import clean_staged
+from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.steps.give_back import give_back, send
-from exactlyonce.protocols.steps.settle import settle_beside
+from exactlyonce.protocols.steps.park import renew, requeue
 from exactlyonce.protocols.stream.replay import Missing, replay, versions_of
 from exactlyonce.records.blobs import ListedBlob
 from exactlyonce.records.companions import StreamEntry
@@ -186,7 +183,9 @@ def cleanings_of_processed() -> Iterator[Occasion]:
         for _, stored in pasts(preset):
             records = stored.library_documents(ProcessedRecord)
             found = tuple((record.message, stored.library_etag(f"processed:{record.message}")) for record in records)
-            yield Occasion(preset, Start(clean_processed, (ENTITY, found)), stored)
+            yield Occasion(
+                preset, Start(type(STRATEGIES[preset]).clean, (STRATEGIES[preset], ENTITY, found, Memory())), stored
+            )
 
 
 def cleanings_of_blobs() -> Iterator[Occasion]:
@@ -196,26 +195,25 @@ def cleanings_of_blobs() -> Iterator[Occasion]:
             yield Occasion(preset, cleaning_blobs(preset, stored), stored)
 
 
-def cleanings_beside() -> Iterator[Occasion]:
+def cleanings(*presets: str) -> Iterator[Occasion]:
     """Delete companions, when all are old."""
-    for preset in BESIDE:
+    for preset in presets:
         for _, stored in pasts(preset):
             candidates = tuple((id, etag) for id, (_, etag) in stored.companions().items())
-            start = Start(clean_beside, (protocol_of(STRATEGIES[preset]), ENTITY, candidates, Memory()))
-            yield Occasion(preset, start, stored)
+            strategy = STRATEGIES[preset]
+            yield Occasion(preset, Start(type(strategy).clean, (strategy, ENTITY, candidates, Memory())), stored)
 
 
 def sweeping(preset: str) -> Start:
     """A sweep."""
-    return Start(colocated.sweep if preset == COLOCATED else sweep, (ENTITY, Memory()))
+    strategy = STRATEGIES[preset]
+    return Start(type(strategy).sweep, (strategy, work(), Memory()))
 
 
 def settling(preset: str, one: Envelope, handler: Handle | None = None) -> Start:
     """The settling of one message."""
-    if preset in PRESETS:
-        return Start(settle, (ENTITY, one, REASON, ABSENT, Memory()))
-    asked = work(one, handler=handler) if handler else work(one)
-    return Start(settle_beside, (protocol_of(STRATEGIES[preset]), asked, REASON, Memory()))
+    asked, strategy = work(one, handler=handler) if handler else work(one), STRATEGIES[preset]
+    return Start(type(strategy).settle, (strategy, asked, one, REASON, Memory()))
 
 
 def replaying(missing: Missing | None = None, first: int = 1, handler: Handle | None = None) -> Start:
@@ -234,7 +232,7 @@ def cleaning_blobs(preset: str, stored: Stored) -> Start:
     """A clean-up with all blobs as candidates, when all are old."""
     blobs = sorted(stored.blobs, key=lambda blob: blob.name)
     listed = tuple(ListedBlob(blob.name, blob.author, timedelta(days=1)) for blob in blobs)
-    return Start(clean_blobs, (ENTITY, listed, ABSENT, Memory(), protocol_of(STRATEGIES[preset])))
+    return Start(clean_blobs, (ENTITY, listed, ABSENT, Memory(), STRATEGIES[preset]))
 
 
 def _a_minute(_: datetime) -> timedelta:

@@ -30,9 +30,9 @@ from devtools.modelcheck.specification.settings import (
     WAITING,
 )
 from devtools.modelcheck.specification.stored import ENTITY, Stored
+from exactlyonce import Resequencer
 from exactlyonce.attempt import Before, Handled, Memory, Strategy
 from exactlyonce.effects.companions import DeleteCompanions
-from exactlyonce.protocols.resequencer.gaps import tend
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.sequences import Order
@@ -129,7 +129,7 @@ def _out_of_order() -> Iterator[Stored]:
 
 def tending(preset: str) -> Start:
     """Looking after a read model."""
-    return Start(tend, (RESEQUENCERS[preset], work(), Memory()))
+    return Start(Resequencer.tend, (RESEQUENCERS[preset], work(), Memory()))
 
 
 def crowded() -> Stored:

@@ -9,7 +9,6 @@ from typing import Final
 
 from exactlyonce import Colocated, Entity, Outbox, Rebuild, Resequencer, VersionStream
 from exactlyonce.attempt import Strategy
-from exactlyonce.records.ledger import Protocol
 
 PRESETS: Final = {
     "Outbox()": Outbox(window=2, inline_limit=400),  # The true limits lead the same ways, later.
@@ -54,16 +53,3 @@ STRATEGIES: Final[Mapping[str, Strategy]] = {
     STREAM: VersionStream(snapshot_every=2),
     **RESEQUENCERS,
 }
-
-
-def protocol_of(strategy: Strategy) -> Protocol:
-    """What ledgers call the protocol of a strategy."""
-    match strategy:
-        case Colocated():
-            return "colocated"
-        case VersionStream():
-            return "stream"
-        case Resequencer():
-            return "resequencer"
-        case _:
-            return "outbox"

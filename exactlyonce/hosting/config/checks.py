@@ -8,7 +8,8 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import message_type
 from exactlyonce.handling.routes import Destination
-from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
+from exactlyonce.protocols.resequencer.gaps import Rebuild
+from exactlyonce.protocols.resequencer.protocol import Resequencer
 
 
 def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from exactlyonce.attempt import Before, Handled, Memory, Remembered, Work
+from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
+from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Entry, Ledger, entity_document, entry_size
 from exactlyonce.records.library import StagedOutputs
@@ -30,31 +31,6 @@ class Limits:
     window: int | None
     inline_limit: int | None
     retention: timedelta | None
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """The entity as it was loaded.
-
-    Attributes:
-        document, etag, timestamp: as loaded; None, None and 0 if it was absent.
-        body: the user's properties; None if absent or deleted.
-        ledger: an empty one if absent or adopted.
-        done: messages that have records, in a view at or after the ledger's token.
-        memory: what this process knows, the tokens of the reads included.
-    """
-
-    document: Json | None
-    etag: str | None
-    timestamp: int
-    body: Json | None
-    ledger: Ledger
-    done: frozenset[str]
-    memory: Memory
-
-    def unmarked(self) -> Memory:
-        """What to remember if nothing is committed."""
-        return remembering(self.memory, self.ledger, self.document, self.etag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +96,6 @@ def next_ledger(limits: Limits, view: View, draft: Draft, token: str | None) -> 
         deleted=draft.handled is not None and draft.handled.deleted,
         sequences=draft.sequences,
     )
-
-
-def remembering(memory: Memory, ledger: Ledger, document: Json | None, etag: str | None) -> Memory:
-    """Memory for the next attempt: the document is kept only while it says that something published still owes."""
-    unmarked = memory.published & ledger.owing
-    saved = Remembered(document, etag) if unmarked and document is not None and etag is not None else None
-    return replace(memory, published=unmarked, saved=saved)
 
 
 def _entry(limits: Limits, handled: Handled, message: str, commit: tuple[str, int, datetime]) -> Entry:

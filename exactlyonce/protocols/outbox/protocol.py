@@ -14,29 +14,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from exactlyonce.attempt import Again, Finished, Memory, Remembered, Work, key_of
-from exactlyonce.effects.blobs import KEPT, WriteOnce
-from exactlyonce.effects.companions import HasCompanions
+from exactlyonce.attempt import Again, Finished, Memory, Remembered, Settled, Unfinished, Work, key_of
 from exactlyonce.effects.effect import Begin, NoAnswer, Step, Together
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteProcessed,
     DeleteStaged,
     FindProcessed,
     Found,
-    HasRecords,
+    LoadProcessed,
     LoadStaged,
     Stage,
     WriteProcessed,
 )
 from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
-from exactlyonce.errors import ConfigurationError, LedgerRemoved
-from exactlyonce.protocols.outbox.draft import Draft, Limits, View, draft_commit, next_ledger, remembering
-from exactlyonce.protocols.steps.ownership import require_own
-from exactlyonce.records.blobs import Blob
-from exactlyonce.records.ledger import LEDGER, Entry, Ledger, Protocol, entity_document, read_entity
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, next_ledger
+from exactlyonce.protocols.steps.load import View, admitted, load, remembering
+from exactlyonce.protocols.steps.save import start_over, with_ledger, write_blobs
+from exactlyonce.protocols.steps.settle import settle
+from exactlyonce.records.blobs import Author
+from exactlyonce.records.ledger import Entry, Ledger, read_entity
 from exactlyonce.records.library import processed_record
 from exactlyonce.records.outputs import Output
-from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.session_tokens import at_or_after
 
@@ -72,6 +73,21 @@ class Outbox:
     def embedded(cls) -> Outbox:
         """Everything in the document, for the application's retention."""
         return cls(window=None, inline_limit=None)
+
+    @property
+    def name(self) -> str:
+        """As ledgers name it. The presets share it."""
+        return "outbox"
+
+    @property
+    def companions(self) -> bool:
+        """Records lie in the library's container."""
+        return False
+
+    @property
+    def unfinished(self) -> tuple[Unfinished, ...]:
+        """Ledgers owe outputs."""
+        return ("owing",)
 
     @property
     def group_limit(self) -> int:
@@ -118,26 +134,23 @@ class Outbox:
 
     def _look(self, entity: EntityRef, keys: tuple[str, ...], memory: Memory) -> Step[View | Again]:
         """Load the entity and find which messages have records: side by side, and again where the token demands it."""
-        load = LoadEntity(entity, memory.entity_token)
+        request = LoadEntity(entity, memory.entity_token)
         found: Found | NoAnswer
         if self.window is None:
             # Load the entity. Nothing leaves an unbounded ledger, so there is hardly ever a record to look for.
-            loaded = yield from load
+            loaded = yield from request
             found = Found(frozenset(), None)
         else:
             # Load the entity, and look for records. The ledger's session token shows whether this view of the records was
             # new enough.
-            loaded, found = yield from Together(load, FindProcessed(entity, keys, memory.library_token))
+            loaded, found = yield from Together(request, FindProcessed(entity, keys, memory.library_token))
         if isinstance(loaded, NoAnswer) or isinstance(found, NoAnswer):
             return Again(memory, "a read was not answered")
-        memory = replace(memory, entity_token=loaded.token, library_token=found.token or memory.library_token)
-        stored = read_entity(entity, loaded.document)
-        require_own(entity, stored.ledger, "outbox")
-        if stored.ledger is None:
-            adoptable = yield from never_had_a_ledger(entity, loaded, "outbox")
-            if not adoptable:
-                return Again(memory, "whether the entity ever had a ledger is not certain")
-        ledger = replace(stored.ledger or Ledger(), type=entity.type)
+        memory = replace(memory, library_token=found.token or memory.library_token)
+        view = yield from admitted(entity, loaded, self, memory)
+        if isinstance(view, Again):
+            return view
+        ledger = view.ledger
         known = {entry.message for entry in ledger.entries}
         unseen = tuple(key for key in keys if key not in known)
         if unseen and ledger.entries_left and not at_or_after(found.token, ledger.token):
@@ -146,12 +159,12 @@ class Outbox:
             found = yield from FindProcessed(entity, unseen, ledger.token)
             if isinstance(found, NoAnswer):
                 return Again(
-                    memory,
+                    view.memory,
                     "no replica of the library's container is at the session token of the ledger (if this stays: was that "
                     "container, or the account, exchanged or restored?)",
                 )
         # A record means done: it was written after publishing, so its message needs nothing more.
-        return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, found.messages, memory)
+        return replace(view, done=found.messages)
 
     def _commit(self, work: Work, view: View, draft: Draft) -> Step[Finished | Again]:
         """Write what the commit relies on, commit, publish: in this order, and never back."""
@@ -205,6 +218,91 @@ class Outbox:
         reply = yield from SaveEntity(entity, marked, saved.etag)
         return Finished(Memory()) if isinstance(reply, Saved) else start_over(memory, reply)
 
+    def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Publish everything that the entity owes, then mark it. At most 4 effects where there is a ledger.
+
+        No fresh view is needed: what a stale one owes was committed, so publishing it again makes copies at most, and marking
+        it fails on its condition.
+
+        Raises:
+            StoredDataError: the document cannot be trusted.
+        """
+        entity = work.entity
+        view = yield from load(entity, self, memory)
+        if isinstance(view, Again):
+            return view
+        if view.document is None or not view.ledger.owing:
+            return Finished(Memory())
+        remembered = yield from publish_owed(entity, view.ledger.entries, view)
+        if isinstance(remembered, Again):
+            return remembered
+        marked = with_ledger(view.document, view.ledger.with_published(remembered.published))
+        # Mark: save the entity if it is unchanged. A commit in between has a newer ledger, which the next sweep reads.
+        saved = yield from SaveEntity(entity, marked, view.etag)
+        return Finished(Memory()) if isinstance(saved, Saved) else start_over(remembered, saved)
+
+    def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+        """Decide about a message that the host gave up on: publish what it owes, or park it. At most 6 effects."""
+        (envelope,) = work.messages
+        message = key_of(envelope)
+        settled = yield from settle(
+            self, work, came, reason, memory, finish=lambda view: _known(work.entity, message, view)
+        )
+        return settled
+
+    def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
+        """Whether an entry or a record proves a message processed. At most 4 effects."""
+        message = key_of(envelope)
+        view = yield from load(entity, self, memory)
+        if isinstance(view, Again):
+            return view
+        if any(entry.message == message for entry in view.ledger.entries):
+            return True
+        # Look for a record, at the ledger's session token.
+        found = yield from FindProcessed(entity, (message,), view.ledger.token)
+        if isinstance(found, NoAnswer):
+            return Again(view.memory, "whether the message has a record could not be read")
+        return message in found.messages
+
+    def committed(
+        self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
+    ) -> Step[frozenset[Author] | Again]:
+        """Those of the attempts whose transaction a record names. At most one effect."""
+        if not authors:
+            return frozenset()
+        messages = tuple(dict.fromkeys(author.message for author in authors))
+        # Read the records of the blobs' messages. A record with an attempt's transaction id proves its commit, and was
+        # written before the entry left.
+        found = yield from LoadProcessed(entity, messages, ledger.token)
+        if isinstance(found, NoAnswer):
+            return Again(memory, "the records of the messages could not be read")
+        recorded = {record.tx for record in found.records}
+        return frozenset(author for author in authors if author.tx in recorded)
+
+    def clean(
+        self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
+    ) -> Step[Finished | Again]:
+        """Delete processed records older than the retention, as they were read. One effect, which is not answered.
+
+        A record whose message may no longer arrive has nothing left to prevent. It needs no look at the ledger and no fence:
+
+        - A record owes nothing, since it is written after publishing.
+        - An attempt that wrote records may have crashed before the commit that drops their entries, so a record can lie beside
+          its entry. Whoever lets that entry go later writes the record anew, before that commit, whether or not it exists; so
+          an entry never leaves without one.
+        - If it is being written anew just now, its ETag has changed and it stays; if it is deleted first, writing creates it.
+
+        Args:
+            entity: whose records they are.
+            candidates: key of the message and ETag of each, as they were read when their age was judged by the server's time of
+                writing. That is never before the message's commit, so nothing looks older than it is.
+        """
+        if candidates:
+            # Delete the records, as they were read. No copy of their messages can still arrive. A record that is being written
+            # anew has another ETag, and stays.
+            yield from DeleteProcessed(entity, candidates)
+        return Finished(memory)
+
 
 def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> Step[Memory | Again]:
     """Publish what these entries owe and this process does not know to be published."""
@@ -248,49 +346,18 @@ def _write_apart(entity: EntityRef, leaving: tuple[Entry, ...], view: View, draf
     return kept or token
 
 
-def write_blobs(blobs: tuple[Blob, ...], memory: Memory) -> Step[Again | None]:
-    """Write blobs before the commit that relies on them; None if they are there. At most one effect."""
-    if blobs:
-        # Write blobs. Before the commit, so that every committed address has its blob. Names are fresh: one that exists was
-        # written by an earlier send of this request.
-        kept = yield from WriteOnce(blobs)
-        if kept is not KEPT:
-            return Again(memory, "whether the blobs were written is not known")
-    return None
-
-
-def never_had_a_ledger(entity: EntityRef, loaded: Loaded, protocol: Protocol) -> Step[bool]:
-    """Whether a document without a ledger may be adopted. If records exist, somebody removed it, or this view is stale."""
-    recorded: bool | NoAnswer
-    if protocol == "outbox":
-        # Ask whether the entity has records. If it has, its ledger was removed, or the view is older than the ledger.
-        recorded = yield from HasRecords(entity)
-    else:
-        # Ask whether the entity has companions. If it has, its ledger was removed, or the view is older than the ledger.
-        recorded = yield from HasCompanions(entity)
-    if recorded is True and loaded.document is not None:
-        # Fence: save the document as it was loaded. If it is saved, the view was current, and the ledger was removed. If
-        # not, the view proves nothing.
-        fence = yield from SaveEntity(entity, loaded.document, loaded.etag)
-        if isinstance(fence, Saved):
-            raise LedgerRemoved(
-                f"Entity {entity} was processed before, but its property {LEDGER!r} is gone. Late duplicates would be applied "
-                "again, so nothing was changed. Restore the property from a backup; or, if no copy of an old message can "
-                "still arrive, delete the library's documents of this entity."
-            )
-    return recorded is False
-
-
-def start_over(memory: Memory, reply: Conflict | NoAnswer) -> Again:
-    """What a save that was not acknowledged leads to: load again. The conflict's token shows what won, oneself included."""
-    if isinstance(reply, NoAnswer):
-        return Again(replace(memory, saved=None), "whether the entity was saved is not known")
-    token = reply.token or memory.entity_token
-    return Again(replace(memory, saved=None, entity_token=token), "the entity was changed meanwhile, or saved twice")
-
-
-def with_ledger(document: Json, ledger: Ledger) -> Json:
-    """The document with this ledger in place of its own."""
-    properties = document.value
-    del properties[LEDGER]
-    return entity_document(Json.of(properties), ledger)
+def _known(entity: EntityRef, message: str, view: View) -> Step[Settled | Again | None]:
+    """Finish a message that was processed; None if neither an entry nor a record says so."""
+    hits = tuple(entry for entry in view.ledger.entries if entry.message == message)
+    if hits:
+        # Finish a processed message. Only its outputs may be missing.
+        remembered = yield from publish_owed(entity, hits, view)
+        if isinstance(remembered, Again):
+            return remembered
+        return Settled("processed", replace(view, memory=remembered).unmarked())
+    # Look for a record, at the ledger's session token. A view at that token has every record that the ledger relies on.
+    found = yield from FindProcessed(entity, (message,), view.ledger.token)
+    if isinstance(found, NoAnswer):
+        return Again(view.memory, "whether the message has a record could not be read")
+    # A record means done: it was written after publishing.
+    return Settled("processed", view.memory) if message in found.messages else None

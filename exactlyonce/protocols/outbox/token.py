@@ -1,33 +1,24 @@
-"""What operators ask for: putting a message aside that nobody can take, whether an entity knows a message, and exchanging a
-session token that leads nowhere."""
+"""Exchanging a session token that no replica will ever reach."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from exactlyonce.attempt import Again, Memory, key_of
-from exactlyonce.effects.companions import FoundCompanions, LoadCompanions
+from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import BEHIND, Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteParked,
     DeleteStaged,
     FindProcessed,
     FoundStaged,
-    LoadParked,
     LoadStaged,
-    Park,
     Stage,
 )
-from exactlyonce.protocols.outbox.draft import View
-from exactlyonce.protocols.outbox.protocol import start_over, with_ledger
-from exactlyonce.protocols.outbox.settle import Settled
-from exactlyonce.protocols.steps.fence import look
-from exactlyonce.protocols.steps.settle import telling_ids
-from exactlyonce.records.ledger import Protocol
-from exactlyonce.records.library import ParkedMessage, StagedOutputs
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.steps.load import View, load
+from exactlyonce.protocols.steps.save import start_over, with_ledger
+from exactlyonce.records.library import StagedOutputs
 from exactlyonce.values.identity import EntityRef
 
 _NOBODYS: Final = "exactlyonce/reset-token"
@@ -50,81 +41,6 @@ class TokenReset:
     memory: Memory
 
 
-def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
-    """Park a message about which nothing can be decided: nobody can read it, or its entity. At most 2 effects.
-
-    It has no fence, and so proves nothing: the message may have been processed, or still be. That does no harm, since it is
-    requeued under the identity it has, and then is a duplicate like any other. Lest it be taken for one that was never
-    processed, it does not lie with its entity.
-
-    Args:
-        place: where it is to lie; nobody's entity.
-        envelope: the message.
-        reason: why it could not be decided about. It is kept and told, so it must not quote the message.
-        memory: is returned as it is given.
-    """
-    # Ask for the time. The parked document says when it was parked.
-    begun = yield from Begin()
-    # Park the message, apart from its entity. Without a fence it does not count as never processed.
-    parked = yield from Park(place, ParkedMessage(place.key, key_of(envelope), reason, begun.at, envelope.to_json()))
-    if isinstance(parked, NoAnswer):
-        return Again(memory, "whether the message was put aside is not known")
-    return Settled("parked", memory)
-
-
-def knows(protocol: Protocol, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
-    """Whether anything tells that an entity has processed a message, in the view that answered. At most 4 effects.
-
-    That nothing does proves nothing: what told of it may have been cleaned up, and a commit may have yet to land.
-
-    Args:
-        protocol: of the entity.
-        entity: that the message is for.
-        envelope: the message.
-        memory: what this process knows of the entity.
-
-    Raises:
-        StoredDataError: the document cannot be trusted.
-        ConfigurationError: the entity belongs to another protocol.
-    """
-    view = yield from look(entity, memory, protocol)
-    if isinstance(view, Again):
-        return view
-    message = key_of(envelope)
-    if any(entry.message == message for entry in view.ledger.entries):
-        return True
-    if protocol == "outbox":
-        # Look for a record, at the ledger's session token.
-        recorded = yield from FindProcessed(entity, (message,), view.ledger.token)
-        told = recorded if isinstance(recorded, NoAnswer) else message in recorded.messages
-    else:
-        ids = telling_ids(protocol, entity, envelope)
-        beside: FoundCompanions | NoAnswer = FoundCompanions(())
-        if ids:
-            # Look for the companion that proves the message processed.
-            beside = yield from LoadCompanions(entity, ids, view.memory.entity_token)
-        told = beside if isinstance(beside, NoAnswer) else any(one.message == message for one, _ in beside.companions)
-    return Again(view.memory, "what the library keeps apart could not be read") if isinstance(told, NoAnswer) else told
-
-
-def discard(entity: EntityRef, message: str, memory: Memory) -> Step[bool | Again]:
-    """Delete a parked message for good; whether there was one, in the view that answered. At most 2 effects.
-
-    It goes only as it was read: a message that has come back and was parked anew stays.
-
-    Raises:
-        StoredDataError: the parked document cannot be trusted.
-    """
-    # Read the parked message.
-    found = yield from LoadParked(entity, message, memory.library_token)
-    if isinstance(found, NoAnswer):
-        return Again(memory, "the parked message could not be read")
-    if found.etag is not None:
-        # Delete the parked message, as it was read. One that was parked anew stays.
-        yield from DeleteParked(entity, message, found.etag)
-    return found.etag is not None
-
-
 def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
     """Exchange the session token in an entity's ledger, if the account will never reach it. At most 9 effects.
 
@@ -141,7 +57,7 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
         StoredDataError: the document cannot be trusted; nothing was changed.
         ConfigurationError: the entity belongs to another protocol.
     """
-    view = yield from look(entity, memory)
+    view = yield from load(entity, Outbox(), memory)
     if isinstance(view, Again):
         return view
     if view.document is None or view.ledger.token is None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from pydantic import ValidationError, with_config
 
-from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
+from exactlyonce.attempt import Again, Work, key_of
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import Begin, Step
+from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.errors import InvalidMessage
-from exactlyonce.protocols.outbox.draft import View
-from exactlyonce.protocols.outbox.protocol import start_over
-from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
+from exactlyonce.errors import ConfigurationError, InvalidMessage
+from exactlyonce.handling.entities import Entity
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
-from exactlyonce.protocols.steps.fence import look
+from exactlyonce.protocols.steps.load import View
+from exactlyonce.protocols.steps.save import start_over
+from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import entity_document
@@ -52,34 +52,29 @@ class Request:
     last: int
 
 
-def tend(strategy: Resequencer, work: Work, memory: Memory) -> Step[Finished | Again]:
-    """Do what is to be done about gaps, then release what can be: for a timer, or an operator. At most 14 effects.
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Lost messages are asked for anew.
 
-    Args:
-        strategy: of the read model.
-        work: the read model and its handler, without messages.
-        memory: what this process knows of it.
+    Attributes:
+        of: the entity type that sends them; its strategy has to be a `VersionStream`, which can send again.
+        through: destination that reaches its handlers.
+        destination: name of the destination that its messages for this read model go to.
 
     Raises:
-        StoredDataError: a document cannot be trusted.
-        ConfigurationError: the entity is no resequenced read model.
+        ConfigurationError: the entity type keeps no stream.
     """
-    view = yield from look(work.entity, memory, "resequencer")
-    if isinstance(view, Again):
-        return view
-    # Ask for the time. A gap is overdue once it is older than `gap_timeout`; a wrong clock skips too early, but releases
-    # nothing out of order.
-    begun = yield from Begin()
-    overdue = tuple(one for one in view.ledger.receptions if _is_overdue(one, begun.at, strategy))
-    outcome: Again | None = None
-    if overdue and strategy.on_gap == "skip":
-        outcome = yield from _skip(work, view, overdue, begun.at)
-    elif overdue and isinstance(strategy.on_gap, Rebuild):
-        outcome = yield from _ask_again(work.entity, strategy.on_gap, view, overdue)
-    if outcome is not None:
-        return outcome
-    released = yield from strategy.attempt(replace(work, messages=()), view.memory)
-    return released
+
+    of: Entity[Any]
+    through: str
+    destination: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of.strategy, VersionStream):
+            raise ConfigurationError(
+                f"Entity {self.of.name!r} keeps no version stream, so it cannot send again what was lost. Give it "
+                "strategy=VersionStream(), or let the read model wait for, or skip, what is lost."
+            )
 
 
 def missing_before(reception: Reception) -> tuple[int, int]:
@@ -100,11 +95,12 @@ def read_request(envelope: Envelope) -> tuple[str, Missing]:
     return request.source, Missing(request.destination, request.key, request.first, request.last)
 
 
-def _is_overdue(reception: Reception, at: datetime, strategy: Resequencer) -> bool:
-    return reception.gap_since is not None and at - reception.gap_since >= strategy.gap_timeout
+def is_overdue(reception: Reception, at: datetime, gap_timeout: timedelta) -> bool:
+    """Whether numbers have been missing for long enough that something is to be done about it."""
+    return reception.gap_since is not None and at - reception.gap_since >= gap_timeout
 
 
-def _skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) -> Step[Again]:
+def skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) -> Step[Again]:
     """Give up on missing messages: a document for each number says so, and tells, should the message come after all."""
     entity = work.entity
     room = BATCH_DOCUMENTS // len(overdue) or 1
@@ -128,7 +124,7 @@ def _skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) 
     return Again(memory, "what follows the gap can be released", progressed=True)
 
 
-def _ask_again(entity: EntityRef, rebuild: Rebuild, view: View, overdue: tuple[Reception, ...]) -> Step[Again | None]:
+def ask_again(entity: EntityRef, rebuild: Rebuild, view: View, overdue: tuple[Reception, ...]) -> Step[Again | None]:
     """Ask the sources to send again what is missing. To ask twice does no harm: what comes again is known by its number."""
     # Ask the sources to send again. Copies are known by their numbers, so asking twice does no harm.
     published = yield from Publish(tuple(_request(entity, rebuild, one) for one in overdue))

@@ -14,50 +14,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
-from exactlyonce.attempt import Again, Finished, Memory, Work
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work, key_of
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.errors import ConfigurationError
-from exactlyonce.handling.entities import Entity
-from exactlyonce.protocols.outbox.draft import View, remembering
-from exactlyonce.protocols.outbox.protocol import Outbox, publish_owed, start_over, write_blobs
+from exactlyonce.errors import ConfigurationError, InvalidMessage
+from exactlyonce.protocols.outbox.protocol import Outbox, publish_owed
+from exactlyonce.protocols.resequencer.gaps import Rebuild, ask_again, is_overdue, skip
 from exactlyonce.protocols.resequencer.places import Known
 from exactlyonce.protocols.resequencer.release import Release
-from exactlyonce.protocols.steps.fence import look
-from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
+from exactlyonce.protocols.steps.clean_companions import clean_companions
+from exactlyonce.protocols.steps.load import View, load, remembering
+from exactlyonce.protocols.steps.save import start_over, write_blobs
+from exactlyonce.protocols.steps.settle import companions_know, settle
+from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import NumberedMessage, numbered_id
-from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.sequences import Order, order_of
+from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
-
-
-@dataclass(frozen=True, slots=True)
-class Rebuild:
-    """Lost messages are asked for anew.
-
-    Attributes:
-        of: the entity type that sends them; its strategy has to be a `VersionStream`, which can send again.
-        through: destination that reaches its handlers.
-        destination: name of the destination that its messages for this read model go to.
-
-    Raises:
-        ConfigurationError: the entity type keeps no stream.
-    """
-
-    of: Entity[Any]
-    through: str
-    destination: str
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.of.strategy, VersionStream):
-            raise ConfigurationError(
-                f"Entity {self.of.name!r} keeps no version stream, so it cannot send again what was lost. Give it "
-                "strategy=VersionStream(), or let the read model wait for, or skip, what is lost."
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +72,21 @@ class Resequencer:
             raise ConfigurationError("gap_timeout and max_wait of a resequencer cannot be negative.")
 
     @property
+    def name(self) -> str:
+        """As ledgers name it."""
+        return "resequencer"
+
+    @property
+    def companions(self) -> bool:
+        """Documents of numbers lie in the entity's partition."""
+        return True
+
+    @property
+    def unfinished(self) -> tuple[Unfinished, ...]:
+        """Ledgers owe outputs, and hold messages."""
+        return ("owing", "holding")
+
+    @property
     def group_limit(self) -> int:
         """Most messages that one attempt may take: half of what a batch holds, so that it can release as many."""
         return 49
@@ -110,7 +104,7 @@ class Resequencer:
             ConfigurationError: the entity belongs to another protocol.
         """
         entity = work.entity
-        view = yield from look(entity, memory, "resequencer")
+        view = yield from load(entity, self, memory)
         if isinstance(view, Again):
             return view
         # Finish what was released before. The attempt that released it may have died before it published, and the next
@@ -127,6 +121,76 @@ class Resequencer:
         """Drop what this process published from what the read model owes, as the outbox does. At most 2 effects."""
         outcome = yield from Outbox().mark(entity, memory)
         return outcome
+
+    def tend(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Do what is to be done about gaps, then release what can be: for a timer, or an operator. At most 14 effects.
+
+        Args:
+            work: the read model and its handler, without messages.
+            memory: what this process knows of it.
+
+        Raises:
+            StoredDataError: a document cannot be trusted.
+            ConfigurationError: the entity is no resequenced read model.
+        """
+        view = yield from load(work.entity, self, memory)
+        if isinstance(view, Again):
+            return view
+        # Ask for the time. A gap is overdue once it is older than `gap_timeout`; a wrong clock skips too early, but releases
+        # nothing out of order.
+        begun = yield from Begin()
+        overdue = tuple(one for one in view.ledger.receptions if is_overdue(one, begun.at, self.gap_timeout))
+        outcome: Again | None = None
+        if overdue and self.on_gap == "skip":
+            outcome = yield from skip(work, view, overdue, begun.at)
+        elif overdue and isinstance(self.on_gap, Rebuild):
+            outcome = yield from ask_again(work.entity, self.on_gap, view, overdue)
+        if outcome is not None:
+            return outcome
+        released = yield from self.attempt(replace(work, messages=()), view.memory)
+        return released
+
+    def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Tend the read model, then mark what was published. At most 16 effects."""
+        tended = yield from self.tend(work, memory)
+        if isinstance(tended, Again) or not tended.memory.published:
+            return tended
+        marked = yield from self.mark(work.entity, tended.memory)
+        return marked if isinstance(marked, Again) else replace(tended, memory=marked.memory)
+
+    def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+        """Decide about a message that the host gave up on: finish what the read model took, or park it. At most 8 effects."""
+        (envelope,) = work.messages
+        ids = _ids(work.entity, envelope)
+        settled = yield from settle(
+            self, work, came, reason, memory, finish=lambda view: _finished(work.entity, envelope, view), ids=ids
+        )
+        return settled
+
+    def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
+        """Whether an entry or the document of its number proves a message processed. At most 4 effects."""
+        known = yield from companions_know(self, entity, envelope, _ids(entity, envelope), memory)
+        return known
+
+    def committed(
+        self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
+    ) -> Step[frozenset[Author] | Again]:
+        """Those of the attempts that the document of their message's number proves, or might. At most one effect."""
+        del ledger
+        committed = yield from committed_by_companions(entity, {author: author.told for author in authors}, memory)
+        return committed
+
+    def clean(
+        self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
+    ) -> Step[Finished | Again]:
+        """Delete old documents of numbers that nothing needs, as the ledger says. At most 5 effects."""
+        if not candidates:
+            return Finished(memory)
+        view = yield from load(entity, self, memory)
+        if isinstance(view, Again):
+            return view
+        cleaned = yield from clean_companions(entity, candidates, view.ledger, view.memory)
+        return cleaned
 
 
 def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finished | Again]:
@@ -196,3 +260,32 @@ def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Ag
     ledger = read_entity(entity, document).ledger or view.ledger
     memory = replace(memory, published=memory.published | ledger.owing)
     return remembering(memory, ledger, document, saved.etag)
+
+
+def _ids(entity: EntityRef, envelope: Envelope) -> tuple[str, ...]:
+    """Id of the document of a message's number. A message without a number was never taken."""
+    try:
+        return (numbered_id(entity, envelope.source, order_of(envelope, "")),)
+    except InvalidMessage:
+        return ()
+
+
+def _finished(entity: EntityRef, envelope: Envelope, view: View) -> Step[Settled | Again | None]:
+    """Publish what the read model owes, if it has taken the message; None if nothing proves that."""
+    numbered = (one for one, _ in view.companions if isinstance(one, NumberedMessage))
+    mine = tuple(one for one in numbered if one.message == key_of(envelope))
+    if not mine:
+        return None
+    if any(_released_since(view, one) for one in mine):
+        return Again(view.memory, "the read model was seen in an older view than what it released")
+    # Finish what the read model released. A message that is still held is safe without its delivery.
+    remembered = yield from publish_owed(entity, view.ledger.entries, view)
+    if isinstance(remembered, Again):
+        return remembered
+    return Settled("processed", replace(view, memory=remembered).unmarked())
+
+
+def _released_since(view: View, document: NumberedMessage) -> bool:
+    """Whether a message was released since the read model was loaded, so that this view does not tell what it owes."""
+    reception = next((one for one in view.ledger.receptions if one.source == document.source), None)
+    return document.held is None and (reception is None or reception.next <= document.order.number)

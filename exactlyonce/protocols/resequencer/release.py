@@ -11,10 +11,10 @@ from typing import Final
 from exactlyonce.attempt import Before, Handled, Work, key_of
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
-from exactlyonce.protocols.outbox.draft import View
 from exactlyonce.protocols.resequencer.order import Head, earliest, is_late, later
 from exactlyonce.protocols.resequencer.places import Known, Place, held_and_gone, require_sense, two_with_one_number
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
+from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Entry, Ledger, entity_document, entry_size

@@ -9,7 +9,7 @@ from typing import Final
 from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, TryAgainLater
-from exactlyonce.protocols.steps.sight import Sight
+from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, companion_document
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
@@ -63,7 +63,7 @@ class Batch:
 
 def draft_batch(
     work: Work,
-    sight: Sight,
+    view: View,
     fresh: Mapping[str, Envelope],
     begun: Begun,
     companion_of: Callable[[Result], Companion],
@@ -72,21 +72,21 @@ def draft_batch(
 
     Args:
         work: what to do.
-        sight: the entity as it was loaded.
+        view: the entity as it was loaded.
         fresh: the messages that were never processed, by their keys.
         begun: time of the attempt, and a transaction id for each message.
         companion_of: makes the companion of a message.
     """
-    batch = Batch(sight.body, sight.ledger.sequences)
+    batch = Batch(view.body, view.ledger.sequences)
     for (key, envelope), tx in zip(fresh.items(), begun.transactions, strict=True):
         if tx is None:  # Its delivery was given back.
             continue
         try:
             before = Before(batch.body, begun.at, tx, batch.sequences)
             handled = work.handle(before, envelope)
-            version = sight.ledger.version + len(batch.processed) + 1
+            version = view.ledger.version + len(batch.processed) + 1
             companion = companion_of((key, envelope, before, handled, version))
-            batch = _fitting(work.entity, sight.ledger, batch, _grown(batch, key, handled, companion))
+            batch = _fitting(work.entity, view.ledger, batch, _grown(batch, key, handled, companion))
         except ExactlyOnceError as error:
             batch = replace(batch, failed=(*batch.failed, (key, error)))
     return batch

@@ -42,16 +42,15 @@ from typing import Literal
 from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step
-from exactlyonce.protocols.steps.fence import look
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
-from exactlyonce.records.ledger import Ledger, Protocol
+from exactlyonce.records.ledger import Ledger
 from exactlyonce.values.identity import EntityRef
 
 Kind = Literal["processed", "entry", "numbered"]
 
 
 def is_candidate(kind: Kind, age: timedelta, retention: timedelta, *, unfinished: bool, place: int, last: int) -> bool:
-    """Whether a companion is old enough for `clean_beside`, and may go. The rule for whoever looks for candidates.
+    """Whether a companion is old enough for `clean_companions`, and may go. The rule for whoever looks for candidates.
 
     Args:
         kind: its `_kind`.
@@ -88,33 +87,26 @@ def last_entry(newest: int, *, snapshot_every: int | None, event_sourced: bool) 
     return newest // snapshot_every * snapshot_every if event_sourced else newest
 
 
-def clean_beside(
-    protocol: Protocol, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
+def clean_companions(
+    entity: EntityRef, candidates: tuple[tuple[str, str], ...], ledger: Ledger, memory: Memory
 ) -> Step[Finished | Again]:
-    """Delete those of the candidates that may go. At most 5 effects; the deletion is not answered: count by reading.
+    """Delete those of the candidates that may go. At most 2 effects; the deletion is not answered: count by reading.
 
     The list is trusted only in that these documents, with these ETags, are old. Each is read again; what has changed since
     stays, as its age is another. Deleting is conditional on the ETag that was judged, so that a deletion that arrives late
     takes nothing that was written since. What it did not take is a candidate again.
 
     Args:
-        protocol: of the entity.
-        entity: beside which they lie.
+        entity: whose companions they are.
         candidates: id and ETag of each, as they were read when their age was judged; at most 100, oldest first.
+        ledger: of the entity, in a view from after that; an empty one where none is needed.
         memory: what this process knows of the entity.
 
     Raises:
         StoredDataError: a document cannot be trusted; nothing was deleted.
-        ConfigurationError: the entity belongs to another protocol.
     """
     if not candidates:
         return Finished(memory)
-    ledger = Ledger()
-    if protocol != "colocated":
-        view = yield from look(entity, memory, protocol)
-        if isinstance(view, Again):
-            return view
-        ledger, memory = view.ledger, view.memory
     # Read the candidates again. What was written since is no longer old, and stays.
     found = yield from LoadCompanions(entity, tuple(id for id, _ in candidates))
     if isinstance(found, NoAnswer):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Refusal, Work, key_of
+from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Refusal, Settled, Unfinished, Work, key_of
 from exactlyonce.effects.companions import FindEntries, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Saved
@@ -28,10 +28,14 @@ from exactlyonce.errors import (
     NonDeterministicHandler,
     TooOldToJudge,
 )
-from exactlyonce.protocols.outbox.protocol import start_over, write_blobs
 from exactlyonce.protocols.steps.batch import BATCH_BYTES, GROUP_LIMIT, Batch, Result, draft_batch
-from exactlyonce.protocols.steps.sight import Sight, look_beside
+from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
+from exactlyonce.protocols.steps.clean_companions import clean_companions
+from exactlyonce.protocols.steps.load import View, load, load_with_companions
+from exactlyonce.protocols.steps.save import start_over, write_blobs
+from exactlyonce.protocols.steps.settle import companions_know, settle
 from exactlyonce.protocols.stream.versions import Point, is_whole, leads_back, point_before, versions_for, way_back
+from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import StreamEntry, entry_id
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger
 from exactlyonce.records.outputs import Output, digest
@@ -62,6 +66,21 @@ class VersionStream:
             raise ConfigurationError(f"snapshot_every of a version stream is from 1 to {MOST_BETWEEN_SNAPSHOTS}.")
 
     @property
+    def name(self) -> str:
+        """As ledgers name it."""
+        return "stream"
+
+    @property
+    def companions(self) -> bool:
+        """The stream lies in the entity's partition."""
+        return True
+
+    @property
+    def unfinished(self) -> tuple[Unfinished, ...]:
+        """Nothing is ever owed: a message that comes again is handled again."""
+        return ()
+
+    @property
     def group_limit(self) -> int:
         """Most messages that one attempt may take."""
         return GROUP_LIMIT
@@ -79,39 +98,39 @@ class VersionStream:
             ConfigurationError: the entity belongs to another protocol.
         """
         messages = {key_of(envelope): envelope for envelope in work.messages}
-        sight = yield from self.load_state(work, memory)
-        if isinstance(sight, Again):
-            return sight
-        entries = entries_in(sight)
+        view = yield from self.load_state(work, memory)
+        if isinstance(view, Again):
+            return view
+        entries = entries_in(view)
         failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
         if entries:
-            again = yield from handled_again(work, messages, entries, sight)
+            again = yield from handled_again(work, messages, entries, view)
             if isinstance(again, Again):
                 return again
             failed = again
         known = {entry.message for entry in entries}
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
-            return Finished(sight.memory, failed=failed)
+            return Finished(view.memory, failed=failed)
         # Begin, and handle the messages. Their entries keep the time given now, so that duplicates are handled at the same
         # time. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(fresh))
-        batch = draft_batch(work, sight, fresh, begun, lambda result: _entry(work, sight, result))
+        batch = draft_batch(work, view, fresh, begun, lambda result: _entry(work, view, result))
         batch = replace(batch, failed=(*failed, *batch.failed))
         if not batch.processed:
-            return Finished(sight.memory, failed=batch.failed)
-        outcome = yield from _commit(work.entity, sight, batch)
+            return Finished(view.memory, failed=batch.failed)
+        outcome = yield from _commit(work.entity, view, batch)
         return outcome
 
-    def load_state(self, work: Work, memory: Memory) -> Step[Sight | Again]:
+    def load_state(self, work: Work, memory: Memory) -> Step[View | Again]:
         """Load the newest state, and the entries of those messages that were processed before. At most 4 effects."""
         ids = tuple(dict.fromkeys(entry_id(work.entity, key_of(envelope)) for envelope in work.messages))
-        sight = yield from look_beside(work.entity, ids, "stream", memory)
-        if isinstance(sight, Again):
-            return sight
-        if any(entry.version > sight.ledger.version for entry in entries_in(sight)):
-            return Again(sight.memory, "the entity was seen in an older view than its stream")
-        return replace(sight, ledger=self._begun(work, sight.ledger))
+        view = yield from load_with_companions(work.entity, ids, self, memory)
+        if isinstance(view, Again):
+            return view
+        if any(entry.version > view.ledger.version for entry in entries_in(view)):
+            return Again(view.memory, "the entity was seen in an older view than its stream")
+        return replace(view, ledger=self._begun(work, view.ledger))
 
     def _begun(self, work: Work, ledger: Ledger) -> Ledger:
         """The ledger of a stream; one that begins takes what it is to keep from the settings and the entity type."""
@@ -126,6 +145,47 @@ class VersionStream:
         yield from ()
         return Finished(Memory())
 
+    def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Nothing is ever owed in a stream. No effect."""
+        del work
+        yield from ()
+        return Finished(memory)
+
+    def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+        """Decide about a message that the host gave up on: handle it again as it was, or park it. At most 9 effects."""
+        (envelope,) = work.messages
+        ids = (entry_id(work.entity, key_of(envelope)),)
+        settled = yield from settle(
+            self, work, came, reason, memory, finish=lambda view: _finished(work, view), ids=ids
+        )
+        return settled
+
+    def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
+        """Whether an entry of the stream proves a message processed. At most 4 effects."""
+        known = yield from companions_know(self, entity, envelope, (entry_id(entity, key_of(envelope)),), memory)
+        return known
+
+    def committed(
+        self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
+    ) -> Step[frozenset[Author] | Again]:
+        """Those of the attempts whose transaction a stream entry names. At most one effect."""
+        del ledger
+        ids = {author: entry_id(entity, author.message) for author in authors}
+        committed = yield from committed_by_companions(entity, ids, memory)
+        return committed
+
+    def clean(
+        self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
+    ) -> Step[Finished | Again]:
+        """Delete old entries that nothing needs, as the ledger says. At most 5 effects."""
+        if not candidates:
+            return Finished(memory)
+        view = yield from load(entity, self, memory)
+        if isinstance(view, Again):
+            return view
+        cleaned = yield from clean_companions(entity, candidates, view.ledger, view.memory)
+        return cleaned
+
 
 def require_same_kind(work: Work, ledger: Ledger) -> None:
     """Raise `ConfigurationError` if a stream holds events and its type applies none, or the other way round."""
@@ -137,9 +197,9 @@ def require_same_kind(work: Work, ledger: Ledger) -> None:
         )
 
 
-def entries_in(sight: Sight) -> tuple[StreamEntry, ...]:
+def entries_in(view: View) -> tuple[StreamEntry, ...]:
     """The stream entries among what was seen."""
-    return tuple(entry for entry, _ in sight.companions if isinstance(entry, StreamEntry))
+    return tuple(entry for entry, _ in view.companions if isinstance(entry, StreamEntry))
 
 
 def outputs_again(
@@ -163,21 +223,21 @@ def outputs_again(
 
 
 def handled_again(
-    work: Work, messages: dict[str, Envelope], entries: tuple[StreamEntry, ...], sight: Sight
+    work: Work, messages: dict[str, Envelope], entries: tuple[StreamEntry, ...], view: View
 ) -> Step[tuple[tuple[str, ExactlyOnceError], ...] | Again]:
     """Handle duplicates on the states they were first handled on, and publish; return those that failed. At most 3 effects; the
     third only where entries are gone.
     """
-    ranges = tuple(versions_for(entry.version, sight.ledger) for entry in entries)
+    ranges = tuple(versions_for(entry.version, view.ledger) for entry in entries)
     # Read the states that duplicates were first handled on. One request reads at most `snapshot_every` entries for each.
-    found = yield from FindEntries(work.entity, ranges, sight.memory.entity_token)
+    found = yield from FindEntries(work.entity, ranges, view.memory.entity_token)
     if isinstance(found, NoAnswer):
-        return Again(sight.memory, "the stream could not be read")
+        return Again(view.memory, "the stream could not be read")
     stream = tuple(entry for entry, _ in found.companions if isinstance(entry, StreamEntry))
-    now = Point(sight.body, sight.ledger.sequences)
+    now = Point(view.body, view.ledger.sequences)
     outputs: list[Output] = []
     failed: list[tuple[str, ExactlyOnceError]] = []
-    gone = tuple(entry for entry in entries if not leads_back(entry.version, stream, sight.ledger))
+    gone = tuple(entry for entry in entries if not leads_back(entry.version, stream, view.ledger))
     if gone:
         # Ask for the time. Of messages that are older than the retention, clean-up may have taken what they are handled on:
         # they are refused alone. Without the entries of a younger one nothing is done at all.
@@ -188,7 +248,7 @@ def handled_again(
         if entry.message in refused:
             continue
         try:
-            before = point_before(work, entry.version, stream, sight.ledger, now)
+            before = point_before(work, entry.version, stream, view.ledger, now)
         except HandlerError as error:  # An event that cannot be applied; what is damaged stops everything.
             failed.append((entry.message, error))
             continue
@@ -204,7 +264,7 @@ def handled_again(
         # handler sends the same: copies. If the digest differs, nothing of that message is sent.
         published = yield from Publish(tuple(outputs), Owed(work.entity, min(entry.at for entry in entries)))
         if published is not PUBLISHED:
-            return Again(sight.memory, "the outputs of a duplicate could not be published")
+            return Again(view.memory, "the outputs of a duplicate could not be published")
     return tuple(failed)
 
 
@@ -232,14 +292,14 @@ def _too_old(
             )
 
 
-def _entry(work: Work, sight: Sight, result: Result) -> StreamEntry:
+def _entry(work: Work, view: View, result: Result) -> StreamEntry:
     message, envelope, before, handled, version = result
     start = Point(before.body, before.sequences)
     after = Point(None if handled.deleted else handled.body, handled.sequences)
     _require_room(work.entity, message, start, after)
-    whole = is_whole(version, start, sight.ledger)
+    whole = is_whole(version, start, view.ledger)
     way: Json | None
-    if sight.ledger.event_sourced:
+    if view.ledger.event_sourced:
         way = start.json if whole else None
     else:
         way, whole = way_back(start, after, whole=whole)
@@ -277,17 +337,17 @@ def _require_room(entity: EntityRef, message: str, before: Point, after: Point) 
         )
 
 
-def _commit(entity: EntityRef, sight: Sight, batch: Batch) -> Step[Finished | Again]:
+def _commit(entity: EntityRef, view: View, batch: Batch) -> Step[Finished | Again]:
     """Commit, then publish, and never back. At most 3 effects."""
-    kept = yield from write_blobs(batch.blobs, sight.memory)
+    kept = yield from write_blobs(batch.blobs, view.memory)
     if kept is not None:
         return kept
     # Commit: save the entity and create the entries, in one batch. There is an entry even where the state did not change:
     # else a duplicate would be handled on another state.
-    saved = yield from SaveBatch(entity, batch.document(sight.ledger), sight.etag, batch.companions)
+    saved = yield from SaveBatch(entity, batch.document(view.ledger), view.etag, batch.companions)
     if not isinstance(saved, Saved):
-        return start_over(sight.memory, saved)
-    memory = replace(sight.memory, entity_token=saved.token)
+        return start_over(view.memory, saved)
+    memory = replace(view.memory, entity_token=saved.token)
     if batch.outputs:
         # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are
         # acknowledged, since only a redelivery makes these outputs again.
@@ -295,3 +355,20 @@ def _commit(entity: EntityRef, sight: Sight, batch: Batch) -> Step[Finished | Ag
         if published is not PUBLISHED:
             return Again(memory, "the outputs could not be published")
     return Finished(memory, batch.processed, batch.failed)
+
+
+def _finished(work: Work, view: View) -> Step[Settled | Again | None]:
+    """Publish what the message sent, handled again as it was; None if the stream has no entry of it."""
+    entries = entries_in(view)
+    if not entries:
+        return None
+    if any(entry.version > view.ledger.version for entry in entries):
+        return Again(view.memory, "the entity was seen in an older view than its stream")
+    require_same_kind(work, view.ledger)
+    (envelope,) = work.messages
+    failed = yield from handled_again(work, {key_of(envelope): envelope}, entries, view)
+    if isinstance(failed, Again):
+        return failed
+    for _, error in failed:
+        raise error
+    return Settled("processed", view.memory)

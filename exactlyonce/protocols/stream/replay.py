@@ -13,10 +13,9 @@ from exactlyonce.effects.companions import FindEntries, FindNumbered
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.protocols.outbox.draft import View
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
-from exactlyonce.protocols.steps.fence import look
-from exactlyonce.protocols.stream.protocol import outputs_again, require_same_kind
+from exactlyonce.protocols.steps.load import View, load
+from exactlyonce.protocols.stream.protocol import VersionStream, outputs_again, require_same_kind
 from exactlyonce.protocols.stream.versions import Point, part_from, point_before
 from exactlyonce.records.companions import StreamEntry
 from exactlyonce.records.outputs import Output
@@ -73,7 +72,7 @@ def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tup
         StoredDataError: the document cannot be trusted.
         ConfigurationError: the entity has no stream.
     """
-    view = yield from look(entity, memory, "stream")
+    view = yield from load(entity, VersionStream(), memory)
     if isinstance(view, Again):
         return view
     sequence = (missing.destination, missing.key)
@@ -107,7 +106,7 @@ def replay(
         raise ConfigurationError(
             f"Nothing of entity {work.entity} can be sent again from version {versions[0]} on: versions are counted from 1."
         )
-    view = yield from look(work.entity, memory, "stream")
+    view = yield from load(work.entity, VersionStream(), memory)
     if isinstance(view, Again):
         return view
     require_same_kind(work, view.ledger)

@@ -20,7 +20,6 @@ from exactlyonce.drivers.retry import Backoff
 from exactlyonce.effects.companions import DeleteCompanions
 from exactlyonce.effects.library import DeleteProcessed, DeleteStaged
 from exactlyonce.errors import TooOldToJudge, TryAgainLater
-from exactlyonce.protocols.colocated import sweep
 from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.guarantee import violations
@@ -30,6 +29,7 @@ from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaner.fence import cleaned, entity_of
 from spark_jobs.cleaner.verdicts import GOES, judged
 from spark_jobs.transforms.schemas import LIBRARY
+from tests.asking import sweep
 from tests.spark.application import beginning
 from tests.spark.cleaner.shop import DAY, RECEIPTS, TYPES, job, paid
 from tests.spark.transforms.dumping import parsed, rows, stored_in
@@ -109,7 +109,7 @@ class History:
         last = self.world.process()
         for ref in refs:
             if ref.type == "beside":
-                await last.run(ref, partial(sweep, ref))
+                await last.run(ref, partial(sweep, ref, by="colocated"))
         await last.close()
 
     async def clean(self, until: int | None) -> None:

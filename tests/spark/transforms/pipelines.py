@@ -17,8 +17,6 @@ from typing import Any
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.protocols import colocated
-from exactlyonce.protocols.outbox import settle as settling
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import NoTrouble
@@ -26,6 +24,7 @@ from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.world import Process, World
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import Lifetimes, Retention
+from tests.asking import unhandled
 from tests.stateful.boards import DESTINATIONS, a_play, boards, players
 from tests.stateful.histories import FATES
 
@@ -183,10 +182,8 @@ class Pipeline:
         self.world.transport._outcome = outcome
 
     async def _sweep(self, process: Process, type: Entity[Any], ref: Any) -> None:
-        if isinstance(type.strategy, Colocated):
-            await process.run(ref, partial(colocated.sweep, ref))
-        elif isinstance(type.strategy, Outbox):
-            await process.run(ref, partial(settling.sweep, ref))
+        if isinstance(type.strategy, (Outbox, Colocated)):
+            await process.run(ref, partial(type.strategy.sweep, unhandled(ref)))
 
     def _clean_up(self) -> None:
         """Each of the documents that may go goes, or does not: whoever deletes them may be stopped at any time."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Envelope, TryAgainLater, VersionStream
-from exactlyonce.attempt import Memory, Strategy, Work
+from exactlyonce.attempt import Memory, Settled, Strategy, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Combiner
 from exactlyonce.drivers.publisher import Address, Publisher
@@ -22,17 +22,15 @@ from exactlyonce.effects.port import Awaited, Busy, Reply
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.protocol import Outbox
-from exactlyonce.protocols.outbox.settle import Settled, settle
-from exactlyonce.protocols.steps.settle import settle_beside
-from exactlyonce.records.ledger import Protocol
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.history import Telling
 from exactlyonce.transports.memory import MemoryTransport
+from tests.asking import settle, settle_by
 from tests.samples import accounts, deposit, ledger_queue
 from tests.unit.playing import ENTITY
 
-STRATEGIES: list[tuple[Strategy, Protocol]] = [
+STRATEGIES: list[tuple[Strategy, str]] = [
     (Outbox(), "outbox"),
     (Colocated(), "colocated"),
     (VersionStream(), "stream"),
@@ -65,7 +63,7 @@ async def turn() -> None:
 class Game:
     """One entity whose deliveries may take ten seconds, and a settler in another process."""
 
-    def __init__(self, strategy: Strategy, protocol: Protocol) -> None:
+    def __init__(self, strategy: Strategy, protocol: str) -> None:
         self.protocol = protocol
         self.clock = ManualClock()
         self.store = MemoryStore(self.clock.now)
@@ -91,7 +89,7 @@ class Game:
         def settling(memory: Memory) -> Any:
             if self.protocol == "outbox":
                 return settle(ENTITY, envelope, "given up", self.runner.absent, memory)
-            return settle_beside(self.protocol, work, "given up", memory)
+            return settle_by(self.protocol, work, "given up", memory)
 
         settled: Settled = await self.settler.process(self.retrying, ENTITY, settling, Memory())
         return settled.outcome

@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import LedgerRemoved, TryAgainLater
-from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.attempt import Again, Finished, Memory, Settled
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindProcessed, Found
 from exactlyonce.effects.port import Busy
-from exactlyonce.protocols.outbox.settle import Settled
 from tests.unit.playing import ENTITY
 
 LOAD = LoadEntity(ENTITY)

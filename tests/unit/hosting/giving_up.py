@@ -18,7 +18,7 @@ from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.returns import Returning
 from exactlyonce.hosting.settlement import GivingUp
@@ -45,7 +45,7 @@ async def ready() -> None:
 
 def settler(
     world: World,
-    mending: Mending,
+    mending: Maintenance,
     failures: Failures | None = None,
     claims: ClaimChecks | None = None,
     ready: Callable[[], Awaitable[None]] = ready,
@@ -75,7 +75,7 @@ class Place(World):
     @property
     def settler(self) -> PoisonSettler:
         driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
-        mending = Mending(driver, Retrying(Backoff(tries=2), self.random), self.routes)
+        mending = Maintenance(driver, Retrying(Backoff(tries=2), self.random), self.routes)
         return settler(self, mending, self.failures, ready=self.ready)
 
     async def ready(self) -> None:

@@ -28,7 +28,7 @@ from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
@@ -214,7 +214,7 @@ class TestGivenUp:
 
 async def settled(place: Place, world: Host, kind: Entity[Any], message: Envelope) -> str:
     """What becomes of a message that a queue gave up on."""
-    mending = Mending(world.driver, Retrying(Backoff(tries=2), world.random), world.routes)
+    mending = Maintenance(world.driver, Retrying(Backoff(tries=2), world.random), world.routes)
     body = message.to_json().text.encode()
     failures = Failures()
     failures.note(kind.name, "web/m-1", HandlerFailed("seen by this process"), 5)

@@ -213,7 +213,7 @@ async def test_all_that_works_on_entities_has_the_time_that_settings_give_a_deli
 ) -> None:
     monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "7")
     once = application(accounts())
-    menders = once._mending, once._sweeper.mending, once._receiver.poison.giving_up.mending
+    menders = once._maintenance, once._sweeper.maintenance, once._receiver.poison.giving_up.maintenance
     assert {one.retrying.backoff.seconds for one in menders} == {once._retrying.backoff.seconds} == {7}
     await once.close()
 
@@ -222,9 +222,9 @@ async def test_only_what_is_sent_again_on_purpose_is_sent_again_as_a_whole() -> 
     once = application(accounts())
     drivers = (
         once._driver,
-        once._sweeper.mending.driver,
-        once._receiver.poison.giving_up.mending.driver,
-        once._mending.driver,
+        once._sweeper.maintenance.driver,
+        once._receiver.poison.giving_up.maintenance.driver,
+        once._maintenance.driver,
     )
     publishers = [driver._publisher for driver in drivers]
     assert [one._accepted is not None for one in publishers] == [True, True, True, False]

@@ -11,7 +11,7 @@ from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.companions import DeleteCompanions, FindEntries, FoundCompanions
 from exactlyonce.effects.port import Awaited
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import id_of
@@ -32,7 +32,7 @@ class Place(World):
         super().__init__((RECEIPTS,))
         self.ref = KIND.ref("a")
         driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), Surroundings(self.clock, self.random))
-        self.mending = Mending(driver, Retrying(Backoff(tries=2), self.random), self.routes)
+        self.mending = Maintenance(driver, Retrying(Backoff(tries=2), self.random), self.routes)
 
     async def send(self) -> tuple[Output, ...]:
         """Process a message for each version; what was sent."""

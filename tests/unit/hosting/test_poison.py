@@ -29,7 +29,7 @@ from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import MOST, Failures
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import UNREADABLE, require_readable
 from exactlyonce.hosting.settlement import nobodys
 from exactlyonce.records.blobs import Blob
@@ -162,11 +162,11 @@ def replay_request(first: int, last: int) -> Envelope:
 async def test_a_request_to_send_again_is_answered(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     answered: list[str] = []
 
-    async def answer(_: Mending, __: Entity[Any], request: Envelope) -> int:
+    async def answer(_: Maintenance, __: Entity[Any], request: Envelope) -> int:
         answered.append(request.id)
         return 1
 
-    monkeypatch.setattr(Mending, "answer", answer)
+    monkeypatch.setattr(Maintenance, "answer", answer)
     assert await place.settle(accounts(VersionStream()), replay_request(1, 1)) == "processed"
     assert answered == ["r-1"]
 

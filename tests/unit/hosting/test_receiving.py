@@ -33,7 +33,7 @@ from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited, Busy
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.receiver import Receiver
 from exactlyonce.hosting.settlement import nobodys
@@ -82,7 +82,7 @@ class Place(World):
         self.open = True
         driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
         retrying = Retrying(Backoff(tries=2), self.random)
-        mending, claims, failures = Mending(driver, retrying, self.routes), ClaimChecks(None), Failures()
+        mending, claims, failures = Maintenance(driver, retrying, self.routes), ClaimChecks(None), Failures()
         self.failures = failures
         self.settler = settler(self, mending, failures, ready=self._begin)
         combiner = Combiner(driver, retrying, self.clock)

@@ -15,7 +15,7 @@ from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.settlement import nobodys
 from exactlyonce.stores.memory.store import MemoryStore
@@ -59,7 +59,7 @@ class Company:
     def settler(self) -> PoisonSettler:
         surroundings = Surroundings(self.world.clock, self.world.random)
         driver = AsyncDriver(Awaited(self.store), Publisher({}), surroundings)
-        mending = Mending(driver, Retrying(Backoff(tries=2), self.world.random), self.world.routes)
+        mending = Maintenance(driver, Retrying(Backoff(tries=2), self.world.random), self.world.routes)
         failures = Failures()
         failures.note("person", "web/m-3", HandlerFailed("seen by this process"), 5)
         return settler(self.world, mending, failures)

@@ -23,13 +23,14 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
-from exactlyonce.attempt import Strategy
+from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import Step
 from exactlyonce.effects.port import Awaited
-from exactlyonce.hosting.mending import Mending
+from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.sweeper import AT_ONCE, LONGEST, MOST_LISTED, Sweeper
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.listing import AsyncListing
@@ -70,7 +71,7 @@ class Place(World):
 
     def sweeper(self, listing: AsyncListing | None = None) -> Sweeper:
         driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
-        mending = Mending(driver, Retrying(Backoff(tries=2), self.random), self.routes)
+        mending = Maintenance(driver, Retrying(Backoff(tries=2), self.random), self.routes)
         return Sweeper(mending, listing or MemoryListing(self.store), Surroundings(self.clock, Random(1)))
 
 
@@ -310,12 +311,16 @@ async def test_a_search_that_takes_long_leaves_half_of_the_time_for_what_it_has_
     assert (swept.swept, swept.left) == (6, 0)
 
 
-async def test_a_strategy_that_is_not_the_librarys_is_told() -> None:
+async def test_a_strategy_of_an_application_is_swept_as_it_says() -> None:
     class Other(Outbox):
-        pass
+        def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+            swept.append(work.entity)
+            yield from ()
+            return Finished(memory)
 
+    swept: list[EntityRef] = []
     place = Place()
-    swept = await place.sweeper().sweep([accounts(Other())], MINUTE, 10)
-    ((name, reason),) = swept.failed
-    assert name == "account"
-    assert "which is none of the library's" in reason
+    kind = accounts(Other())
+    await place.owe(kind, deposit("m-1"))
+    assert (await place.sweeper().sweep([kind], MINUTE, 10)).swept == 1
+    assert swept == [kind.ref("a")]

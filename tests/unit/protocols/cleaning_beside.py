@@ -9,10 +9,9 @@ from exactlyonce import Colocated, VersionStream
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.handling.entities import Entity
-from exactlyonce.protocols.steps.clean_companions import clean_beside
 from exactlyonce.records.companions import id_of
-from exactlyonce.records.ledger import Protocol
 from tests import samples
+from tests.asking import clean_by
 from tests.samples import deposit
 from tests.unit.playing import Played
 from tests.unit.playing_beside import Beside
@@ -32,10 +31,10 @@ def listed(script: Beside, age: timedelta = timedelta(0)) -> Listed:
 
 
 def cleaned(
-    script: Beside, protocol: Protocol, candidates: Listed | None = None, replies: dict[Any, Any] | None = None
+    script: Beside, protocol: str, candidates: Listed | None = None, replies: dict[Any, Any] | None = None
 ) -> Played:
     candidates = listed(script) if candidates is None else candidates
-    return script.play(clean_beside(protocol, script.entity, candidates, Memory()), replies)
+    return script.play(clean_by(protocol, script.entity, candidates, Memory()), replies)
 
 
 def processed(strategy: Any, *ids: str, type: Entity[Any] | None = None) -> Beside:

@@ -12,11 +12,10 @@ from exactlyonce.blobs.memory import MemoryBlobs
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import Begin, Effect, Step
 from exactlyonce.protocols.colocated import Colocated
-from exactlyonce.protocols.outbox.clean import clean_blobs
 from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Author, Blob
-from exactlyonce.records.ledger import Protocol
 from exactlyonce.records.sequences import Order
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -24,8 +23,8 @@ from tests.samples import deposit
 from tests.unit.playing import AT, ENTITY, Played
 from tests.unit.playing_beside import ABSENT, Beside, attempt
 
-PROTOCOLS: dict[Protocol, Strategy] = {"outbox": Outbox(window=1), "colocated": Colocated(), "stream": VersionStream()}
-ALL_PROTOCOLS: dict[Protocol, Strategy] = {**PROTOCOLS, "resequencer": Resequencer()}
+PROTOCOLS: dict[str, Strategy] = {"outbox": Outbox(window=1), "colocated": Colocated(), "stream": VersionStream()}
+ALL_PROTOCOLS: dict[str, Strategy] = {**PROTOCOLS, "resequencer": Resequencer()}
 
 
 def in_order(number: int) -> Envelope:
@@ -44,9 +43,9 @@ def painting(before: Before, envelope: Envelope) -> Handled:
 class Gallery(Beside):
     """An entity whose messages write blobs. Each attempt begins a moment later, unless its clock stands still."""
 
-    def __init__(self, protocol: Protocol = "outbox", strategy: Strategy | None = None) -> None:
+    def __init__(self, protocol: str = "outbox", strategy: Strategy | None = None) -> None:
         super().__init__()
-        self.protocol: Protocol = protocol
+        self.protocol: str = protocol
         self.strategy = strategy or ALL_PROTOCOLS[protocol]
         self.tick = timedelta(microseconds=1)
         self.blobs = MemoryBlobs(lambda: AT)
@@ -80,7 +79,7 @@ class Gallery(Beside):
 
     def clean(self, *, memory: Memory | None = None, replies: dict[Any, Any] | None = None) -> Played:
         candidates = tuple(self.blobs.listed())
-        return self.play(clean_blobs(ENTITY, candidates, ABSENT, memory or Memory(), self.protocol), replies)
+        return self.play(clean_blobs(ENTITY, candidates, ABSENT, memory or Memory(), self.strategy), replies)
 
     @property
     def left(self) -> list[str]:

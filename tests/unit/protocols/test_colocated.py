@@ -13,10 +13,11 @@ from exactlyonce.effects.companions import FindOwing, LoadCompanions, ReplaceCom
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.colocated import Colocated, sweep
+from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.records.companions import ColocatedRecord, record_id
 from exactlyonce.records.outputs import digest
 from exactlyonce.records.sequences import Order
+from tests.asking import unhandled
 from tests.samples import breaking, deposit
 from tests.unit.playing import AT, ENTITY, Played
 from tests.unit.playing_beside import Beside, attempt, numbers
@@ -33,7 +34,7 @@ def owing(*ids: str) -> Beside:
 
 
 def swept(script: Beside, replies: dict[Any, Any] | None = None) -> Played:
-    return script.play(sweep(ENTITY, Memory(entity_token="0:-1#1")), replies)
+    return script.play(Colocated().sweep(unhandled(ENTITY), Memory(entity_token="0:-1#1")), replies)
 
 
 def owed(script: Beside) -> list[str | None]:

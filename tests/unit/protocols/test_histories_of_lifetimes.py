@@ -24,12 +24,10 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
-from exactlyonce.attempt import Strategy, key_of
+from exactlyonce.attempt import Memory, Strategy, key_of
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.protocols.outbox.clean import clean_processed
-from exactlyonce.protocols.outbox.settle import settle, sweep
 from exactlyonce.records.companions import entry_id
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.testing.chance import InstantClock
@@ -37,6 +35,7 @@ from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes, Retention
+from tests.asking import settle, sweep
 from tests.samples import SENT, Account, Deposited, accounts, deposit
 
 DAY = timedelta(days=1)
@@ -111,7 +110,7 @@ class History:
 
 
 def cleaning(entity: EntityRef, records: list[tuple[str, str]]) -> Step[None]:
-    yield from clean_processed(entity, tuple(records))
+    yield from Outbox().clean(entity, tuple(records), Memory())
 
 
 def other(id: str) -> Envelope:

@@ -11,12 +11,12 @@ from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.errors import TryAgainLater
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols.steps.settle import settle_beside
 from exactlyonce.protocols.stream.replay import replay
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
 from exactlyonce.values.envelope import MAX_TRACESTATE_LENGTH, Extensions
 from exactlyonce.values.frozen_json import Json
+from tests.asking import settle_by
 from tests.samples import SENT, Deposited, accounts, deposit, ledger_queue
 
 ONE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -69,7 +69,7 @@ async def test_a_poison_message_of_a_stream_is_finished_in_the_trace_of_the_firs
     ref = entity.ref("a")
     runner = Runner(entity, ref, world.routes)
     work = Work(ref, (traced("m-1", OTHER),), runner, runner.absent, runner.evolve)
-    await process.run(ref, lambda memory: settle_beside("stream", work, "given up", memory))
+    await process.run(ref, lambda memory: settle_by("stream", work, "given up", memory))
     await process.run(ref, lambda memory: replay(Work(ref, (), runner, runner.absent), (1, 1), memory))
     assert traces(world) == [ONE] * 3
 

@@ -19,8 +19,6 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols.outbox import settle as settling
-from exactlyonce.protocols.resequencer.gaps import tend
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.telemetry import metrics as names
@@ -28,6 +26,7 @@ from exactlyonce.testing.chance import InstantClock, ManualClock, SeededTrouble
 from exactlyonce.testing.world import Process, World
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
+from tests.asking import sweep
 from tests.samples import SENT, accounts, breaking, deposit, ledger_queue
 from tests.unit.telemetry.observed import Observed
 
@@ -220,7 +219,7 @@ async def test_what_a_sweep_finds_owed_is_counted() -> None:
         await hasty.deliver(setting.entity, deposit("m-1", answers=3))
     reaches[0] = True
     ref = setting.entity.ref("a")
-    await setting.process.run(ref, lambda memory: settling.sweep(ref, memory))
+    await setting.process.run(ref, lambda memory: sweep(ref, memory))
     assert setting.observed.by(names.OWED, "exactlyonce.occasion") == {"sweep": 3}
     assert setting.observed.by(names.PUBLISHED, "exactlyonce.occasion") == {"sweep": 3}
 
@@ -246,7 +245,7 @@ class Board:
         assert isinstance(strategy, Resequencer)
         runner = Runner(boards, ref, self.world.routes)
         work = Work(ref, (), runner, runner.absent)
-        await self.process.run(ref, lambda memory: tend(strategy, work, memory))
+        await self.process.run(ref, lambda memory: strategy.tend(work, memory))
 
 
 async def test_messages_that_come_too_early_are_held_until_they_are_released() -> None:

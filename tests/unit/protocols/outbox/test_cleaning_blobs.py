@@ -14,22 +14,22 @@ from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadC
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import FoundRecords, HasRecords, LoadProcessed
-from exactlyonce.protocols.outbox.clean import CleanedBlobs, blob_candidates, clean_blobs
+from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs, blob_candidates, clean_blobs
 from exactlyonce.records.blobs import Author, ListedBlob
-from exactlyonce.records.ledger import Ledger, Protocol, entity_document
+from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from tests.unit.playing import AT, ENTITY
 from tests.unit.playing_beside import ABSENT
 from tests.unit.protocols.playing_blobs import ALL_PROTOCOLS, Gallery
 
-BESIDE: tuple[Protocol, ...] = ("colocated", "stream", "resequencer")
-APART: dict[Protocol, type[Effect[Any]]] = {"outbox": LoadProcessed, **dict.fromkeys(BESIDE, LoadCompanions)}
+BESIDE: tuple[str, ...] = ("colocated", "stream", "resequencer")
+APART: dict[str, type[Effect[Any]]] = {"outbox": LoadProcessed, **dict.fromkeys(BESIDE, LoadCompanions)}
 PROTOCOL = pytest.mark.parametrize("protocol", ALL_PROTOCOLS)
 
 
 @PROTOCOL
-def test_the_blob_of_a_lost_attempt_is_deleted_behind_a_fence_that_changes_nothing(protocol: Protocol) -> None:
+def test_the_blob_of_a_lost_attempt_is_deleted_behind_a_fence_that_changes_nothing(protocol: str) -> None:
     gallery = Gallery(protocol)
     gallery.paint(1)
     gallery.crash(2)
@@ -44,7 +44,7 @@ def test_the_blob_of_a_lost_attempt_is_deleted_behind_a_fence_that_changes_nothi
 
 
 @PROTOCOL
-def test_blobs_of_committed_attempts_stay_wherever_it_is_told(protocol: Protocol) -> None:
+def test_blobs_of_committed_attempts_stay_wherever_it_is_told(protocol: str) -> None:
     gallery = Gallery(protocol)
     for number in range(1, 5):
         gallery.paint(number)
@@ -55,7 +55,7 @@ def test_blobs_of_committed_attempts_stay_wherever_it_is_told(protocol: Protocol
 
 
 @PROTOCOL
-def test_of_two_attempts_at_one_message_the_one_that_was_committed_keeps_its_blob(protocol: Protocol) -> None:
+def test_of_two_attempts_at_one_message_the_one_that_was_committed_keeps_its_blob(protocol: str) -> None:
     gallery = Gallery(protocol)
     gallery.crash(1)
     gallery.paint(1)
@@ -87,7 +87,7 @@ def test_records_are_read_at_the_ledgers_token_since_an_older_view_may_miss_them
 
 
 @pytest.mark.parametrize("protocol", BESIDE)
-def test_records_beside_the_entity_are_read_at_the_token_of_the_entity(protocol: Protocol) -> None:
+def test_records_beside_the_entity_are_read_at_the_token_of_the_entity(protocol: str) -> None:
     gallery = Gallery(protocol)
     gallery.paint(1)
     loaded = gallery.store.perform(LoadEntity(ENTITY))
@@ -107,7 +107,7 @@ def test_each_message_is_looked_up_once_however_often_it_was_tried() -> None:
 
 @PROTOCOL
 @pytest.mark.parametrize("reply", [UNKNOWN, BEHIND])
-def test_what_could_not_be_read_proves_nothing(protocol: Protocol, reply: Any) -> None:
+def test_what_could_not_be_read_proves_nothing(protocol: str, reply: Any) -> None:
     gallery = Gallery(protocol)
     gallery.paint(1)
     gallery.crash(2)
@@ -120,7 +120,7 @@ def test_what_could_not_be_read_proves_nothing(protocol: Protocol, reply: Any) -
 
 @PROTOCOL
 @pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#200"), Conflict(None)])
-def test_without_the_fence_nothing_is_deleted(protocol: Protocol, reply: Any) -> None:
+def test_without_the_fence_nothing_is_deleted(protocol: str, reply: Any) -> None:
     gallery = Gallery(protocol)
     gallery.crash(1)
     played = gallery.clean(replies={SaveEntity: reply})
@@ -130,7 +130,7 @@ def test_without_the_fence_nothing_is_deleted(protocol: Protocol, reply: Any) ->
 
 
 @PROTOCOL
-def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol: Protocol) -> None:
+def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol: str) -> None:
     gallery = Gallery(protocol)
     gallery.paint(1)
     before = gallery.store.perform(LoadEntity(ENTITY))
@@ -143,11 +143,11 @@ def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol
     assert gallery.left == ["tx-1", "tx-2"]
 
 
-COMMITS: dict[Protocol, type[Effect[Any]]] = {"outbox": SaveEntity, **dict.fromkeys(BESIDE, SaveBatch)}
+COMMITS: dict[str, type[Effect[Any]]] = {"outbox": SaveEntity, **dict.fromkeys(BESIDE, SaveBatch)}
 
 
 @PROTOCOL
-def test_an_attempt_that_comes_to_its_commit_after_the_fence_commits_no_more(protocol: Protocol) -> None:
+def test_an_attempt_that_comes_to_its_commit_after_the_fence_commits_no_more(protocol: str) -> None:
     gallery = Gallery(protocol)
     late = gallery.crash(1)
     gallery.clean()
@@ -160,7 +160,7 @@ def test_an_attempt_that_comes_to_its_commit_after_the_fence_commits_no_more(pro
 
 
 @PROTOCOL
-def test_an_attempt_that_commits_before_the_fence_keeps_its_blob(protocol: Protocol) -> None:
+def test_an_attempt_that_commits_before_the_fence_keeps_its_blob(protocol: str) -> None:
     gallery = Gallery(protocol)
     late = gallery.crash(1)
 
@@ -176,7 +176,7 @@ def test_an_attempt_that_commits_before_the_fence_keeps_its_blob(protocol: Proto
 
 
 @PROTOCOL
-def test_an_entity_that_never_was_is_fenced_by_a_tombstone(protocol: Protocol) -> None:
+def test_an_entity_that_never_was_is_fenced_by_a_tombstone(protocol: str) -> None:
     gallery = Gallery(protocol)
     gallery.crash(1)
     gallery.clean()
@@ -185,7 +185,7 @@ def test_an_entity_that_never_was_is_fenced_by_a_tombstone(protocol: Protocol) -
 
 
 @PROTOCOL
-def test_where_the_ledger_was_removed_nobody_knows_so_nothing_is_deleted(protocol: Protocol) -> None:
+def test_where_the_ledger_was_removed_nobody_knows_so_nothing_is_deleted(protocol: str) -> None:
     gallery = Gallery(protocol)
     for number in (1, 2):
         gallery.paint(number)
@@ -219,7 +219,7 @@ def test_a_damaged_document_stops_everything() -> None:
 def test_an_entity_of_another_protocol_is_refused() -> None:
     gallery = Gallery("stream")
     gallery.paint(1)
-    gallery.protocol = "outbox"
+    gallery.strategy = Outbox()
     with pytest.raises(ConfigurationError, match="'stream'"):
         gallery.clean()
     assert gallery.left == ["tx-1"]
@@ -233,9 +233,9 @@ def test_blobs_of_other_entities_and_of_nobody_are_left_alone() -> None:
         ListedBlob("n", None, old),
         ListedBlob("a", Author(ENTITY, "web/m-1", "tx-7", AT), old),
     )
-    played = gallery.play(clean_blobs(ENTITY, candidates, ABSENT, Memory()))
+    played = gallery.play(clean_blobs(ENTITY, candidates, ABSENT, Memory(), Outbox()))
     assert played.only(DeleteBlobs).names == ("a",)
-    assert gallery.play(clean_blobs(ENTITY, candidates[:2], ABSENT, Memory())).kinds == [LoadEntity]
+    assert gallery.play(clean_blobs(ENTITY, candidates[:2], ABSENT, Memory(), Outbox())).kinds == [LoadEntity]
 
 
 def test_what_it_learned_is_remembered() -> None:

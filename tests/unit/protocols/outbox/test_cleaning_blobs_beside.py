@@ -9,9 +9,9 @@ import pytest
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.protocols.outbox.clean import clean_blobs
+from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.records.blobs import Author, ListedBlob
-from exactlyonce.records.ledger import Protocol
+from tests.asking import BY_NAME
 from tests.unit.playing import AT, ENTITY
 from tests.unit.playing_beside import ABSENT
 from tests.unit.protocols.playing_blobs import PROTOCOLS, Gallery
@@ -29,7 +29,7 @@ def test_a_message_that_was_held_by_a_read_model_tells_of_the_attempt_that_handl
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_attempts_at_the_very_same_time_are_told_apart_by_their_transactions(protocol: Protocol) -> None:
+def test_attempts_at_the_very_same_time_are_told_apart_by_their_transactions(protocol: str) -> None:
     gallery = Gallery(protocol)
     gallery.tick = timedelta(0)
     gallery.crash(1)
@@ -51,8 +51,8 @@ def test_blobs_of_a_read_model_that_do_not_say_what_would_tell_of_their_commit_a
     gallery = Gallery("resequencer")
     old = timedelta(hours=2)
     silent = ListedBlob("account/a/tx-1/x", Author(ENTITY, "web/m-1", "tx-1", AT), old)
-    played = gallery.play(clean_blobs(ENTITY, (silent,), ABSENT, Memory(), "resequencer"))
+    played = gallery.play(clean_blobs(ENTITY, (silent,), ABSENT, Memory(), BY_NAME["resequencer"]))
     assert (played.kinds, played.result.names) == ([LoadEntity], ())
     saying = ListedBlob("account/a/tx-2/x", Author(ENTITY, "web/m-2", "tx-2", AT, "numbered:a:web:a:2"), old)
-    played = gallery.play(clean_blobs(ENTITY, (silent, saying), ABSENT, Memory(), "resequencer"))
+    played = gallery.play(clean_blobs(ENTITY, (silent, saying), ABSENT, Memory(), BY_NAME["resequencer"]))
     assert played.result.names == ("account/a/tx-2/x",)

@@ -22,12 +22,11 @@ from exactlyonce.drivers.overdue import place_of
 from exactlyonce.drivers.store_time import StoreTime
 from exactlyonce.effects.effect import UNKNOWN, Effect
 from exactlyonce.effects.library import LoadParked, Park
-from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox.protocol import Outbox
-from exactlyonce.protocols.outbox.settle import sweep
 from exactlyonce.testing.chance import InstantClock, ManualClock
 from exactlyonce.testing.world import World
 from exactlyonce.values.lifetimes import Lifetimes
+from tests.asking import unhandled
 from tests.samples import SENT, accounts, deposit
 from tests.unit.playing import ENTITY
 
@@ -160,8 +159,7 @@ async def test_the_sweeper_pays_by_parking_what_is_too_old(strategy: Strategy) -
     shop = Shop(strategy)
     await shop.leave_owing(deposit("m-1"))
     shop.later(SENDABLE + SECOND)
-    sweeping = colocated.sweep if isinstance(strategy, Colocated) else sweep
-    await shop.process.run(ENTITY, lambda memory: sweeping(ENTITY, memory))
+    await shop.process.run(ENTITY, lambda memory: strategy.sweep(unhandled(ENTITY), memory))
     assert (len(shop.world.published), len(shop.parked)) == (0, 1)
     assert shop.world.facts().owing == frozenset()
 

@@ -9,9 +9,9 @@ import pytest
 from exactlyonce import Colocated, Outbox, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.protocols.outbox.settle import sweep
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.world import World
+from tests.asking import sweep
 from tests.samples import accounts, deposit, ledger_queue
 
 OUTPUTS = 1_000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Outbox
-from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.attempt import Again, Finished, Memory, Settled
 from exactlyonce.drivers.blocking_driver import BlockingDriver
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
@@ -26,9 +26,9 @@ from exactlyonce.effects.library import (
     Stage,
 )
 from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.protocols.outbox.protocol import with_ledger
-from exactlyonce.protocols.outbox.settle import Settled
-from exactlyonce.protocols.outbox.token import TokenReset, discard, put_aside, reset_token
+from exactlyonce.protocols.outbox.token import TokenReset, reset_token
+from exactlyonce.protocols.steps.park import discard, put_aside
+from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.ledger import Ledger, entity_document, read_entity
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.memory.store import MemoryStore

@@ -15,7 +15,7 @@ from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.library import DeleteParked, FoundParked, LoadParked, Park, Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.outbox.settle import Renewed, Requeued, renew, requeue
+from exactlyonce.protocols.steps.park import Renewed, Requeued, renew, requeue
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.store import MemoryStore

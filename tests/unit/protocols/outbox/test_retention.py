@@ -14,7 +14,7 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, NoAnswer, Step
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.library import DeleteProcessed, DeleteStaged, FindProcessed, Found, HasRecords, WriteProcessed
 from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.protocols.outbox.clean import Cleaned, clean_processed, clean_staged
+from exactlyonce.protocols.outbox.clean import Cleaned, clean_staged
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.frozen_json import Json
@@ -101,8 +101,8 @@ def test_where_the_ledger_was_removed_nobody_knows_what_is_owed_so_nothing_is_de
 
 def test_records_are_deleted_as_they_were_read_and_nothing_else_is_asked() -> None:
     records = (("web/m-1", '"1"'), ("web/m-2", '"2"'))
-    assert Script().play(clean_processed(ENTITY, records)).effects == (DeleteProcessed(ENTITY, records),)
-    assert Script().play(clean_processed(ENTITY, ())).effects == ()
+    assert Script().play(Outbox().clean(ENTITY, records, Memory())).effects == (DeleteProcessed(ENTITY, records),)
+    assert Script().play(Outbox().clean(ENTITY, (), Memory())).effects == ()
 
 
 def test_a_record_deleted_beside_its_entry_is_written_anew_before_the_entry_leaves() -> None:
@@ -114,7 +114,7 @@ def test_a_record_deleted_beside_its_entry_is_written_anew_before_the_entry_leav
     assert [record.message for record in written.records] == ["web/m-1"]
     record = store.library[ENTITY.key].newest("processed:web/m-1")
     assert record is not None
-    driver.run(clean_processed(ENTITY, (("web/m-1", record.etag),)))
+    driver.run(strategy.clean(ENTITY, (("web/m-1", record.etag),), Memory()))
     assert store.perform(FindProcessed(ENTITY, ("web/m-1",))) == Found(frozenset(), "0:-1#2")
     finished = driver.run(attempt(strategy, deposit("m-1"), deposit("m-2")))
     assert isinstance(finished, Finished)

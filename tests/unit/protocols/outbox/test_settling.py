@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from exactlyonce import LedgerRemoved, Outbox
-from exactlyonce.attempt import Finished, Memory, key_of
+from exactlyonce.attempt import Finished, Memory, Settled, key_of
 from exactlyonce.drivers.blocking_driver import BlockingDriver
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, HasRecords, LoadStaged, Park, Stage
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.outbox.settle import Settled, settle, sweep
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.frozen_json import Json
+from tests.asking import settle, sweep
 from tests.samples import accounts, deposit
 from tests.unit.playing import AT, ENTITY, Played, Script, attempt
 

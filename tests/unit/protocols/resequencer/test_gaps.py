@@ -13,8 +13,8 @@ from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
 from exactlyonce.effects.entity import Conflict, LoadEntity
 from exactlyonce.effects.publish import Publish
-from exactlyonce.protocols.resequencer.gaps import REPLAY, missing_before, read_request, tend
-from exactlyonce.protocols.resequencer.protocol import Rebuild, Resequencer
+from exactlyonce.protocols.resequencer.gaps import REPLAY, Rebuild, missing_before, read_request
+from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import NumberedMessage
@@ -42,7 +42,7 @@ def waiting(*numbers: int, source: str = "s", readers: Readers | None = None) ->
 
 
 def tended(readers: Readers, strategy: Resequencer, replies: dict[Any, Any] | None = None) -> Played:
-    return readers.play(tend(strategy, readers.work(), Memory()), replies)
+    return readers.play(strategy.tend(readers.work(), Memory()), replies)
 
 
 def tended_to_the_end(readers: Readers, strategy: Resequencer) -> list[Played]:
@@ -83,7 +83,7 @@ class TestWhateverIsDone:
 
     def test_it_takes_no_messages(self, strategy: Resequencer) -> None:
         readers = Readers()
-        readers.play(tend(strategy, readers.work(scored(1)), Memory()))
+        readers.play(strategy.tend(readers.work(scored(1)), Memory()))
         assert readers.writes == 0
 
     @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])

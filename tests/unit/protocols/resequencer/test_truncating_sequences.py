@@ -8,7 +8,6 @@ from typing import Any
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.protocols.resequencer.gaps import tend
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from tests.unit.boards import Readers, scored
 from tests.unit.protocols.cleaning_beside import NOTHING, cleaned, listed
@@ -62,7 +61,7 @@ class TestNumbers:
         """A read model that has given up on number 1."""
         readers = Readers(strategy=Resequencer(gap_timeout=timedelta(0), on_gap="skip"))
         readers.delivered(scored(2))
-        while isinstance(readers.play(tend(readers.strategy, readers.work(), Memory())).result, Again):
+        while isinstance(readers.play(readers.strategy.tend(readers.work(), Memory())).result, Again):
             pass
         assert readers.seen == ["2"]
         return readers

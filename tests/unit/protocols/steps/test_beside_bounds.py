@@ -29,7 +29,7 @@ from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, Save
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import StoredDataError
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols.colocated import Colocated, sweep
+from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Blob
@@ -38,6 +38,7 @@ from exactlyonce.records.ledger import read_entity
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
+from tests.asking import unhandled
 from tests.samples import accounts, breaking, close, deposit
 from tests.unit.boards import BOARD, Readers, scored
 from tests.unit.playing import AT, ENTITY
@@ -228,8 +229,8 @@ def test_a_message_is_either_committed_or_failed_or_neither_and_blobs_come_befor
 @given(st.integers(0, 2**32))
 @settings(max_examples=50, deadline=None)
 def test_a_sweep_never_exceeds_its_stated_maximum(seed: int) -> None:
-    effects, _ = run(lambda: sweep(ENTITY, Memory()), PASTS[STRATEGIES[0]], seed)
-    assert requests(effects) <= stated(sweep)
+    effects, _ = run(lambda: Colocated().sweep(unhandled(ENTITY), Memory()), PASTS[STRATEGIES[0]], seed)
+    assert requests(effects) <= stated(Colocated.sweep)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -8,20 +8,18 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Envelope, HandlerFailed, LedgerRemoved, NonDeterministicHandler
-from exactlyonce.attempt import Handle, Memory, Strategy
+from exactlyonce.attempt import Handle, Memory, Settled, Strategy
 from exactlyonce.effects.companions import FindEntries, HasCompanions, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.colocated import Colocated
-from exactlyonce.protocols.outbox.settle import Settled
-from exactlyonce.protocols.steps.settle import settle_beside
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import ColocatedRecord
-from exactlyonce.records.ledger import Protocol
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.values.frozen_json import Json
+from tests.asking import settle_by
 from tests.samples import breaking, deposit
 from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
 from tests.unit.playing import AT, ENTITY, Played
@@ -29,17 +27,17 @@ from tests.unit.playing_beside import Beside, attempt, numbers, work_for
 from tests.unit.protocols import sourcing
 
 REASON = "its handler raised ValueError"
-STRATEGIES: dict[Protocol, Strategy] = {"colocated": Colocated(), "stream": VersionStream(), "resequencer": RESEQUENCER}
+STRATEGIES: dict[str, Strategy] = {"colocated": Colocated(), "stream": VersionStream(), "resequencer": RESEQUENCER}
 ALL = pytest.mark.parametrize("protocol", STRATEGIES)
 MEMORY = Memory(entity_token="0:-1#0")
 
 
-def nothing_yet(protocol: Protocol) -> tuple[Beside, Envelope]:
+def nothing_yet(protocol: str) -> tuple[Beside, Envelope]:
     """A world in which nothing was processed, and a message."""
     return (Readers(), scored(1, answers=1)) if protocol == "resequencer" else (Beside(), deposit("m-1"))
 
 
-def processed(protocol: Protocol, replies: dict[Any, Any] | None = None) -> tuple[Beside, Envelope]:
+def processed(protocol: str, replies: dict[Any, Any] | None = None) -> tuple[Beside, Envelope]:
     """A world in which the message was processed."""
     script, message = nothing_yet(protocol)
     if isinstance(script, Readers):
@@ -50,19 +48,19 @@ def processed(protocol: Protocol, replies: dict[Any, Any] | None = None) -> tupl
 
 
 def settled(
-    protocol: Protocol,
+    protocol: str,
     script: Beside,
     message: Envelope,
     replies: dict[Any, Any] | None = None,
     handle: Handle | None = None,
 ) -> Played:
     work = script.work(message) if isinstance(script, Readers) else work_for(message, handle=handle)
-    return script.play(settle_beside(protocol, work, REASON, MEMORY), replies)
+    return script.play(settle_by(protocol, work, REASON, MEMORY), replies)
 
 
 @ALL
 class TestAPoisonMessage:
-    def test_it_is_parked_behind_a_fence(self, protocol: Protocol) -> None:
+    def test_it_is_parked_behind_a_fence(self, protocol: str) -> None:
         script, message = nothing_yet(protocol)
         played = settled(protocol, script, message)
         assert played.kinds == [LoadEntity, LoadCompanions, SaveEntity, Begin, Park]
@@ -73,7 +71,7 @@ class TestAPoisonMessage:
         assert played.result.outcome == "parked"
         assert (script.body, script.ledger.protocol, script.ledger.version) == (None, protocol, 0)
 
-    def test_its_record_is_looked_for_in_the_view_that_is_fenced(self, protocol: Protocol) -> None:
+    def test_its_record_is_looked_for_in_the_view_that_is_fenced(self, protocol: str) -> None:
         script, message = nothing_yet(protocol)
         played = settled(protocol, script, message)
         assert played.only(LoadEntity).token == "0:-1#0"
@@ -92,13 +90,13 @@ class TestAPoisonMessage:
             (Park, UNKNOWN),
         ],
     )
-    def test_an_effect_without_an_answer_is_the_last_one(self, protocol: Protocol, kind: Any, reply: Any) -> None:
+    def test_an_effect_without_an_answer_is_the_last_one(self, protocol: str, kind: Any, reply: Any) -> None:
         script, message = nothing_yet(protocol)
         played = settled(protocol, script, message, {kind: reply})
         assert played.kinds[-1] is kind
         assert played.again.reason
 
-    def test_one_that_is_processed_meanwhile_is_not_parked(self, protocol: Protocol) -> None:
+    def test_one_that_is_processed_meanwhile_is_not_parked(self, protocol: str) -> None:
         script, message = nothing_yet(protocol)
 
         def beaten(effect: Any) -> Any:
@@ -112,14 +110,14 @@ class TestAPoisonMessage:
         assert played.again.reason
         assert settled(protocol, script, message).result.outcome == "processed"
 
-    def test_what_another_protocol_processed_is_refused(self, protocol: Protocol) -> None:
+    def test_what_another_protocol_processed_is_refused(self, protocol: str) -> None:
         script, message = processed(protocol)
         for other in STRATEGIES:
             if other != protocol:
                 with pytest.raises(ConfigurationError, match=f"'{protocol}'.*'{other}'"):
                     settled(other, script, message)
 
-    def test_a_ledger_that_was_removed_is_refused(self, protocol: Protocol) -> None:
+    def test_a_ledger_that_was_removed_is_refused(self, protocol: str) -> None:
         script, message = processed(protocol)
         script.put(Json.of(script.body))
         with pytest.raises(LedgerRemoved):
@@ -129,19 +127,19 @@ class TestAPoisonMessage:
 
 @ALL
 class TestAMessageThatWasProcessed:
-    def test_it_is_not_parked(self, protocol: Protocol) -> None:
+    def test_it_is_not_parked(self, protocol: str) -> None:
         played = settled(protocol, *processed(protocol))
         assert isinstance(played.result, Settled)
         assert played.result.outcome == "processed"
         assert (played.all(Park), played.all(SaveEntity)) == ([], [])
 
-    def test_what_it_owes_is_published(self, protocol: Protocol) -> None:
+    def test_what_it_owes_is_published(self, protocol: str) -> None:
         script, message = processed(protocol, {Publish: UNKNOWN})
         assert script.published == []
         assert settled(protocol, script, message).result.outcome == "processed"
         assert [output.envelope.value["source"] for output in script.published] == [str(script.entity)]
 
-    def test_what_may_not_have_been_published_is_tried_again(self, protocol: Protocol) -> None:
+    def test_what_may_not_have_been_published_is_tried_again(self, protocol: str) -> None:
         script, message = processed(protocol, {Publish: UNKNOWN})
         assert settled(protocol, script, message, {Publish: UNKNOWN}).again.reason
 
@@ -212,11 +210,11 @@ class TestAReadModel:
 
 
 @ALL
-def test_a_message_whose_data_was_elsewhere_is_parked_as_it_came(protocol: Protocol) -> None:
+def test_a_message_whose_data_was_elsewhere_is_parked_as_it_came(protocol: str) -> None:
     script, message = nothing_yet(protocol)
     came = message.by_reference("https://account.blob.core.windows.net/blobs/a")
     work = script.work(message) if isinstance(script, Readers) else work_for(message)
-    played = script.play(settle_beside(protocol, work, REASON, MEMORY, came))
+    played = script.play(settle_by(protocol, work, REASON, MEMORY, came))
     assert played.only(Park).message.envelope == came.to_json()
     assert played.only(Park).message.message == f"{message.source}/{message.id}"
 
@@ -226,5 +224,5 @@ def test_a_stream_of_states_is_not_settled_as_one_of_events() -> None:
     script.play(attempt(VersionStream(3), deposit("m-1")))
     work = sourcing.work(sourcing.accounts(VersionStream(3)), deposit("m-1"))
     with pytest.raises(ConfigurationError, match="holds no events, but its type applies some"):
-        script.play(settle_beside("stream", work, "given up", Memory()))
+        script.play(settle_by("stream", work, "given up", Memory()))
     assert len(script.published) == 1

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from exactlyonce import Envelope, VersionStream
 from exactlyonce.effects.companions import DeleteCompanions
-from exactlyonce.records.ledger import Protocol
 from tests import samples
 from tests.samples import close, deposit
 from tests.unit.playing import ENTITY
@@ -44,7 +43,7 @@ def test_whoever_comes_again_inside_the_retention_finds_what_it_left_and_sends_w
     name: str, steps: list[tuple[Any, int, bool]], every: int, chance: Any
 ) -> None:
     type, script = TYPES[name](every), Beside()
-    protocol: Protocol = "colocated" if name == "records" else "stream"
+    protocol: str = "colocated" if name == "records" else "stream"
     came: list[tuple[Envelope, Any]] = []
     for number, (make, days, cleans) in enumerate(steps):
         script.at += timedelta(days=days)

@@ -11,10 +11,10 @@ import pytest
 from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, NoStateReturned, Outbox, VersionStream
 from exactlyonce.attempt import Memory
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols.steps.settle import settle_beside
 from exactlyonce.protocols.stream.replay import replay
 from exactlyonce.protocols.stream.versions import Point, point_before
 from exactlyonce.values.frozen_json import Json
+from tests.asking import settle_by
 from tests.samples import Account, Deposit, Deposited, breaking, deposit
 from tests.samples import accounts as plain_accounts
 from tests.unit.playing import ENTITY, Played
@@ -109,7 +109,7 @@ class TestWhatCannotBe:
         with pytest.raises(ConfigurationError, match="holds"):
             script.play(replay(work(goes_on), (1, 1), Memory()))
         with pytest.raises(ConfigurationError, match="Go back to the handlers it had"):
-            script.play(settle_beside("stream", work(goes_on, deposit("m-1")), "its handler raised", Memory()))
+            script.play(settle_by("stream", work(goes_on, deposit("m-1")), "its handler raised", Memory()))
         assert (script.writes, len(script.published)) == (writes, sent)
 
     def test_where_events_are_not_kept_they_may_come_and_go(self) -> None:

@@ -1,4 +1,4 @@
-"""Proving that a view of an entity is current, without changing the entity.
+"""Saving an entity: fences, what a save that was not acknowledged leads to, and what is written before a commit.
 
 A read alone proves no absence: the view may be stale, and a commit that has yet to land looks like one that never will. A
 fence, which saves the entity as it was loaded if it is still so, proves both at once: the view was current, and every commit
@@ -10,36 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.blobs import KEPT, WriteOnce
 from exactlyonce.effects.effect import NoAnswer, Step
-from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
-from exactlyonce.protocols.outbox.draft import View
-from exactlyonce.protocols.outbox.protocol import never_had_a_ledger, start_over
-from exactlyonce.protocols.steps.ownership import require_own
-from exactlyonce.records.ledger import Ledger, Protocol, entity_document, read_entity
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.protocols.steps.load import View
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.ledger import LEDGER, Ledger, entity_document
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-
-
-def look(entity: EntityRef, memory: Memory, protocol: Protocol = "outbox") -> Step[View | Again]:
-    """Load an entity of this protocol. At most 3 effects; the third only where a ledger seems to have been removed.
-
-    Raises:
-        StoredDataError: the document cannot be trusted.
-        ConfigurationError: it belongs to another protocol.
-    """
-    # Load the entity. The view may be old: then a save fails, and an absence proves nothing without a fence.
-    loaded = yield from LoadEntity(entity, memory.entity_token)
-    if isinstance(loaded, NoAnswer):
-        return Again(memory, "the entity could not be read")
-    memory = replace(memory, entity_token=loaded.token)
-    stored = read_entity(entity, loaded.document)
-    require_own(entity, stored.ledger, protocol)
-    if stored.ledger is None:
-        adoptable = yield from never_had_a_ledger(entity, loaded, protocol)
-        if not adoptable:
-            return Again(memory, "whether the entity ever had a ledger is not certain")
-    ledger = replace(stored.ledger or Ledger(), type=entity.type, protocol=protocol)
-    return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, frozenset(), memory)
 
 
 def fence(entity: EntityRef, view: View, absent: Json) -> Step[Memory | Again]:
@@ -63,3 +41,29 @@ def fence(entity: EntityRef, view: View, absent: Json) -> Step[Memory | Again]:
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
     return replace(view.memory, entity_token=saved.token, saved=None)
+
+
+def start_over(memory: Memory, reply: Conflict | NoAnswer) -> Again:
+    """What a save that was not acknowledged leads to: load again. The conflict's token shows what won, oneself included."""
+    if isinstance(reply, NoAnswer):
+        return Again(replace(memory, saved=None), "whether the entity was saved is not known")
+    token = reply.token or memory.entity_token
+    return Again(replace(memory, saved=None, entity_token=token), "the entity was changed meanwhile, or saved twice")
+
+
+def with_ledger(document: Json, ledger: Ledger) -> Json:
+    """The document with this ledger in place of its own."""
+    properties = document.value
+    del properties[LEDGER]
+    return entity_document(Json.of(properties), ledger)
+
+
+def write_blobs(blobs: tuple[Blob, ...], memory: Memory) -> Step[Again | None]:
+    """Write blobs before the commit that relies on them; None if they are there. At most one effect."""
+    if blobs:
+        # Write blobs. Before the commit, so that every committed address has its blob. Names are fresh: one that exists was
+        # written by an earlier send of this request.
+        kept = yield from WriteOnce(blobs)
+        if kept is not KEPT:
+            return Again(memory, "whether the blobs were written is not known")
+    return None

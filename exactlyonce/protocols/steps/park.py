@@ -1,8 +1,4 @@
-"""Finishing what others left: the sweeper, the poison settler, and sending a parked message again.
-
-Each may run at any time, twice, and beside everything else. What was committed is published, and then marked by whoever comes
-first; a message counts as never processed only behind a fence.
-"""
+"""Parking: keeping a message that was not processed, sending it again, making it a new one, discarding it."""
 
 from __future__ import annotations
 
@@ -11,15 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from exactlyonce.attempt import Again, Finished, Memory, key_of
+from exactlyonce.attempt import Again, Memory, Settled, key_of
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
-from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.library import DeleteParked, FindProcessed, LoadParked, Park
+from exactlyonce.effects.library import DeleteParked, LoadParked, Park
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import DamagedDocument, MalformedMessage
-from exactlyonce.protocols.outbox.draft import View
-from exactlyonce.protocols.outbox.protocol import publish_owed, start_over, with_ledger
-from exactlyonce.protocols.steps.fence import fence, look
+from exactlyonce.protocols.steps.load import View
+from exactlyonce.protocols.steps.save import fence
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outputs import Output
@@ -30,19 +24,6 @@ from exactlyonce.values.lifetimes import AHEAD
 
 SendLimit = Callable[[datetime], timedelta]
 """Age above which nothing is sent under the identity it has, at a time by the store's clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """A message that the host gave up on needs no further delivery.
-
-    Attributes:
-        outcome: "processed", and all its outputs are published; or "parked", kept for whoever mends the cause.
-        memory: for whatever this process does next on the entity, such as marking.
-    """
-
-    outcome: Literal["processed", "parked"]
-    memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,58 +56,6 @@ class Renewed:
     memory: Memory
 
 
-def sweep(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-    """Publish everything that the entity owes, then mark it. At most 4 effects where there is a ledger.
-
-    No fresh view is needed: what a stale one owes was committed, so publishing it again makes copies at most, and marking
-    it fails on its condition.
-
-    Raises:
-        StoredDataError: the document cannot be trusted.
-    """
-    view = yield from look(entity, memory)
-    if isinstance(view, Again):
-        return view
-    if view.document is None or not view.ledger.owing:
-        return Finished(Memory())
-    remembered = yield from publish_owed(entity, view.ledger.entries, view)
-    if isinstance(remembered, Again):
-        return remembered
-    marked = with_ledger(view.document, view.ledger.with_published(remembered.published))
-    # Mark: save the entity if it is unchanged. A commit in between has a newer ledger, which the next sweep reads.
-    saved = yield from SaveEntity(entity, marked, view.etag)
-    return Finished(Memory()) if isinstance(saved, Saved) else start_over(remembered, saved)
-
-
-def settle(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, memory: Memory) -> Step[Settled | Again]:
-    """Decide about a message that the host gave up on: publish what it owes, or park it. At most 6 effects.
-
-    An entry or a record proves that it was processed, in however old a view. That there is neither proves nothing until the
-    fence holds. Then the ledger was current; every message that had left it has a record in any view at its token, or left so
-    long ago that no copy may still arrive; and no commit is still to come but of attempts that load the entity from now on.
-    If one of them processes another copy, the parked message is a duplicate like any other.
-
-    Args:
-        entity: that the message is for.
-        envelope: the message as it came, its data in it or elsewhere: so it is parked, and sent again.
-        reason: why it could not be processed. It is kept and told, so it must not quote the message.
-        absent: the document's id and partition key properties, for the tombstone of an entity that does not exist.
-        memory: what this process knows of the entity.
-
-    Raises:
-        StoredDataError: the document cannot be trusted; the message stays where it is.
-    """
-    message = key_of(envelope)
-    view = yield from look(entity, memory)
-    if isinstance(view, Again):
-        return view
-    outcome = yield from _known(entity, message, view)
-    if outcome is not None:
-        return outcome
-    parked = yield from park(entity, envelope, reason, absent, view)
-    return parked
-
-
 def park(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, view: View) -> Step[Settled | Again]:
     """Park a message that was not processed in this view, if a fence shows that the view is current. At most 3 effects."""
     message = key_of(envelope)
@@ -140,6 +69,28 @@ def park(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, view:
     if isinstance(parked, NoAnswer):
         return Again(fenced, "whether the message was parked is not known")
     return Settled("parked", fenced)
+
+
+def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+    """Park a message about which nothing can be decided: nobody can read it, or its entity. At most 2 effects.
+
+    It has no fence, and so proves nothing: the message may have been processed, or still be. That does no harm, since it is
+    requeued under the identity it has, and then is a duplicate like any other. Lest it be taken for one that was never
+    processed, it does not lie with its entity.
+
+    Args:
+        place: where it is to lie; nobody's entity.
+        envelope: the message.
+        reason: why it could not be decided about. It is kept and told, so it must not quote the message.
+        memory: is returned as it is given.
+    """
+    # Ask for the time. The parked document says when it was parked.
+    begun = yield from Begin()
+    # Park the message, apart from its entity. Without a fence it does not count as never processed.
+    parked = yield from Park(place, ParkedMessage(place.key, key_of(envelope), reason, begun.at, envelope.to_json()))
+    if isinstance(parked, NoAnswer):
+        return Again(memory, "whether the message was put aside is not known")
+    return Settled("parked", memory)
 
 
 def requeue(
@@ -211,6 +162,24 @@ def renew(entity: EntityRef, message: str, limit: SendLimit | None, memory: Memo
     return Renewed("renewed", replace(memory, library_token=written.token))
 
 
+def discard(entity: EntityRef, message: str, memory: Memory) -> Step[bool | Again]:
+    """Delete a parked message for good; whether there was one, in the view that answered. At most 2 effects.
+
+    It goes only as it was read: a message that has come back and was parked anew stays.
+
+    Raises:
+        StoredDataError: the parked document cannot be trusted.
+    """
+    # Read the parked message.
+    found = yield from LoadParked(entity, message, memory.library_token)
+    if isinstance(found, NoAnswer):
+        return Again(memory, "the parked message could not be read")
+    if found.etag is not None:
+        # Delete the parked message, as it was read. One that was parked anew stays.
+        yield from DeleteParked(entity, message, found.etag)
+    return found.etag is not None
+
+
 def _again(parked: ParkedMessage) -> Envelope:
     """A parked message as it is sent again. Raises `DamagedDocument` if it is no envelope."""
     try:
@@ -232,20 +201,3 @@ def _refusal(envelope: Envelope, now: datetime, limit: SendLimit) -> Literal["to
     if envelope.time - now > AHEAD:
         return "ahead"
     return "too old" if now - envelope.time > limit(now) else None
-
-
-def _known(entity: EntityRef, message: str, view: View) -> Step[Settled | Again | None]:
-    """Finish a message that was processed; None if neither an entry nor a record says so."""
-    hits = tuple(entry for entry in view.ledger.entries if entry.message == message)
-    if hits:
-        # Finish a processed message. Only its outputs may be missing.
-        remembered = yield from publish_owed(entity, hits, view)
-        if isinstance(remembered, Again):
-            return remembered
-        return Settled("processed", replace(view, memory=remembered).unmarked())
-    # Look for a record, at the ledger's session token. A view at that token has every record that the ledger relies on.
-    found = yield from FindProcessed(entity, (message,), view.ledger.token)
-    if isinstance(found, NoAnswer):
-        return Again(view.memory, "whether the message has a record could not be read")
-    # A record means done: it was written after publishing.
-    return Settled("processed", view.memory) if message in found.messages else None

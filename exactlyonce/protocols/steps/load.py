@@ -1,0 +1,150 @@
+"""Loading an entity: the first step of every protocol.
+
+A view may be stale. Nothing relies on what a view lacks without a fence, or a commit on the condition of the same view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from exactlyonce.attempt import Again, Memory, Remembered, Strategy
+from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions
+from exactlyonce.effects.effect import NoAnswer, Step, Together
+from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import HasRecords
+from exactlyonce.errors import ConfigurationError, LedgerRemoved
+from exactlyonce.records.companions import Companion
+from exactlyonce.records.ledger import LEDGER, Ledger, read_entity
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An entity as it was loaded.
+
+    Attributes:
+        document, etag, timestamp: as loaded; None, None and 0 if it was absent.
+        body: the user's properties; None if absent or deleted.
+        ledger: an empty one if absent or adopted.
+        memory: what this process knows, the tokens of the reads included.
+        done: messages that have records, in a view at or after the ledger's token.
+        companions: those that were asked for and exist, each with its ETag. Their view may be of another age.
+    """
+
+    document: Json | None
+    etag: str | None
+    timestamp: int
+    body: Json | None
+    ledger: Ledger
+    memory: Memory
+    done: frozenset[str] = frozenset()
+    companions: tuple[tuple[Companion, str], ...] = ()
+
+    def unmarked(self) -> Memory:
+        """What to remember if nothing is committed."""
+        return remembering(self.memory, self.ledger, self.document, self.etag)
+
+
+def load(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[View | Again]:
+    """Load an entity. At most 3 effects; the third only where a ledger seems to have been removed.
+
+    Raises:
+        StoredDataError: the document cannot be trusted.
+        ConfigurationError: it belongs to another protocol.
+    """
+    # Load the entity. The view may be old: then a save fails, and an absence proves nothing without a fence.
+    loaded = yield from LoadEntity(entity, memory.entity_token)
+    if isinstance(loaded, NoAnswer):
+        return Again(memory, "the entity could not be read")
+    view = yield from admitted(entity, loaded, strategy, memory)
+    return view
+
+
+def load_with_companions(
+    entity: EntityRef, ids: tuple[str, ...], strategy: Strategy, memory: Memory
+) -> Step[View | Again]:
+    """Load an entity and companions, side by side. At most 4 effects.
+
+    The views may differ in age, and either may be stale. So the attempt has to commit by a batch that creates a companion for
+    each message and saves the entity as it was loaded: the batch fails if either view missed the message.
+
+    Raises:
+        StoredDataError: a document cannot be trusted.
+        ConfigurationError: the entity belongs to another protocol.
+    """
+    # Load the entity, and look for the messages' companions. Either view may be old: the batch collides with what they
+    # missed.
+    loaded, found = yield from Together(
+        LoadEntity(entity, memory.entity_token), LoadCompanions(entity, ids, memory.entity_token)
+    )
+    if isinstance(loaded, NoAnswer) or not isinstance(found, FoundCompanions):
+        return Again(memory, "a read was not answered")
+    view = yield from admitted(entity, loaded, strategy, memory)
+    return view if isinstance(view, Again) else replace(view, companions=found.companions)
+
+
+def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memory) -> Step[View | Again]:
+    """The view of an entity that was loaded, if it belongs to this protocol, or to none yet. At most 2 effects.
+
+    Raises:
+        StoredDataError: the document cannot be trusted.
+        ConfigurationError: it belongs to another protocol.
+    """
+    memory = replace(memory, entity_token=loaded.token)
+    stored = read_entity(entity, loaded.document)
+    require_own(entity, stored.ledger, strategy.name)
+    if stored.ledger is None:
+        adoptable = yield from _never_had_a_ledger(entity, loaded, strategy)
+        if not adoptable:
+            return Again(memory, "whether the entity ever had a ledger is not certain")
+    ledger = replace(stored.ledger or Ledger(), type=entity.type, protocol=strategy.name)
+    return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, memory)
+
+
+def require_own(entity: EntityRef, ledger: Ledger | None, protocol: str) -> None:
+    """Refuse an entity that another protocol has processed. Within the outbox the presets may be exchanged freely.
+
+    Args:
+        entity: that was loaded.
+        ledger: of its document. None and an empty one, as an absent entity has, belong to nobody.
+        protocol: that its type is configured for.
+
+    Raises:
+        ConfigurationError: it belongs to another protocol; nothing was changed.
+    """
+    if ledger is not None and ledger.protocol != protocol and ledger != Ledger():
+        raise ConfigurationError(
+            f"Entity {entity} was processed by the protocol {ledger.protocol!r}; its type is configured for {protocol!r}, "
+            "which would not know its duplicates. Nothing was changed. Go back to the strategy it had; or give the new one a "
+            "container of its own, and let messages carry the state over."
+        )
+
+
+def remembering(memory: Memory, ledger: Ledger, document: Json | None, etag: str | None) -> Memory:
+    """Memory for the next attempt: the document is kept only while it says that something published still owes."""
+    unmarked = memory.published & ledger.owing
+    saved = Remembered(document, etag) if unmarked and document is not None and etag is not None else None
+    return replace(memory, published=unmarked, saved=saved)
+
+
+def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy) -> Step[bool]:
+    """Whether a document without a ledger may be adopted. If records exist, somebody removed it, or this view is stale."""
+    recorded: bool | NoAnswer
+    if not strategy.companions:
+        # Ask whether the entity has records. If it has, its ledger was removed, or the view is older than the ledger.
+        recorded = yield from HasRecords(entity)
+    else:
+        # Ask whether the entity has companions. If it has, its ledger was removed, or the view is older than the ledger.
+        recorded = yield from HasCompanions(entity)
+    if recorded is True and loaded.document is not None:
+        # Fence: save the document as it was loaded. If it is saved, the view was current, and the ledger was removed. If
+        # not, the view proves nothing.
+        fence = yield from SaveEntity(entity, loaded.document, loaded.etag)
+        if isinstance(fence, Saved):
+            raise LedgerRemoved(
+                f"Entity {entity} was processed before, but its property {LEDGER!r} is gone. Late duplicates would be applied "
+                "again, so nothing was changed. Restore the property from a backup; or, if no copy of an old message can "
+                "still arrive, delete the library's documents of this entity."
+            )
+    return recorded is False
