@@ -51,7 +51,7 @@ check: .make/python  ## formatting, lint, types, import rules
 
 pytest: .make/python .make/amqp .make/node .make/go
 	$(PYTHON) -m devtools.stamps --also package-lock.json $(foreach tool,node go java mvn,--tool $(tool)) $(PACKAGES) -- $(PYTHON) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder  # Packages import nothing of the rest: each is tested where it changed.
-	$(PYTHON) -m pytest tests --numprocesses auto --dist worksteal  # Slow folders come first by their names; whoever is done takes half of what another has left.
+	$(PYTHON) -m pytest tests --numprocesses auto --dist loadfile --no-loadscope-reorder  # The tests of a file share what they start. Files of long tests come first and short ones last, so that all cores end together.
 
 cover: .make/python .make/amqp .make/node  ## which lines and branches the tests of the library run; fails below the floor of pyproject.toml
 	$(PYTHON) -m pytest tests/unit tests/contract tests/stateful --numprocesses auto --dist worksteal --cov
