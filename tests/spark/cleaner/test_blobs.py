@@ -122,7 +122,7 @@ def test_no_blob_is_judged_once_what_tells_of_it_may_be_gone(gallery: Gallery) -
 
 
 def test_what_was_not_deleted_is_counted_by_looking_again(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gallery.memory, "delete_blobs", lambda effect: None)
+    monkeypatch.setattr(gallery.memory, "perform", lambda effect: None)
     assert gallery.clean().results == {
         "still there": len(PAINTERS),
         "named by its entity": len(PAINTERS),
