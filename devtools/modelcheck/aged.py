@@ -64,7 +64,14 @@ class AgedExplorer(Explorer):
                 yield begun, queue, left
             elif all(self._ages.times[number] * TICK - AHEAD <= state[0].now * TICK for number in start.messages):
                 for behind, heard in product(range(self._ages.behind + 1), self._ages.heard(state[0].now)):
-                    yield self.workers.attempt(worker, start.messages, behind, heard=heard), queue, left
+                    tick = self._tick(state[0])
+                    aged = self.workers.attempt(worker, start.messages, behind, heard=heard, tick=tick)
+                    yield aged, queue, left
+
+    def _tick(self, store: Store) -> int:
+        """The present, where it matters by which retention an attempt trims its ledger."""
+        trims = self._ages.before is not None and getattr(self.scenario.strategy, "window", 0) is None
+        return store.now if trims else 0
 
     def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
         """As elsewhere; records go by their age."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -20,16 +21,22 @@ def _scenario(name: str, copies: tuple[int, ...], strategy: Outbox, ages: Ages, 
     return Scenario(name, copies, strategy, ages=ages, witnesses=frozenset((REFUSED, *seen)), **{"workers": 1, **more})
 
 
-def changing(kind: type[Retention], days: int, before: int) -> Ages:
-    """A retention that is changed a day and a half after the beginning.
+def changing(kind: type[Retention], days: int, before: int, tick: int = 3) -> Ages:
+    """A retention that is changed.
 
     Args:
         kind: what ships, or a broken twin of it.
         days, before: that it is, and that it was.
+        tick: at which it is changed.
     """
     hour = timedelta(hours=1)
-    changed = kind(timedelta(days=days), timedelta(days=before), AT + 3 * TICK)
+    changed = kind(timedelta(days=days), timedelta(days=before), AT + tick * TICK)
     return Ages(6, (0, 0), Lifetimes(changed, hour), Lifetimes(Retention(timedelta(days=before)), hour))
+
+
+def trimming(kind: type[Retention], days: int, before: int) -> Ages:
+    """A retention that is changed when commits have begun to trim the ledger, as for `changing`."""
+    return replace(changing(kind, days, before, 6), last=7, times=(2, 7, 8))
 
 
 CLEANING: Final = Budget(forgotten=UNLIMITED)
@@ -54,6 +61,8 @@ SMALL: Final = (
         "a retention is lengthened", (2, 1), INLINE, changing(Retention, 4, 2), RECORD, FORGOTTEN, budget=CLEANING
     ),
     _scenario("entries go with age", (2, 1, 1), Outbox.embedded(), Ages(5, (0, 5, 5))),
+    _scenario("entries go while a retention is shortened", (2, 1, 1), Outbox.embedded(), trimming(Retention, 2, 4)),
+    _scenario("entries go while a retention is lengthened", (2, 1, 1), Outbox.embedded(), trimming(Retention, 4, 2)),
     _scenario("entries that owe stay", (1, 1, 1), STAGED_EMBEDDED, Ages(5, (0, 5, 5)), OVERDUE, budget=Budget(crashes=1)),
     _scenario(
         "what is owed grows too old", (1, 1), INLINE, Ages(4, (0, 0)), OVERDUE, budget=Budget(crashes=1, sweeps=1)

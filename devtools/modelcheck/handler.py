@@ -83,7 +83,7 @@ def told_by(output: Output) -> tuple[str, str]:
     return told["message"], told["on"]
 
 
-def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = True) -> Work:
+def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = True, tick: int = 0) -> Work:
     """The work where messages have an age: they tell their time, and are judged by it.
 
     Args:
@@ -91,6 +91,7 @@ def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = Tru
         messages: their numbers.
         ages: of the scenario.
         heard: whether the process that does it has heard of the last change of the retention.
+        tick: at which it begins.
     """
     lifetimes = ages.known(heard=heard)
     return replace(
@@ -100,6 +101,6 @@ def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = Tru
             for number, envelope in zip(messages, work.messages, strict=True)
         ),
         handle=Judging(work.handle, work.entity, lifetimes) if ages.judges else work.handle,
-        retention=ages.kept if ages.trimmed is None else ages.trimmed * TICK,
+        retention=lifetimes.retention.kept(AT + tick * TICK) if ages.trimmed is None else ages.trimmed * TICK,
         refusal=lifetimes.refusal,
     )

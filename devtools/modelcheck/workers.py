@@ -35,6 +35,7 @@ class Start:
         candidates: transactions whose staged outputs are to be cleaned up.
         behind: how many ticks its process's present is behind the store's.
         heard: whether its process has heard of the last change of the retention.
+        tick: at which it begins, where its process trims ledgers by a retention that changes.
     """
 
     task: str
@@ -44,6 +45,7 @@ class Start:
     candidates: tuple[str, ...] = ()
     behind: int = 0
     heard: bool = True
+    tick: int = 0
 
 
 class Worker:
@@ -134,10 +136,12 @@ class Workers:
                 if len({self._scenario.target(number) for number in group}) == 1:
                     yield group
 
-    def attempt(self, worker: Worker, held: tuple[int, ...], behind: int = 0, *, heard: bool = True) -> Worker:
+    def attempt(
+        self, worker: Worker, held: tuple[int, ...], behind: int = 0, *, heard: bool = True, tick: int = 0
+    ) -> Worker:
         """An idle worker takes deliveries."""
         entity = self._scenario.target(held[0])
-        start = Start("attempt", entity, held, worker.memories[entity], behind=behind, heard=heard)
+        start = Start("attempt", entity, held, worker.memories[entity], behind=behind, heard=heard, tick=tick)
         return self._begun(start, worker.memories, held)
 
     def settle(self, worker: Worker, place: int) -> Worker:
@@ -289,4 +293,4 @@ class Workers:
         work = Work(
             entity, tuple(envelope_of(number) for number in start.messages), handler, Json.of({"id": entity.id})
         )
-        return work if ages is None else aged(work, start.messages, ages, heard=start.heard)
+        return work if ages is None else aged(work, start.messages, ages, heard=start.heard, tick=start.tick)

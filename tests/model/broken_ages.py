@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from devtools.modelcheck.catalogue_ages import SMALL, changing
+from devtools.modelcheck.catalogue_ages import SMALL, changing, trimming
 from devtools.modelcheck.mutants.twin import Twin
 from devtools.modelcheck.scenarios import Scenario
 from devtools.modelcheck.twins import Patch, around
@@ -95,6 +95,18 @@ BROKEN_AGES: tuple[BrokenAges, ...] = (
         WORLDS["a retention is lengthened"],
         TWICE,
         (("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
+    ),
+    BrokenAges(
+        "a shorter retention is trimmed by at once",
+        WORLDS["entries go while a retention is shortened"],
+        TWICE,
+        (("lifetimes", trimming(DeletedAtOnce, 2, 4).lifetimes),),
+    ),
+    BrokenAges(
+        "a longer retention is judged by at once, and entries have gone",
+        WORLDS["entries go while a retention is lengthened"],
+        TWICE,
+        (("lifetimes", trimming(JudgedAtOnce, 4, 2).lifetimes),),
     ),
     BrokenAges("what is too old is published all the same", OVERDUE, LOST, (("limits", False),)),
 )

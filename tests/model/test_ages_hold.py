@@ -19,6 +19,8 @@ STATES = {
     "a retention is shortened": 4_028,
     "a retention is lengthened": 2_308,
     "entries go with age": 3_227,
+    "entries go while a retention is shortened": 9_324,
+    "entries go while a retention is lengthened": 7_052,
     "entries that owe stay": 34_031,
     "what is owed grows too old": 24_372,
 }
