@@ -26,14 +26,11 @@ def budgets(page: str) -> dict[str, int]:
 
 
 def run(folder: str) -> float:
-    """CPU seconds of the tests of a folder.
-
-    Raises:
-        subprocess.CalledProcessError: one of them fails, so that what it took says nothing.
-    """
+    """CPU seconds of the tests of a folder. Where some of them fail, a warning says so."""
     before = _used()
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", folder)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode:
+        print(f"{folder}: not all of its tests pass, so the next figure says little.", file=sys.stderr, flush=True)
     return _used() - before
 
 
