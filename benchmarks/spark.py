@@ -24,7 +24,7 @@ from benchmarks.machine import machine
 from benchmarks.pages import require_place, write_audit
 from benchmarks.spark_data import AT, JOB, LATER, Tables, generate
 from exactlyonce.values.lifetimes import Retention
-from spark_jobs.audit import Audit, Options
+from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.job.configuration import Account
 from spark_jobs.report.contents import Contents
 from spark_jobs.report.progress import Lines
@@ -96,7 +96,7 @@ def too_slow(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _audit(spark: SparkSession, place: Path, mode: str, now: int) -> Contents:
     account = Account(JOB.endpoint or "")
-    audit = Audit(spark, JOB, account, Tables(spark, place / mode), Beginning.of(now, Retention()), Lines(sys.stderr))
+    audit = Auditor(spark, JOB, account, Tables(spark, place / mode), Beginning.of(now, Retention()), Lines(sys.stderr))
     return audit.run(Options(str(place / "out"), str(place / "checkpoint")))
 
 

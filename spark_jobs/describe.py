@@ -1,7 +1,7 @@
 """Writes the job file of an application: `python -m spark_jobs.describe function_app --database shooting-range`.
 
-The entities, their containers and protocols are those that the application's module declares. Which entity type reads the
-queue of a destination is decided by triggers, and so has to be told: `--consumer leader-board=board`.
+The entities, their containers and protocols are those of the application's module. The consumer of a destination is decided by
+triggers, so it has to be given: `--consumer leader-board=board`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spark_jobs.job.exits import Exit, ending
 
 
 def entities_of(module: ModuleType) -> tuple[Entity[Any], ...]:
-    """The entities that a module has at its top level, in the order in which it names them.
+    """The entities at the top level of a module, in its order.
 
     Raises:
         ConfigurationError: it has none.
@@ -40,16 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> Exit:
     parser = argparse.ArgumentParser(
         prog="python -m spark_jobs.describe", description="Write an application's job file."
     )
-    parser.add_argument("module", help="that declares the entities, such as function_app")
-    parser.add_argument("--database", required=True, help="that holds their containers")
-    parser.add_argument("--endpoint", help="of the account, where the environment of the job will not say it")
+    parser.add_argument("module", help="module that declares the entities, such as function_app")
+    parser.add_argument("--database", required=True, help="database of their containers")
+    parser.add_argument("--endpoint", help="address of the account, unless the environment of the job gives it")
     parser.add_argument("--library", default="exactlyonce", help="the library's container")
     parser.add_argument(
         "--consumer",
         action="append",
         default=[],
         metavar="DESTINATION=TYPE",
-        help="the entity type that reads a destination's queue; may be given several times",
+        help="entity type that consumes a destination; may be given several times",
     )
     given = parser.parse_args(arguments)
     consumers = dict(_consumer(one) for one in given.consumer)

@@ -133,13 +133,13 @@ ACTS: Final[tuple[Callable[[Scene], Act], ...]] = (
 
 
 def _audit(scene: Scene, title: str, database: str, expected: frozenset[Told], **limits: timedelta) -> Act:
-    from spark_jobs.audit import Audit, Options  # noqa: PLC0415  # See `unavailable`.
+    from spark_jobs.auditor.auditor import Auditor, Options  # noqa: PLC0415  # See `unavailable`.
 
     begun = time.monotonic()
     scene.cosmos.advance_clock(DAY)
     out = scene.folder / database
     with _stage(scene, database, **limits) as stage:
-        garbage = Audit(*stage).run(Options(str(out))).garbage
+        garbage = Auditor(*stage).run(Options(str(out))).garbage
     lines = (out / "findings.jsonl").read_text().splitlines()
     found = frozenset((one["rule"], one["entity"]) for one in map(loads, lines))
     told = f"{garbage:,} staged documents of lost attempts are for clean-up to take" if garbage and not expected else ""
@@ -148,12 +148,12 @@ def _audit(scene: Scene, title: str, database: str, expected: frozenset[Told], *
 
 def _clean_up(scene: Scene, *, delete: bool) -> int:
     """Returns how many documents would go, or went."""
+    from spark_jobs.cleaner.cleaner import Cleaner, Options  # noqa: PLC0415
     from spark_jobs.cleaner.summary import REMOVED  # noqa: PLC0415  # See `unavailable`.
     from spark_jobs.cleaner.verdicts import GOES  # noqa: PLC0415
-    from spark_jobs.cleanup import Cleanup, Options  # noqa: PLC0415
 
     with _stage(scene, OLD) as stage:
-        summary = Cleanup(*stage).run(Options(str(scene.folder / f"{OLD}-cleanup"), delete=delete))
+        summary = Cleaner(*stage).run(Options(str(scene.folder / f"{OLD}-cleanup"), delete=delete))
     return summary.total(REMOVED if delete else GOES)
 
 
@@ -162,7 +162,7 @@ def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[tuple[A
     """What a job works with, by the account's clock: that of this machine was not moved on."""
     from exactlyonce.values.lifetimes import Retention  # noqa: PLC0415
     from spark_jobs.job.configuration import Account, Job  # noqa: PLC0415
-    from spark_jobs.report.progress import told  # noqa: PLC0415  # See `unavailable`.
+    from spark_jobs.report.progress import shown  # noqa: PLC0415  # See `unavailable`.
     from spark_jobs.source.application import Beginning  # noqa: PLC0415
     from spark_jobs.source.factory import source_of  # noqa: PLC0415
     from spark_jobs.spark.session import session  # noqa: PLC0415
@@ -173,6 +173,6 @@ def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[tuple[A
     job = Job.of(entities, database=database, consumers={"leader-board": "board"}, live_since=live, **limits)
     account = Account(scene.cosmos.endpoint, scene.cosmos.key)
     spark = session("demo")
-    with told() as telling:
+    with shown() as progress:
         beginning = Beginning.of(scene.cosmos.now(), Retention())
-        yield spark, job, account, source_of(spark, job, account), beginning, telling
+        yield spark, job, account, source_of(spark, job, account), beginning, progress

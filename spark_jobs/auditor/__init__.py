@@ -1,1 +1,1 @@
-"""The parts of the audit: looks at the account, the checkpoint between two audits, what is written, what is told meanwhile."""
+"""The audit: an auditor, its two modes, its looks at the account, the judgement, the checkpoint, and the results."""

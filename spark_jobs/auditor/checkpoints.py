@@ -1,11 +1,11 @@
-"""What one audit leaves to the next: how far it looked, what is still open, and which versions it saw.
+"""The checkpoint that an audit leaves to the next: its position, the entities still open, and the versions it saw.
 
-A checkpoint is a small file of JSON and the tables it names, all of which are written before it and never changed. So it is
-replaced as a whole, whenever an audit is stopped.
+A checkpoint is a small file of JSON and the tables it names. The tables are written before the file and never changed, so a
+checkpoint is replaced as a whole, whenever an audit is stopped.
 
-The position is the service's time at the beginning of an audit. What is written later has a `_ts` at or after it, but for
-replicas that lag and clocks that differ a little; and what was younger than the longest grace was not judged. So the next
-audit looks for changes from that much earlier on. A deletion leaves no `_ts`: rules about absence run in full audits only.
+The position is the service's time at the beginning of an audit. A later write has a `_ts` at or after it, but for replicas
+that lag and clocks that differ a little; and documents younger than the longest grace were not judged. So the next audit looks
+for changes from that much earlier on. A deletion leaves no `_ts`: rules about absence run in full audits only.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from spark_jobs.transforms.facts import SEEN, Facts
 
 FORMAT: Final = 1
 LAG: Final = timedelta(minutes=5)
-"""How much later than its `_ts` says a write may be seen."""
+"""Longest delay between a write's `_ts` and the first read that sees it."""
 
 OPEN: Final = StructType([StructField("entity", StringType())])
-"""Entities to be judged again, whether they change or not: they owe, wait, or have findings."""
+"""Entities to judge again, changed or not: they owe outputs, hold messages, or have findings."""
 
 _SUFFIX: Final = ".json"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a checkpoint is of. One of something else says nothing.
+    """The documents that a checkpoint is about: the audit refuses a checkpoint of others.
 
     Attributes:
-        account: its host, and port.
+        account: host and port.
         database: its name.
-        places: where entities and the library's documents are, and who consumes what.
+        places: containers of the entities and of the library, and the consumers of destinations.
     """
 
     account: str
@@ -54,21 +54,21 @@ class Subject:
 
     @classmethod
     def of(cls, job: Job, account: Account) -> Self:
-        """What an audit of this job is about."""
+        """The subject of a job's audits."""
         places = job.model_dump(mode="json", include={"library", "entities", "consumers"})
         return cls(urlsplit(account.endpoint).netloc, job.database, places)
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What an audit left.
+    """The file of a checkpoint.
 
     Attributes:
-        subject: what it is of.
+        subject: the documents that it is about.
         number: one more than that of the checkpoint before.
         position: the service's time, in seconds since 1970, when the audit began.
-        seen: by the names of tables of `facts.SEEN`, the time of the full audit that wrote each.
-        format: of this file.
+        seen: name of each table of `facts.SEEN`, with the second in which the full audit that wrote it began.
+        format: version of this file's format.
     """
 
     subject: Subject
@@ -82,9 +82,14 @@ class Checkpoint:
         """Name of the table of `OPEN`."""
         return f"open-{self.number}.parquet"
 
+    @property
+    def last_full(self) -> int | None:
+        """Second in which the last full audit began; None if that is longer ago than the retention."""
+        return max(self.seen.values(), default=None)
+
     @classmethod
     def after(cls, last: Checkpoint | None, subject: Subject, beginning: Beginning) -> Checkpoint:
-        """The checkpoint of an audit that began now. What was seen longer ago than the retention proves nothing any more."""
+        """The checkpoint of an audit that began now, without versions seen longer ago than the retention: they prove nothing."""
         now = beginning.now
         if last is None:
             return cls(subject, 1, now)
@@ -92,17 +97,17 @@ class Checkpoint:
         return cls(subject, last.number + 1, now, {name: at for name, at in last.seen.items() if at >= oldest})
 
     def since(self, job: Job) -> int:
-        """From which `_ts` on the next audit has to look: what was in its grace then is looked at again."""
+        """The `_ts` from which on the next audit looks for changes: earlier by the longest grace, and by the lag."""
         grace = max(job.grace, job.owed_after, job.lost_after, job.gap_after, job.horizon)
         return self.position - int((grace + LAG).total_seconds())
 
 
 class Checkpoints:
-    """The folder of a job's checkpoints. The newest counts.
+    """The folder of a job's checkpoints; only the newest is used.
 
     Args:
         spark: reads and writes the tables.
-        folder: where they are.
+        folder: holds the files and the tables.
     """
 
     def __init__(self, spark: SparkSession, folder: Folder) -> None:
@@ -110,10 +115,10 @@ class Checkpoints:
         self._folder = folder
 
     def newest(self, subject: Subject) -> Checkpoint | None:
-        """The checkpoint to go on from; None if there is none yet.
+        """The newest checkpoint; None if there is none.
 
         Raises:
-            ConfigurationError: it is of something else, or cannot be read.
+            ConfigurationError: it has another subject, or cannot be read.
         """
         numbers = [int(name.removesuffix(_SUFFIX)) for name in self._folder.names() if _is_checkpoint(name)]
         if not numbers:
@@ -131,18 +136,18 @@ class Checkpoints:
         return self._spark.read.schema(OPEN).parquet(self._folder.place(checkpoint.open))
 
     def seen(self, checkpoint: Checkpoint | None) -> DataFrame | None:
-        """The versions that full audits up to a checkpoint saw: `facts.SEEN`; None if there was none."""
+        """The versions that full audits up to a checkpoint saw: `facts.SEEN`; None without a full audit."""
         if checkpoint is None or not checkpoint.seen:
             return None
         return self._spark.read.schema(SEEN).parquet(*map(self._folder.place, checkpoint.seen))
 
     def write(self, checkpoint: Checkpoint, still_open: DataFrame, seen: DataFrame | None) -> None:
-        """Put a checkpoint in the place of the one before.
+        """Replace the checkpoint.
 
         Args:
-            checkpoint: the new one; its `seen` are the tables of the one before that still count.
+            checkpoint: the new one; its `seen` names the earlier tables that it keeps.
             still_open: `OPEN`.
-            seen: what a full audit adds: `facts.SEEN`. None in an incremental one.
+            seen: the table that a full audit adds: `facts.SEEN`; None after an incremental audit.
         """
         still_open.write.mode("overwrite").parquet(self._folder.place(checkpoint.open))
         if seen is not None:
@@ -154,7 +159,7 @@ class Checkpoints:
         self._forget({name, checkpoint.open, *checkpoint.seen})
 
     def _forget(self, kept: Iterable[str]) -> None:
-        """Delete what belongs to earlier checkpoints, or to one that was not finished."""
+        """Delete the files and tables of earlier and of unfinished checkpoints."""
         ours = (
             name for name in self._folder.names() if _is_checkpoint(name) or name.startswith(("open-", "seen-", "."))
         )
@@ -163,13 +168,13 @@ class Checkpoints:
 
     def _read(self, name: str) -> Checkpoint:
         try:
-            told = json.loads(self._folder.read(name))
-            if told.pop("format") != FORMAT:
+            stored = json.loads(self._folder.read(name))
+            if stored.pop("format") != FORMAT:
                 raise ConfigurationError(
                     f"The checkpoint {self._folder.place(name)} was written by another version of the audit. Delete the "
                     "folder: the next audit is a full one."
                 )
-            return Checkpoint(**{**told, "subject": Subject(**told["subject"])})
+            return Checkpoint(**{**stored, "subject": Subject(**stored["subject"])})
         except (KeyError, TypeError, ValueError):
             raise ConfigurationError(
                 f"The checkpoint {self._folder.place(name)} is damaged. Delete the folder: the next audit is a full one."
@@ -177,7 +182,7 @@ class Checkpoints:
 
 
 def still_open(facts: Facts, findings: DataFrame) -> DataFrame:
-    """The entities that the next audit has to judge again, changed or not: they owe, wait, or have findings. `OPEN`."""
+    """The entities that the next audit judges again, changed or not: `OPEN`."""
     waiting = F.exists("receptions", lambda one: (F.size(one["held"]) > 0) | one["gap_since"].isNotNull())
     parts = (
         facts.transactions.where(F.col("owes").isNotNull()),
@@ -190,17 +195,12 @@ def still_open(facts: Facts, findings: DataFrame) -> DataFrame:
     return entities.where(F.col("entity").isNotNull()).distinct()
 
 
-def versions_seen(facts: Facts, now: int) -> DataFrame:
-    """At which versions a full audit saw the entities: `facts.SEEN`."""
-    return facts.entities.select("entity", "version", F.lit(now).cast("bigint").alias("seen_at"))
-
-
 def _is_checkpoint(name: str) -> bool:
     return name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdecimal()
 
 
 def _differences(found: Subject, wanted: Subject) -> str:
-    """What the checkpoint is of and the job is not; empty if they are one."""
+    """How the checkpoint's subject differs from the job's; empty if it does not."""
     if found.account != wanted.account:
         return f"the account {found.account!r}, not {wanted.account!r}"
     if found.database != wanted.database:

@@ -1,7 +1,7 @@
-"""What the report's charts show, counted on the executors.
+"""The figures of the report's charts, counted on the executors.
 
-How many duplicates arrived over time is not among it: a duplicate leaves no trace in what is stored, so only the telemetry of
-the application knows.
+The number of duplicates over time is not among them: a duplicate leaves no trace in the store. The application's telemetry
+counts them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from spark_jobs.transforms.facts import Facts, second
 from spark_jobs.transforms.head import capped
 
 SPANS: Final = (1, 10, 60, 600, 3600, 86_400, 604_800)
-"""Seconds that one point of a chart may stand for."""
+"""Seconds of time that one point of a chart may cover."""
 MOST_POINTS: Final = 120
 LONGEST: Final = timedelta(weeks=MOST_POINTS)
-"""What is older stands at the left edge."""
+"""Older transactions are drawn at the left edge."""
 AGES: Final = (("< 1 min", 60), ("1-10 min", 600), ("10-60 min", 3600), ("1-24 h", 86_400), ("> 1 d", None))
-"""Names of ages, and how many seconds are too many for each."""
+"""Names of ages, each with the second at which it ends."""
 KINDS: Final = {
     "entry": "entries in ledgers",
     "record": "records",
-    "beside": "records beside",
+    "companion": "companion records",
     "stream": "stream entries",
 }
 WORST: Final = 10
@@ -37,21 +37,21 @@ _COMMITS, _OWED = "commits", "owed"
 
 
 def pictures(facts: Facts, findings: DataFrame, now: int) -> Pictures:
-    """The pictures of an audit.
+    """The figures of an audit.
 
     Args:
         facts: of the documents that were judged.
         findings: `schemas.FINDING`.
         now: the service's time in seconds since 1970.
     """
-    told = kept(_moments(facts, now).groupBy("series", "second").count())
-    ends, _ = capped(told.where(F.col("series") != _OWED).agg(F.min("second"), F.max("second")), 1)
+    moments = kept(_moments(facts, now).groupBy("series", "second").count())
+    ends, _ = capped(moments.where(F.col("series") != _OWED).agg(F.min("second"), F.max("second")), 1)
     first, last = ends[0][0], ends[0][1]
     span = next((span for span in SPANS if (last or 0) - (first or 0) < MOST_POINTS * span), SPANS[-1])
     begins = F.when(F.col("series") == _OWED, _age(now)).otherwise(F.col("second") - F.pmod("second", F.lit(span)))
     most = (len(KINDS) + 3) * (MOST_POINTS + 2) + len(AGES)
     counted, _ = capped(
-        told.groupBy("series", begins.alias("begin")).agg(F.sum("count").alias("count")).orderBy("begin"), most
+        moments.groupBy("series", begins.alias("begin")).agg(F.sum("count").alias("count")).orderBy("begin"), most
     )
     series: dict[str, list[tuple[int, int]]] = {}
     for row in counted:
@@ -69,14 +69,16 @@ def pictures(facts: Facts, findings: DataFrame, now: int) -> Pictures:
 
 
 def _moments(facts: Facts, now: int) -> DataFrame:
-    """What is counted: `series` that it belongs to, `second` in which it was written."""
+    """The documents and entries to count: the `series` of each, and the `second` in which it was written."""
     kinds = F.create_map(*(F.lit(text) for pair in KINDS.items() for text in pair))
-    told = facts.transactions
-    once = told.select("entity", "version", "message", "at").dropDuplicates(["entity", "version", "message"])
+    transactions = facts.transactions
+    once = transactions.select("entity", "version", "message", "at").dropDuplicates(["entity", "version", "message"])
     parts = [
         once.select(F.lit(_COMMITS).alias("series"), second("at").alias("second")),
-        told.where(F.col("owes").isNotNull()).select(F.lit(_OWED).alias("series"), second("at").alias("second")),
-        told.select(kinds[F.col("told")].alias("series"), second("at").alias("second")),
+        transactions.where(F.col("owes").isNotNull()).select(
+            F.lit(_OWED).alias("series"), second("at").alias("second")
+        ),
+        transactions.select(kinds[F.col("origin")].alias("series"), second("at").alias("second")),
         facts.staged.select(F.lit("staged outputs").alias("series"), F.col("ts").alias("second")),
         facts.numbered.select(F.lit("numbers").alias("series"), F.col("ts").alias("second")),
     ]
@@ -86,12 +88,12 @@ def _moments(facts: Facts, now: int) -> DataFrame:
 
 
 def _age(now: int) -> Column:
-    """The place in `AGES`."""
+    """The index in `AGES`."""
     age = F.lit(now) - F.col("second")
     limits = [limit for _, limit in AGES if limit is not None]
     return reduce(lambda place, limit: place + (age >= limit).cast("bigint"), limits, F.lit(0).cast("bigint"))
 
 
 def instant(second: int) -> datetime:
-    """A time of the service."""
+    """A second of the service as a time in UTC."""
     return datetime.fromtimestamp(second, timezone.utc)

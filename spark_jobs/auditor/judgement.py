@@ -1,4 +1,4 @@
-"""Lets the rules judge, at a first and at a second look."""
+"""Runs the rules: on the documents of the first look, and on those of the second."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.auditor.look import Chosen, Looked
+from spark_jobs.auditor.looks import Chosen, Looked
 from spark_jobs.job.configuration import Job
-from spark_jobs.report.contents import Mode, RuleTold
-from spark_jobs.report.progress import Telling
+from spark_jobs.report.contents import RuleResult
+from spark_jobs.report.progress import Progress
 from spark_jobs.source.application import Beginning
 from spark_jobs.spark.frames import kept, packed
 from spark_jobs.transforms.facts import Facts, Thresholds
@@ -25,63 +25,57 @@ from spark_jobs.transforms.rules.staging import garbage
 from spark_jobs.transforms.schemas import FINDING, IDENTITY
 
 MOST_CHOSEN: Final = 10_000
-"""Entities that are read one by one. If there are more, it is cheaper to read everything."""
-ONLY_FULL: Final = "it judges what is absent, which a look at changes cannot show; full audits run it"
+"""Most entities that are read one by one: beyond, reading everything is cheaper."""
+ONLY_FULL: Final = "it judges absence, which a look at changes cannot show; full audits run it"
 
 
 @dataclass
-class Judging:
+class Judgement:
     """The judgement of one audit.
 
     Attributes:
         spark: the session.
-        thresholds: of the job.
+        rules: the rules that run.
+        thresholds: ages from which on things are findings.
         now: the service's time in seconds since 1970.
-        telling: told of each rule.
-        mode: of the audit: rules about absence judge in full ones only.
-        suspects: by rule how much the first look found.
+        progress: shows each rule.
+        suspects: number of suspects of each rule that runs.
     """
 
     spark: SparkSession
+    rules: Sequence[Rule]
     thresholds: Thresholds
     now: int
-    telling: Telling
-    mode: Mode = "full"
+    progress: Progress
     suspects: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def rules(self) -> Sequence[Rule]:
-        """The rules that run."""
-        return [rule for rule in ALL if self.mode == "full" or rule.incremental]
-
     def first(self, facts: Facts) -> DataFrame:
-        """What all rules find in the facts of the first look: `schemas.FINDING`."""
-        self.telling.begin(f"{len(self.rules)} rules")
+        """The suspects that all rules find in the first look: `schemas.FINDING`."""
+        self.progress.begin(f"{len(self.rules)} rules")
         # All at once: by itself each rule would leave most of a small cluster idle, and pay for planning what others share.
-        found = kept(self._union([rule.judge(facts, self.thresholds, self.now) for rule in self.rules]))
-        self.suspects.update({rule.name: 0 for rule in self.rules} | self._numbers(found))
-        self.telling.done(f"{sum(self.suspects.values()):,} to look at again")
+        found = self._judged(facts, self.rules)
+        self.suspects.update({rule.name: 0 for rule in self.rules} | _numbers(found))
+        self.progress.done(f"{sum(self.suspects.values()):,} to look at again")
         for name, number in self.suspects.items():
-            self.telling.begin(f"rule {name}")
-            self.telling.done(f"{number:,} to look at again" if number else "nothing")
+            self.progress.begin(f"rule {name}")
+            self.progress.done(f"{number:,} to look at again" if number else "nothing")
         return found
 
     def second(self, facts: Facts, first: DataFrame) -> DataFrame:
-        """What the rules with suspects find again in the facts of the second look."""
-        self.telling.begin("rules with suspects, again")
-        rules = [rule for rule in self.rules if self.suspects[rule.name]]
+        """The suspects of the first look that the second look finds again: the findings."""
+        self.progress.begin("rules with suspects, again")
         # Made before it is compared: else the comparison would be planned anew for every part of every rule.
-        found = kept(self._union([rule.judge(facts, self.thresholds, self.now) for rule in rules]))
+        found = self._judged(facts, [rule for rule in self.rules if self.suspects[rule.name]])
         again = kept(confirmed(first, found).dropDuplicates([*IDENTITY]))
-        self.telling.done(f"{again.count():,} findings")
+        self.progress.done(f"{again.count():,} findings")
         return again
 
-    def told(self, findings: DataFrame) -> tuple[RuleTold, ...]:
-        """What became of each rule."""
-        found = self._numbers(findings)
+    def results(self, findings: DataFrame) -> tuple[RuleResult, ...]:
+        """The result of each rule, also of those that did not run."""
+        found = _numbers(findings)
         ran = {rule.name for rule in self.rules}
         return tuple(
-            RuleTold(
+            RuleResult(
                 rule.name,
                 rule.grace,
                 None if rule.name in ran else ONLY_FULL,
@@ -92,37 +86,38 @@ class Judging:
         )
 
     def garbage(self, facts: Facts) -> int:
-        """How much there is for clean-up to take that belongs to no commit: staged documents, those of findings among them."""
+        """Number of staged documents that belong to no commit, those of findings among them: clean-up takes them."""
         return garbage(facts, self.thresholds, self.now).count()
 
     def facts(self, looked: Looked, seen: DataFrame | None) -> Facts:
-        """The facts that documents tell."""
-        self.telling.begin("facts")
+        """The facts in the documents of a look, made now."""
+        self.progress.begin("facts")
         facts = made(Facts.of(looked.documents, seen), looked.rows)
-        self.telling.done("sorted")
+        self.progress.done("sorted")
         return facts
 
-    @staticmethod
-    def _numbers(findings: DataFrame) -> dict[str, int]:
-        """How many findings each rule has that has any."""
-        rows, _ = capped(findings.groupBy("rule").count(), len(ALL))
-        return {row["rule"]: row["count"] for row in rows}
+    def _judged(self, facts: Facts, rules: Sequence[Rule]) -> DataFrame:
+        frames = [rule.judge(facts, self.thresholds, self.now) for rule in rules]
+        return kept(reduce(DataFrame.unionByName, frames, self.spark.createDataFrame([], FINDING)))
 
-    def _union(self, frames: Sequence[DataFrame]) -> DataFrame:
-        return reduce(DataFrame.unionByName, frames, self.spark.createDataFrame([], FINDING))
+
+def _numbers(findings: DataFrame) -> dict[str, int]:
+    """Number of findings of each rule that has any."""
+    rows, _ = capped(findings.groupBy("rule").count(), len(ALL))
+    return {row["rule"]: row["count"] for row in rows}
 
 
 def made(facts: Facts, rows: int) -> Facts:
-    """The same facts, of so many documents, each frame made now: a dozen rules go over them."""
+    """The same facts, of so many documents, each frame made now: a dozen rules read them."""
     names = (one.name for one in fields(Facts) if one.name != "seen")
     frames: dict[str, Any] = {name: kept(packed(getattr(facts, name), rows)) for name in names}
     return replace(facts, **frames)
 
 
 def to_look_at_again(facts: Facts, first: DataFrame) -> Chosen | None:
-    """What a second look has to read to judge the findings of the first again. None if that is everything.
+    """The entities and documents that a second look reads to judge the suspects again; None for everything.
 
-    A finding may be about another entity as well, which its subject names: a consumer.
+    The subject of a suspect may name another entity, a consumer: the second look reads it, too.
     """
     if capped(first.where(F.col("rule") == output_lost.__name__), 1)[0]:
         return None  # Any entity of the consumer's type may know the output.
@@ -132,7 +127,7 @@ def to_look_at_again(facts: Facts, first: DataFrame) -> Chosen | None:
 
 
 def chosen(entities: DataFrame, nameless: DataFrame) -> Chosen | None:
-    """These entities, and documents that say of no entity. None if they are so many that everything had better be read.
+    """These entities, and documents that name no entity; None if there are so many that reading everything is cheaper.
 
     Args:
         entities: with a column `entity`.
@@ -146,8 +141,8 @@ def chosen(entities: DataFrame, nameless: DataFrame) -> Chosen | None:
 
 
 def thresholds_of(job: Job, beginning: Beginning) -> Thresholds:
-    """The thresholds that a job file names, and those that the application's retention gives."""
+    """The thresholds of a job file, and those that follow from the application's retention."""
     names = {one.name for one in fields(Thresholds)} & Job.model_fields.keys()
-    told = {name: getattr(job, name) for name in names}
+    given = {name: getattr(job, name) for name in names}
     types = frozenset(one.type for one in job.entities)
-    return Thresholds(**told, retention=beginning.judged, arrival=beginning.arrival, types=types)
+    return Thresholds(**given, retention=beginning.judged, arrival=beginning.arrival, types=types)

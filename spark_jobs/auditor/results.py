@@ -1,4 +1,4 @@
-"""What an audit leaves for people and programs, in one folder that is there as a whole or not at all."""
+"""The files of an audit's results, in one folder that is replaced as a whole."""
 
 from __future__ import annotations
 
@@ -7,46 +7,32 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from exactlyonce.errors import ConfigurationError
 from spark_jobs.report.contents import Contents
 from spark_jobs.report.page import page
-from spark_jobs.spark.folder import Folder
+from spark_jobs.spark.folder import Folder, results_folder
 
 TABLE, LINES, SUMMARY, PAGE = "findings.parquet", "findings.jsonl", "summary.json", "report.html"
 _PART: Final = "part-"
 
 
 def destination(spark: SparkSession, place: str) -> Folder:
-    """The folder that the audit's results go to.
-
-    Raises:
-        ConfigurationError: it holds something else than the results of an earlier audit, or cannot be written.
-    """
-    folder = Folder(spark, place)
-    names = folder.names()
-    if names and SUMMARY not in names:
-        raise ConfigurationError(
-            f"{folder} holds something else than results of an audit, which would be deleted: name another folder with --out."
-        )
-    folder.make()
-    return folder
+    """The folder of the audit's results. Raises as `results_folder`."""
+    return results_folder(spark, place, "an audit", {SUMMARY})
 
 
 def write(folder: Folder, contents: Contents, findings: DataFrame) -> None:
-    """Put the results in the place of those that were there.
+    """Replace the results.
 
     Args:
         folder: see `destination`.
         contents: of summary and page.
-        findings: all of them, `schemas.FINDING`.
+        findings: all findings: `schemas.FINDING`.
     """
-    unfinished = folder.beside()
-    try:
+    with folder.replaced() as unfinished:
         findings.write.parquet(unfinished.place(TABLE))
         one_file = f"{_PART}{LINES}"
         findings.coalesce(1).write.option("ignoreNullFields", "false").json(unfinished.place(one_file))
-        parts = unfinished.inside(one_file)
-        found = next((name for name in parts.names() if name.startswith(_PART)), None)
+        found = next((name for name in unfinished.inside(one_file).names() if name.startswith(_PART)), None)
         if found is None:
             unfinished.write(LINES, "")
         else:
@@ -54,7 +40,3 @@ def write(folder: Folder, contents: Contents, findings: DataFrame) -> None:
         unfinished.delete(one_file)
         unfinished.write(SUMMARY, json.dumps(contents.summary(), indent=2, default=str) + "\n")
         unfinished.write(PAGE, page(contents))
-        folder.replace_by(unfinished)
-    except BaseException:
-        unfinished.discard()
-        raise

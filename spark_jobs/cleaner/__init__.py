@@ -1,1 +1,1 @@
-"""Parts of the clean-up: what may go, how it goes, and what is told of it."""
+"""The clean-up: a cleaner, its scan of the account, the verdicts, the removal, and the summary."""

@@ -1,6 +1,6 @@
-"""Blobs of attempts that were lost, through `clean_blobs` on the driver: there are few, and each needs its entity's fence.
+"""Blobs of lost attempts, cleaned by `clean_blobs` on the driver: there are few, and each needs its entity's fence.
 
-Where they are is said by the settings of the application: `EXACTLYONCE__blobContainer`, and the storage connection that
+The application's settings name their container: `EXACTLYONCE__blobContainer`, and the storage connection that
 `EXACTLYONCE__connection` names (`AzureWebJobsStorage` by default).
 """
 
@@ -13,37 +13,36 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from random import SystemRandom
 from typing import Final
 
 from azure.identity.aio import DefaultAzureCredential
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Memory, Strategy
+from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.azure import AzureBlobs
 from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.retry import Backoff
 from exactlyonce.drivers.runtime import Surroundings
 from exactlyonce.effects.blobs import DeleteBlobs
 from exactlyonce.effects.port import AsyncAdapter, AsyncPort, performs
-from exactlyonce.errors import ConfigurationError, MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
+from exactlyonce.errors import ConfigurationError
 from exactlyonce.protocols.steps.clean_blobs import blob_candidates, clean_blobs
 from exactlyonce.records.blobs import ListedBlob
+from exactlyonce.records.ledger import Protocol
 from exactlyonce.values.frozen_json import Json
-from spark_jobs.cleaner.fence import AT_ONCE
+from spark_jobs.cleaner.fence import AT_ONCE, decided
 from spark_jobs.cleaner.store import MeteredConnection, Place
 from spark_jobs.cleaner.summary import REMOVED
 from spark_jobs.cleaner.verdicts import GOES, Reason
 from spark_jobs.job.configuration import EntityPlace, Job
-from spark_jobs.job.configuration import Protocol as Kept
 
-_STRATEGIES: Final[Mapping[Kept, Strategy]] = {
-    Kept.OUTBOX: Outbox(),
-    Kept.COLOCATED: Colocated(),
-    Kept.STREAM: VersionStream(),
-    Kept.RESEQUENCER: Resequencer(),
+_STRATEGIES: Final[Mapping[Protocol, Strategy]] = {
+    "outbox": Outbox(),
+    "colocated": Colocated(),
+    "stream": VersionStream(),
+    "resequencer": Resequencer(),
 }
 _LISTED_AT_ONCE: Final = 2_000
 _JUDGED_AT_ONCE: Final = 100
@@ -52,7 +51,7 @@ _JUDGED_AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class BlobPlace:
-    """Where blobs are.
+    """The container of blobs.
 
     Attributes:
         container: its name.
@@ -66,10 +65,10 @@ class BlobPlace:
 
     @classmethod
     def of(cls, environment: Mapping[str, str] = os.environ) -> BlobPlace | None:
-        """The place that settings name; None if they name no container.
+        """The container of the settings; None if they name none.
 
         Raises:
-            ConfigurationError: they name a container, but not where it is.
+            ConfigurationError: the settings name a container without a storage account.
         """
         container = environment.get("EXACTLYONCE__blobContainer")
         if not container:
@@ -79,13 +78,13 @@ class BlobPlace:
         found = environment.get(name) or service or (account and f"https://{account}.blob.core.windows.net")
         if not found:
             raise ConfigurationError(
-                f"EXACTLYONCE__blobContainer names a container, but not where it is: set {name}__blobServiceUri."
+                f"EXACTLYONCE__blobContainer names a container without a storage account: set {name}__blobServiceUri."
             )
         return cls(container, found, environment.get(f"{name}__clientId"))
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[AsyncBlobs]:
-        """The blobs, for the length of an `async with` block."""
+        """The blobs, for an `async with` block."""
         identity = DefaultAzureCredential(managed_identity_client_id=self.client_id) if self.client_id else None
         blobs = AzureBlobs(self.account, self.container, identity)
         try:
@@ -98,15 +97,15 @@ class BlobPlace:
 
 @dataclass
 class LostBlobs:
-    """Looks after blobs.
+    """Cleans blobs of lost attempts.
 
     Attributes:
         job: limits and entity types.
-        retention: age up to which what tells of a commit is certainly there.
-        place: of the entities.
-        blobs: where blobs are.
-        names: of those that were deleted, or would be.
-        results: how many of each result, as `summary.Counts` has them.
+        retention: age up to which every record of a commit is certainly there.
+        place: the containers of entities.
+        blobs: the blobs.
+        names: names of deleted blobs, or of blobs that would go.
+        results: number of each result, as in `summary.Counts`.
     """
 
     job: Job
@@ -156,7 +155,7 @@ class LostBlobs:
     async def _of_one(
         self, driver: AsyncDriver, places: Mapping[str, EntityPlace], blobs: tuple[ListedBlob, ...]
     ) -> None:
-        """Look after blobs of one entity."""
+        """Clean blobs of one entity."""
         assert blobs[0].author is not None  # noqa: S101  # So `blob_candidates` picks them.
         entity = blobs[0].author.entity
         place = places.get(entity.type)
@@ -164,20 +163,18 @@ class LostBlobs:
             self.results[Reason.NO_TYPE] += len(blobs)
             return
         tombstone, strategy = Json.of(self.place.absent(entity)), _STRATEGIES[place.protocol]
-        try:
-            told = await driver.run(
-                Retrying(self.backoff, SystemRandom()).process(
-                    entity, lambda memory: clean_blobs(entity, blobs, tombstone, memory, strategy), Memory()
-                )
-            )
-        except (StoredDataError, MessageError):
-            self.results[Reason.UNREADABLE] += len(blobs)
-        except (TryAgainLater, UniqueKeyTaken):
-            self.results[Reason.UNDECIDED] += len(blobs)
-        else:
-            self.names += told.names
-            self.results[REMOVED if self.place.writes else GOES] += len(told.names)
-            self.results[Reason.NAMED] += len(blobs) - len(told.names)
+        result = await decided(
+            driver,
+            entity,
+            lambda memory: clean_blobs(entity, blobs, tombstone, memory, strategy),
+            self.backoff,
+        )
+        if isinstance(result, Reason):
+            self.results[result] += len(blobs)
+            return
+        self.names += result.names
+        self.results[REMOVED if self.place.writes else GOES] += len(result.names)
+        self.results[Reason.NAMED] += len(blobs) - len(result.names)
 
     async def _count_again(self) -> None:
         for name in self.names:

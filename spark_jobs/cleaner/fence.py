@@ -1,24 +1,25 @@
-"""What one task does to delete staged documents: `clean_staged`, with its fence, entity by entity. No Spark in here.
+"""One task's deletes of staged documents: `clean_staged` for each entity, behind its fence. Without Spark.
 
-Never in bulk. That a staged document belongs to no attempt that could still commit is known only behind a fence, and the
-fence needs the reply to a conditional save: so it goes through the library's own store and driver.
+Staged documents are never deleted in bulk. Only a fence shows that no attempt can still commit them, and a fence needs the
+reply to a conditional save: so the task uses the library's own store and driver.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from random import SystemRandom
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from exactlyonce.attempt import Memory
+from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.effects.effect import Step
 from exactlyonce.errors import MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.stores.cosmos.layout import staged_id
@@ -29,26 +30,28 @@ from spark_jobs.cleaner.verdicts import Reason
 from spark_jobs.source.port import Outcome
 
 AT_ONCE: Final = 16
-"""Entities that one task looks after at a time."""
+"""Entities that one task cleans at a time."""
 
-Told = tuple[str, str, str]
-"""Key of the entity, id of a staged document, and what became of it: an `Outcome`, or a `Reason` to keep it."""
+Result = TypeVar("Result")
+
+Fate = tuple[str, str, str]
+"""Key of the entity, id of a staged document, and an `Outcome` or a `Reason` to keep the document."""
 
 
 @dataclass(frozen=True)
-class Fencing:
-    """Deletes staged documents: what Spark gives to each task.
+class Fence:
+    """Deletes staged documents; Spark ships it to each task.
 
     Attributes:
-        place: where they are.
+        place: the containers.
         backoff: between attempts on an entity.
     """
 
     place: Place
     backoff: Backoff = field(default_factory=Backoff)
 
-    def __call__(self, rows: Iterable[Any]) -> Iterator[Told]:
-        """Look after staged documents, and say what became of each.
+    def __call__(self, rows: Iterable[Any]) -> Iterator[Fate]:
+        """Delete staged documents that may go; yields the fate of each.
 
         Args:
             rows: with `entity` and `tx`; those of one entity next to each other.
@@ -70,14 +73,14 @@ class Fencing:
             finally:
                 runner.run(connection.close())
 
-    async def _together(self, driver: AsyncDriver, entities: Sequence[tuple[str, tuple[str, ...]]]) -> list[Told]:
-        async def one(key: str, transactions: tuple[str, ...]) -> list[Told]:
+    async def _together(self, driver: AsyncDriver, entities: Sequence[tuple[str, tuple[str, ...]]]) -> list[Fate]:
+        async def one(key: str, transactions: tuple[str, ...]) -> list[Fate]:
             entity = entity_of(key)
-            told = await cleaned(driver, entity, transactions, self.place.absent(entity), self.backoff)
-            return [(key, staged_id(tx), outcome) for tx, outcome in told.items()]
+            fates = await cleaned(driver, entity, transactions, self.place.absent(entity), self.backoff)
+            return [(key, staged_id(tx), fate) for tx, fate in fates.items()]
 
         found = await asyncio.gather(*(one(*given) for given in entities))
-        return [told for of_one in found for told in of_one]
+        return [fate for of_one in found for fate in of_one]
 
 
 async def cleaned(
@@ -87,26 +90,34 @@ async def cleaned(
     absent: Mapping[str, object],
     backoff: Backoff,
 ) -> dict[str, str]:
-    """Look after the staged documents of one entity.
+    """Clean the staged documents of one entity.
 
     Returns:
-        By transaction: `Outcome.UNKNOWN` if it was to be deleted, which is not answered; else the reason to keep it.
+        By transaction: `Outcome.UNKNOWN` for a delete, which the store does not answer; else the reason to keep it.
     """
-    retrying = Retrying(backoff, SystemRandom())
     tombstone = Json.of(dict(absent))
+    result = await decided(
+        driver, entity, lambda memory: clean_staged(entity, transactions, tombstone, memory), backoff
+    )
+    if isinstance(result, Reason):
+        return dict.fromkeys(transactions, result.value)
+    fates = dict.fromkeys(transactions, Reason.NAMED.value)
+    return fates | dict.fromkeys(result.transactions, Outcome.UNKNOWN.value)
+
+
+async def decided(
+    driver: AsyncDriver, entity: EntityRef, step: Callable[[Memory], Step[Result | Again]], backoff: Backoff
+) -> Result | Reason:
+    """The result of a step of clean-up that fences an entity; a reason to keep all documents where it cannot decide."""
     try:
-        result = await driver.run(
-            retrying.process(entity, lambda memory: clean_staged(entity, transactions, tombstone, memory), Memory())
-        )
-    except (StoredDataError, MessageError):  # What cannot be trusted, and an entity that cannot even be named.
-        return dict.fromkeys(transactions, Reason.UNREADABLE.value)
-    except (TryAgainLater, UniqueKeyTaken):  # A tombstone may have no place beside another one.
-        return dict.fromkeys(transactions, Reason.UNDECIDED.value)
-    told = dict.fromkeys(transactions, Reason.NAMED.value)
-    return told | dict.fromkeys(result.transactions, Outcome.UNKNOWN.value)
+        return await driver.run(Retrying(backoff, SystemRandom()).process(entity, step, Memory()))
+    except (StoredDataError, MessageError):  # An untrustworthy document, or a key that names no entity.
+        return Reason.UNREADABLE
+    except (TryAgainLater, UniqueKeyTaken):  # A tombstone may share a unique key with another one.
+        return Reason.UNDECIDED
 
 
 def entity_of(key: str) -> EntityRef:
-    """The entity that a key names."""
+    """The entity of a key."""
     type, *partition, id = json.loads(key)
     return EntityRef(type, tuple(partition), id)

@@ -1,4 +1,4 @@
-"""Deleting: what goes in bulk, and what goes behind a fence."""
+"""The removal: bulk deletes, and deletes behind a fence."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from exactlyonce.drivers.retry import Backoff
 from spark_jobs.cleaner.archive import archive
-from spark_jobs.cleaner.fence import Fencing
-from spark_jobs.cleaner.scan import Looks
+from spark_jobs.cleaner.fence import Fence
+from spark_jobs.cleaner.scan import Scan
 from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.verdicts import GOES
 from spark_jobs.job.configuration import Account, Job
-from spark_jobs.report.progress import Telling
+from spark_jobs.report.progress import Progress
 from spark_jobs.source.port import Source
 from spark_jobs.transforms.head import capped
 
 WAVE: Final = 100_000
-"""Documents that are deleted before the next line is told."""
+"""Documents that are deleted between two lines of progress."""
 _MOST_WAVES: Final = 200
 _MOST_CONTAINERS: Final = 1_000
 
 OUTCOMES: Final = StructType([StructField(name, StringType()) for name in ("container", "entity", "id", "outcome")])
-"""What became of a document: a `port.Outcome`, or a `verdicts.Reason` to keep it."""
+"""The outcome of each document: a `port.Outcome`, or a `verdicts.Reason` to keep it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Deletes what goes.
+    """Deletes documents.
 
     Attributes:
         spark: the session.
-        job: names containers, and a rate.
-        account: where they are.
+        job: names the containers, and the rate.
+        account: address and identity, for the library's own store.
         source: deletes in bulk.
-        telling: told of what goes on.
+        progress: shows each step.
         backoff: between attempts to fence an entity.
     """
 
@@ -49,27 +49,27 @@ class Removal:
     job: Job
     account: Account
     source: Source
-    telling: Telling
+    progress: Progress
     backoff: Backoff
 
-    def run(self, verdicts: DataFrame, looks: Looks, *, delete: bool, archives: str | None, wave: int) -> DataFrame:
-        """Delete what goes; or, in a dry run, only ask of staged documents whether they would go behind a fence.
+    def run(self, verdicts: DataFrame, scan: Scan, *, delete: bool, archives: str | None, wave: int) -> DataFrame:
+        """Delete the documents that go; in a dry run, only judge staged documents as a fence would.
 
         Args:
             verdicts: `verdicts.JUDGED`.
-            looks: reads for the archive.
+            scan: reads for the archive.
             delete: whether to delete.
             archives: folder for an archive; None for none.
-            wave: documents that are deleted before the next line is told.
+            wave: documents that are deleted between two lines of progress.
 
         Returns:
-            `OUTCOMES` of what was looked after.
+            `OUTCOMES` of the documents that were treated.
         """
         going = verdicts.where(F.col("verdict") == GOES)
         if delete and archives and (containers := self._numbers(going)):
-            self.telling.begin("archive")
-            going = archive(self.spark, archives, looks, going, sorted({one for one, _ in containers}))
-            self.telling.done(f"in {archives}")
+            self.progress.begin("archive")
+            going = archive(self.spark, archives, scan, going, sorted({one for one, _ in containers}))
+            self.progress.done(f"in {archives}")
         numbers = self._numbers(going)
         found = [self.spark.createDataFrame([], OUTCOMES)]
         for (container, is_staged), number in sorted(numbers.items()):
@@ -81,36 +81,36 @@ class Removal:
         return reduce(DataFrame.unionByName, found)
 
     def _fenced(self, container: str, staged: DataFrame, number: int, *, writes: bool) -> DataFrame:
-        self.telling.begin("staged outputs")
+        self.progress.begin("staged outputs")
         tasks = self.spark.sparkContext.defaultParallelism
         rate = None if self.job.rate is None else self.job.rate / tasks
         place = Place.of(self.job, self.account, self.source.spent, rate=rate, writes=writes)
-        fencing = Fencing(place, self.backoff)
+        fence = Fence(place, self.backoff)
         rows = staged.select("entity", "tx").repartition(tasks, "entity").sortWithinPartitions("entity").rdd
-        outcomes = rows.mapPartitions(lambda some: ((container, *one) for one in fencing(some)))
-        # At once and once: a second run would look after every entity again.
-        told = self.spark.createDataFrame(outcomes, OUTCOMES).localCheckpoint(eager=True)
-        self.telling.done(f"{number:,} looked after, {self.source.spent.units:,.0f} RU in all")
-        return told
+        outcomes = rows.mapPartitions(lambda some: ((container, *one) for one in fence(some)))
+        # Now and once: a second run would fence every entity again.
+        done = self.spark.createDataFrame(outcomes, OUTCOMES).localCheckpoint(eager=True)
+        self.progress.done(f"{number:,} judged, {self.source.spent.units:,.0f} RU in all")
+        return done
 
     def _in_bulk(self, container: str, rows: DataFrame, number: int, wave: int) -> Iterator[DataFrame]:
-        """Delete documents of a container, each on condition of its ETag, and tell now and then how far it is."""
+        """Delete documents of a container in waves, each on condition of its ETag."""
         waves = min(max(1, math.ceil(number / wave)), _MOST_WAVES)
         done = 0
         for turn in range(waves):
-            self.telling.begin(f"deleting from {container}, {turn + 1} of {waves}")
+            self.progress.begin(f"deleting from {container}, {turn + 1} of {waves}")
             some = rows.where(F.pmod(F.xxhash64("partition"), F.lit(waves)) == turn)
             outcomes = self.source.delete(container, some.select("container", "partition", "entity", "id", "etag"))
             done += outcomes.count()
-            self.telling.done(f"{done:,} of {number:,} documents, {self.source.spent.units:,.0f} RU in all")
+            self.progress.done(f"{done:,} of {number:,} documents, {self.source.spent.units:,.0f} RU in all")
             yield outcomes.select(*OUTCOMES.fieldNames())
 
     def _numbers(self, going: DataFrame) -> dict[tuple[str, bool], int]:
-        """How many documents go, by container and whether they are staged."""
+        """Numbers of documents that go, by container and whether they are staged."""
         rows, _ = capped(going.groupBy("container", _is_staged().alias("staged")).count(), _MOST_CONTAINERS)
         return {(row.container, row.staged): row["count"] for row in rows}
 
 
 def _is_staged() -> Column:
-    # Only in the library's container: elsewhere that kind would not be explained.
+    # Only in the library's container: elsewhere a document of that kind would be unreadable.
     return F.col("kind") == "staged"

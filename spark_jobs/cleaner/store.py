@@ -1,4 +1,4 @@
-"""The real store, for a clean-up: one that counts what it costs, and one that sends no write."""
+"""The library's own store for a clean-up: it counts its request units, and in a dry run sends no write."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.identity import EntityRef
-from spark_jobs.job.configuration import Account, Job, Protocol
-from spark_jobs.source.connector import placed
+from spark_jobs.job.configuration import Account, Job
 from spark_jobs.source.pacing import Allowance
-from spark_jobs.source.port import Meter
+from spark_jobs.source.port import Meter, charge_of, placed
 
-_CHARGE: Final = "x-ms-request-charge"
 _REQUESTS: Final = frozenset(
     {"read_item", "query_items", "create_item", "replace_item", "execute_item_batch", "delete_item"}
 )
@@ -28,16 +26,16 @@ _REQUESTS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Place:
-    """Where entities and the library's documents are: what Spark gives to each task.
+    """The containers of entities and of the library; Spark ships it to each task.
 
     Attributes:
-        account: where.
+        account: address and identity.
         database, library: names.
         containers: by entity type.
         meter: counts RU.
         rate: RU per second that this task may spend; None for no limit.
-        writes: whether anything is written. If not, a fence counts as held and nothing is deleted, so that a strategy comes
-            to the decision that it would come to.
+        writes: whether writes are sent. If not, each is answered as if it had been, so that a strategy comes to the same
+            decision.
     """
 
     account: Account
@@ -52,7 +50,7 @@ class Place:
     def of(cls, job: Job, account: Account, meter: Meter, *, rate: float | None, writes: bool) -> Place:
         """The place of a job."""
         containers = tuple(
-            EntityContainer(one.type, one.container, one.partition_key, companions=one.protocol is not Protocol.OUTBOX)
+            EntityContainer(one.type, one.container, one.partition_key, companions=one.protocol != "outbox")
             for one in job.entities
         )
         return cls(account, job.database, job.library, containers, meter, rate, writes)
@@ -73,7 +71,7 @@ class Place:
 
 
 class Unsent(CosmosStore):
-    """The store, but no write that a clean-up makes is sent: it is answered as if it had been."""
+    """A store that answers the writes of a clean-up without sending them."""
 
     async def save_entity(self, effect: SaveEntity) -> Saved:
         return Saved(effect.etag or "", None)
@@ -83,10 +81,10 @@ class Unsent(CosmosStore):
 
 
 class MeteredConnection(CosmosConnection):
-    """A connection that counts what its requests are charged, and keeps to a rate.
+    """A connection that counts the charges of its requests, and keeps to a rate.
 
     Args:
-        account: where.
+        account: address and identity.
         database: its name.
         meter: counts RU.
         allowance: RU per second.
@@ -98,7 +96,7 @@ class MeteredConnection(CosmosConnection):
         self._allowance = allowance
 
     async def turn(self) -> None:
-        """Wait until more may be spent. In a thread: requests under way have their time limits."""
+        """Wait until more RU may be spent. In a thread: requests under way have their time limits."""
         await asyncio.to_thread(self._allowance.wait)
 
     async def container(self, name: str) -> ContainerProxy:
@@ -107,13 +105,13 @@ class MeteredConnection(CosmosConnection):
         return found  # type: ignore[no-any-return]
 
     def _count(self, headers: Any, *_: Any) -> None:
-        units = float(headers.get(_CHARGE, 0))
+        units = charge_of(headers)
         self._allowance.spend(units)
         self._meter.count(0, units)
 
 
 class _Metered:
-    """A container; each of its requests tells a hook the headers of its replies, besides the hook that it may have."""
+    """A container; each of its requests calls one more hook with the headers of its replies."""
 
     def __init__(self, container: ContainerProxy, hook: Callable[..., None]) -> None:
         self._container = container

@@ -1,21 +1,25 @@
-"""What became of it: counted by reading again, since deletes may not be answered, and what answers may not be deletes."""
+"""The result of each document, counted by reading again, since deletes may be unanswered; and the files of the results."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.cleaner.verdicts import GOES, Reason
 from spark_jobs.source.port import Outcome
+from spark_jobs.spark.folder import Folder, results_folder
 from spark_jobs.transforms.head import capped
+
+TABLE, SUMMARY, BLOBS = "documents.parquet", "summary.json", "blobs.txt"
 
 REMOVED: Final = "removed"
 GONE: Final = "gone"
-"""It was to be deleted, and was not there any more: others did it, or an earlier send of a request of this run."""
+"""It was to be deleted, and was absent: another program deleted it, or an earlier send of a request of this run."""
 
 AGES: Final = (
     (1, "under a day"),
@@ -27,7 +31,7 @@ AGES: Final = (
 _OLDER: Final = "a year or more"
 _DAY: Final = 86_400
 _MOST_COUNTS: Final = 10_000
-"""Containers, kinds, results and ages: never nearly as many."""
+"""Most combinations of container, kind, result and age: there are never nearly as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,9 @@ class Counts:
     """The documents of one kind in one container.
 
     Attributes:
-        container, kind: which.
-        results: how many of each result: `goes` (a dry run), `removed`, `gone`, or a `verdicts.Reason`.
-        ages: how many of those that go, went or should have gone are of which age.
+        container, kind: name and kind.
+        results: number of each result: `goes` (a dry run), `removed`, `gone`, or a `verdicts.Reason`.
+        ages: number of each age, of the documents with the verdict that they may go.
     """
 
     container: str
@@ -48,7 +52,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a clean-up did, or would do.
+    """The summary of a clean-up.
 
     Attributes:
         database: its name.
@@ -57,9 +61,9 @@ class Summary:
         retention, horizon: in seconds.
         counts: by container and kind.
         blobs: results of blobs, as `Counts.results`; None if no container of blobs was named.
-        units: RU spent, as far as the service told.
-        seconds: how long it took.
-        archive: where the archive is; None without one.
+        units: RU spent, as far as the service reported them.
+        seconds: its duration.
+        archive: folder of the archive; None without one.
     """
 
     database: str
@@ -74,15 +78,11 @@ class Summary:
     archive: str | None = None
 
     def total(self, result: str) -> int:
-        """How many documents have a result."""
+        """Number of documents with a result."""
         return sum(one.results.get(result, 0) for one in self.counts)
 
-    def json(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
     def lines(self) -> Iterable[str]:
-        """For people: what goes or went, by kind and age, and what is kept and why."""
+        """Lines for an operator: documents by kind, result and age."""
         for one in self.counts:
             yield f"{one.container}, {one.kind}: {_listed(one.results)}"
             if one.ages:
@@ -102,13 +102,13 @@ class _Counted:
 
 
 def results(judged: DataFrame, outcomes: DataFrame, there: DataFrame, *, deleted: bool) -> DataFrame:
-    """What became of each document that was judged: the columns of `verdicts.JUDGED`, and `result`.
+    """The result of each judged document: the columns of `verdicts.JUDGED`, and `result`.
 
     Args:
         judged: the verdicts.
-        outcomes: `container, entity, id, outcome` of what was looked after.
-        there: what is there now, as `Looks.there` gives it.
-        deleted: whether anything was deleted, or it was a dry run.
+        outcomes: `removal.OUTCOMES`.
+        there: the documents that are there now: `Scan.there`.
+        deleted: whether the clean-up deletes; if not, it is a dry run.
     """
     now = there.select("container", "id", F.col("entity").alias("whose"), F.col("etag").alias("now"))
     same = F.col("entity").eqNullSafe(F.col("whose"))
@@ -118,18 +118,18 @@ def results(judged: DataFrame, outcomes: DataFrame, there: DataFrame, *, deleted
         "left",
     )
     known = seen.select("it.*", "now")
-    told = known.join(outcomes, ["container", "entity", "id"], "left")
-    return told.withColumn("result", F.coalesce(*_result(deleted=deleted))).drop("now", "outcome")
+    ended = known.join(outcomes, ["container", "entity", "id"], "left")
+    return ended.withColumn("result", F.coalesce(*_result(deleted=deleted))).drop("now", "outcome")
 
 
 def _result(*, deleted: bool) -> Iterable[Column]:
-    """The first that is not null. A changed document has another ETag, so that it was not what was deleted."""
+    """The first that is not null is the result. A changed document has another ETag than the judged one."""
     verdict, outcome, now = F.col("verdict"), F.col("outcome"), F.col("now")
     yield F.when(verdict != GOES, verdict)
     yield F.when(outcome.isin([one.value for one in Reason]), outcome)
     if not deleted:
         yield verdict
-    yield F.when(outcome == Outcome.DELETED, REMOVED)  # The primary said so; a replica may not know yet.
+    yield F.when(outcome == Outcome.DELETED, REMOVED)  # The primary answered so; a replica may lag.
     yield F.when(now.isNull() & (outcome == Outcome.UNKNOWN), REMOVED)
     yield F.when(now.isNull(), GONE)
     yield F.when(now != F.col("etag"), Reason.CHANGED)
@@ -137,10 +137,10 @@ def _result(*, deleted: bool) -> Iterable[Column]:
 
 
 def counted(results: DataFrame, there: DataFrame, now: int) -> tuple[Counts, ...]:
-    """Count what became of what was judged, and what was too young to be.
+    """Count the results of judged documents, and the documents that were too young to be read.
 
     Args:
-        results: as `results` gives them.
+        results: see `results`.
         there: as for `results`.
         now: the service's time at the beginning.
     """
@@ -171,10 +171,31 @@ def _by_age(ages: Mapping[str, int]) -> dict[str, int]:
 
 
 def _sorted(results: Mapping[str, int]) -> dict[str, int]:
-    """What goes or went first."""
+    """The results in order, deletes first."""
     first = (GOES, REMOVED, GONE)
     return {name: results[name] for name in (*first, *sorted(results.keys() - set(first))) if name in results}
 
 
 def _listed(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number:,}" for name, number in numbers.items())
+
+
+def destination(spark: SparkSession, place: str) -> Folder:
+    """The folder of the clean-up's results. Raises as `results_folder`."""
+    return results_folder(spark, place, "a clean-up", {TABLE, SUMMARY})
+
+
+def write(folder: Folder, summary: Summary, documents: DataFrame, blobs: Iterable[str]) -> None:
+    """Replace the results.
+
+    Args:
+        folder: see `destination`.
+        summary: the summary.
+        documents: the documents with the verdict that they may go: the columns of `verdicts.JUDGED`, and `result`.
+        blobs: names of the blobs that go.
+    """
+    with folder.replaced() as unfinished:
+        documents.write.parquet(unfinished.place(TABLE))
+        unfinished.write(SUMMARY, json.dumps(asdict(summary), indent=2) + "\n")
+        if summary.blobs is not None:
+            unfinished.write(BLOBS, "".join(f"{name}\n" for name in blobs))

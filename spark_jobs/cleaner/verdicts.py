@@ -1,13 +1,12 @@
-"""What may go: the rules of `strategies.retention` and `strategies.truncation`, on frames.
+"""The verdict on each document: the rules of `protocols.outbox.clean` and `protocols.steps.clean_companions`, on frames.
 
-`strategies.truncation.may_go` and `last_entry` say the same of one document; a property test compares them. A view of any age
-will do for both, as is argued there. Of staged documents the view only tells which are worth a fence.
+`clean_companions.may_go` and `last_entry` are the same rules for one document; a property test compares them. A view of any
+age is enough for both, as is argued there. For staged documents the view only decides which are worth a fence.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from enum import StrEnum
 from functools import reduce
 from operator import or_
@@ -18,13 +17,12 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType
 
 from spark_jobs.job.configuration import Job
-from spark_jobs.job.configuration import Protocol as Kept
 from spark_jobs.source.application import Beginning
 from spark_jobs.transforms.facts import type_of
 from spark_jobs.transforms.schemas import LIBRARY
 
 GOES: Final = "goes"
-"""Verdict on what may be deleted; all others are a `Reason`."""
+"""Verdict on documents that may be deleted; other verdicts are a `Reason`."""
 
 
 class Reason(StrEnum):
@@ -34,21 +32,21 @@ class Reason(StrEnum):
     OWES = "owes outputs"
     WAITS = "holds a message that waits"
     NEEDED = "needed by younger ones"
-    """An entry of an interval that is not old as a whole, or of a stream that the entity's document does not tell of; a number
-    that its sequence has not passed."""
+    """An entry of an interval that is not old as a whole, or of a stream that the ledger does not name; a number that its
+    sequence has not passed."""
     NAMED = "named by its entity"
     PARKED = "parked"
-    """It waits for people, who requeue it or delete it."""
+    """It waits for an operator, who requeues or discards it."""
     UNREADABLE = "unreadable"
-    """By these jobs, or its entity's document is. A newer version of the library may have written it."""
+    """These jobs cannot read it, or its entity's document. A newer version of the library may have written it."""
     NO_TYPE = "of no entity of the job file"
-    """So nobody looked whether that entity owes."""
+    """The job does not read that entity, so it may owe outputs."""
     UNDECIDED = "not decided"
     """Its entity was too busy for a fence, did not answer, or does not exist and shares unique keys with another tombstone. The
     next run tries again."""
     CHANGED = "changed meanwhile"
     LEFT = "still there"
-    """It was to be deleted, and nobody knows why it was not, or a replica was behind. The next run tries again."""
+    """It was to be deleted and is still there for an unknown reason, or a replica was behind. The next run tries again."""
 
 
 JUDGED: Final = ("container", "kind", "id", "partition", "etag", "ts", "entity", "message", "tx", "verdict")
@@ -58,9 +56,9 @@ def judged(documents: DataFrame, job: Job, beginning: Beginning) -> DataFrame:
     """The verdict on each document of the library.
 
     Args:
-        documents: `schemas.DOCUMENT` with a column `container`: those of all entities, and of what may be old.
+        documents: `schemas.DOCUMENT` with a column `container`: all entities, and all documents that may be old.
         job: limits and entity types.
-        beginning: of the clean-up: its time, and the age from which anything is old.
+        beginning: the time, and the age from which documents are old.
 
     Returns:
         The columns of `JUDGED`. `partition` is the JSON array of the partition key's values.
@@ -84,12 +82,12 @@ def judged(documents: DataFrame, job: Job, beginning: Beginning) -> DataFrame:
         F.when((F.col("kind") != "processed") & (_place() > F.col("last")), Reason.NEEDED),
         F.lit(GOES),
     )
-    partition = F.when(F.col("place") == LIBRARY, _in_library("entity")).otherwise(_beside("entity"))
+    partition = F.when(F.col("place") == LIBRARY, _library_partition("entity")).otherwise(_entity_partition("entity"))
     return with_last.withColumns({"verdict": verdict, "partition": partition}).select(*JUDGED)
 
 
 def _ledgers(documents: DataFrame) -> DataFrame:
-    """What the documents of entities say: `entity`, kind of the stream, receptions, and transactions that are named."""
+    """From the ledgers: `entity`, kind of the stream, receptions, and the transactions of entries."""
     readable = documents.where((F.col("kind") == "entity") & F.col("problem").isNull() & F.col("ledger").isNotNull())
     return readable.select(
         "entity",
@@ -118,29 +116,25 @@ def _of_staged(old: Column) -> Column:
 
 
 def _is_known(job: Job) -> Column:
-    """Whether the entity is of a type of the job file, and has a partition key like it. Only an outbox stages anything."""
+    """Whether the entity is of a type of the job file, with as many partition key values. Only an outbox stages outputs."""
     parts = F.size(F.from_json("entity", "array<string>"))
 
     def is_of(type: str, width: int, *, stages: bool) -> Column:
         same = (type_of("entity") == type) & (parts == width + 2)
         return same if stages else same & (F.col("kind") != "staged")
 
-    types = (is_of(one.type, len(one.partition_key), stages=one.protocol is Kept.OUTBOX) for one in job.entities)
+    types = (is_of(one.type, len(one.partition_key), stages=one.protocol == "outbox") for one in job.entities)
     return F.coalesce(reduce(or_, types), F.lit(False))
 
 
-def _udf(function: Callable[[str | None], str | None]) -> Callable[[str], Column]:
-    return F.udf(function, StringType())
-
-
-@_udf
-def _in_library(entity: str | None) -> str | None:
+@F.udf(StringType())
+def _library_partition(entity: str | None) -> str | None:
     return json.dumps([entity])
 
 
-@_udf
-def _beside(entity: str | None) -> str | None:
-    """The partition key that the key of an entity names; None for what is no key."""
+@F.udf(StringType())
+def _entity_partition(entity: str | None) -> str | None:
+    """The partition key in the key of an entity; None if it is no such key."""
     try:
         _, *partition, _ = json.loads(entity or "")
     except ValueError:

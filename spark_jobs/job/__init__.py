@@ -1,1 +1,1 @@
-"""What a job is given, and how it ends."""
+"""The job file, the settings of the account, and the exit codes."""

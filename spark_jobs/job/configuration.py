@@ -1,7 +1,6 @@
-"""What a job works on: a JSON file that names places and limits, and the account, from the environment.
+"""The job file, which names containers and limits, and the account, from the environment.
 
-The file holds no secret. Where nothing else is said, jobs use Microsoft Entra ID; an account key is read from the
-environment only, for the local Cosmos.
+The file holds no secret. Jobs use Microsoft Entra ID, unless the environment has an account key, for the local Cosmos.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -20,31 +18,23 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, VersionStream
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.records.ledger import Protocol
 from exactlyonce.values.durations import Duration, Positive
 from spark_jobs.job import limits
-from spark_jobs.job.problems import refusal, require_none, told
+from spark_jobs.job.problems import problems_of, refusal, require_none
 
 _MAX_PATHS: Final = 3
 
 
-class Protocol(StrEnum):
-    """The strategies, by what they leave in an entity's container."""
-
-    OUTBOX = "outbox"
-    COLOCATED = "colocated"
-    STREAM = "stream"
-    RESEQUENCER = "resequencer"
-
-
 _PROTOCOLS: Final[Mapping[type, Protocol]] = {
-    Outbox: Protocol.OUTBOX,
-    Colocated: Protocol.COLOCATED,
-    VersionStream: Protocol.STREAM,
-    Resequencer: Protocol.RESEQUENCER,
+    Outbox: "outbox",
+    Colocated: "colocated",
+    VersionStream: "stream",
+    Resequencer: "resequencer",
 }
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^/\\?#\t\r\n]*[^/\\?#\s]$")]
-"""As databases and containers may be called."""
+"""Name of a database or container."""
 KeyPath = Annotated[str, Field(pattern=r"^/.+$")]
 
 
@@ -53,13 +43,13 @@ class _Model(BaseModel):
 
 
 class EntityPlace(_Model):
-    """Where the entities of one type live.
+    """The container of an entity type.
 
     Attributes:
         type: name of the entity type.
-        container: name of its container.
-        partition_key: paths of that container's partition key, from the top.
-        protocol: what the entities run on.
+        container: its name.
+        partition_key: paths of its partition key, from the top.
+        protocol: protocol of the entities.
     """
 
     type: str = Field(min_length=1)
@@ -76,16 +66,15 @@ class Job(_Model):
         endpoint: of the account; `COSMOS__accountEndpoint` has precedence.
         entities: the entity types.
         library: name of the library's container.
-        consumers: for each destination whose queue is read by an entity type of this job, that type.
-        horizon: age below which staged outputs are left alone.
+        consumers: for each destination that an entity type of this job consumes, that type.
+        horizon: age below which clean-up leaves staged outputs alone.
         owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap
             are findings.
-        garbage_after: age from which staged outputs that belong to no commit are a finding: clean-up should have taken them.
-        grace: age below which nothing is judged, since reads of several containers are not of one moment.
+        garbage_after: age from which staged outputs that belong to no commit are a finding: clean-up should have deleted them.
+        grace: age below which rules do not judge, since the containers are read one after the other.
         live_since: when the application went live; None if that is not known.
         rate: most RU per second that the job may spend; None for no limit.
-        source: how Cosmos DB is read and deleted from: "feed_ranges", or "connector" for azure-cosmos-spark, which no
-            job takes unasked.
+        source: "feed_ranges" for the Python SDK, "connector" for azure-cosmos-spark.
     """
 
     database: Name
@@ -108,12 +97,12 @@ class Job(_Model):
         """The job file of an application.
 
         Args:
-            entities: as the application declares them.
+            entities: the application's entities.
             database: name of the database.
             rest: the other fields of the file.
 
         Raises:
-            ConfigurationError: naming all that is wrong.
+            ConfigurationError: names all problems.
         """
         places = [
             {
@@ -128,25 +117,30 @@ class Job(_Model):
 
     @classmethod
     def read(cls, content: object) -> Self:
-        """A job from what a job file holds.
+        """The job of a job file's content.
 
         Raises:
-            ConfigurationError: naming all that is wrong.
+            ConfigurationError: names all problems.
         """
         try:
             return cls.model_validate(content)
         except ValidationError as error:
-            raise refusal("The job is not configured as it has to be", told(error, _known())) from None
+            raise refusal("The job is not configured as it has to be", problems_of(error, _known())) from None
+
+    @property
+    def places(self) -> list[EntityPlace]:
+        """One place for each container that holds entities: that of the first type in it."""
+        return [*{one.container: one for one in reversed(self.entities)}.values()]
 
     def text(self) -> str:
         """The content of a job file."""
         return self.model_dump_json(indent=2, exclude_unset=True) + "\n"
 
-    # Each runs where the fields it needs are well-formed, so that all problems are told at once.
+    # Each runs where the fields it needs are well-formed, so that all problems are reported at once.
     @field_validator("entities")
     @classmethod
-    def _told_apart(cls, places: tuple[EntityPlace, ...]) -> tuple[EntityPlace, ...]:
-        require_none(_told_twice(places))
+    def _distinct(cls, places: tuple[EntityPlace, ...]) -> tuple[EntityPlace, ...]:
+        require_none(_contradictions(places))
         return places
 
     @field_validator("library")
@@ -166,14 +160,14 @@ class Job(_Model):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """How to reach the account. Secrets are never shown; they reach the executors in the closures of tasks.
+    """Address and identity for the account. Its secrets are never shown; they reach the executors in the closures of tasks.
 
     Attributes:
         endpoint: its address.
         key: the account key, for the local Cosmos; None to use an identity.
         client_id: of a user-assigned managed identity or a service principal; None for the default identity.
         tenant_id: of the identity.
-        client_secret: of a service principal, which is what pools without managed identities use; None for another identity.
+        client_secret: of a service principal, for pools without managed identities; None for another identity.
     """
 
     endpoint: str
@@ -184,10 +178,10 @@ class Account:
 
     @classmethod
     def of(cls, job: Job, environment: Mapping[str, str] = os.environ) -> Account:
-        """The account of a job: the file says where, the environment says who asks.
+        """The account of a job: its address from the job, the identity from the environment.
 
         Raises:
-            ConfigurationError: nothing says where, or what says who is not whole.
+            ConfigurationError: there is no address, or the identity is incomplete.
         """
         if problems := [*_endpoint_problems(job.endpoint), *_identity_problems(environment)]:
             raise refusal("The account is not configured as it has to be", problems)
@@ -205,12 +199,12 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> tuple[Job, 
 
     Args:
         path: of the file.
-        environment: `COSMOS__accountEndpoint` and `COSMOS__database` have precedence over the file. Who asks is said here only:
+        environment: `COSMOS__accountEndpoint` and `COSMOS__database` have precedence over the file. The identity is here only:
             `COSMOS__accountKey` for the local Cosmos; else a managed identity (`COSMOS__clientId`), or a service principal
             (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`).
 
     Raises:
-        ConfigurationError: naming the file and all that is wrong.
+        ConfigurationError: names the file and all problems.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
@@ -227,14 +221,14 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> tuple[Job, 
     try:
         job = Job.model_validate(content)
     except ValidationError as error:
-        problems += told(error, _known())
+        problems += problems_of(error, _known())
     if problems:
         raise refusal(f"The job file {path}, or the environment, is not as it has to be", problems)
     return job, Account.of(job, environment)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON. Of a name given twice, one value would be lost without a word."""
+    """An object of JSON. Refuses a name given twice: one of its values would be lost in silence."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -246,7 +240,7 @@ def _known() -> dict[str, Iterable[str]]:
     return {"": Job.model_fields, "entities": EntityPlace.model_fields}
 
 
-def _told_twice(places: tuple[EntityPlace, ...]) -> Iterator[str]:
+def _contradictions(places: tuple[EntityPlace, ...]) -> Iterator[str]:
     names = Counter(place.type for place in places)
     yield from (f"name the type {name!r} twice" for name, times in names.items() if times > 1)
     first: dict[str, EntityPlace] = {}
@@ -280,7 +274,7 @@ def _endpoint_problems(endpoint: object) -> Iterator[str]:
 
 
 def _identity_problems(environment: Mapping[str, str]) -> Iterator[str]:
-    """An account key is Base64; the SDK answers anything else with a trace that names no setting."""
+    """Problems of the identity. An account key is Base64; for any other the SDK raises an error that names no setting."""
     try:
         b64decode(environment.get("COSMOS__accountKey", ""), validate=True)
     except ValueError:

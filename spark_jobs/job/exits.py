@@ -1,4 +1,4 @@
-"""How a job ends: exit codes for schedulers, and the errors behind them."""
+"""Exit codes of jobs for schedulers, and the errors behind them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Exit(IntEnum):
     DONE = 0
     """Done; an audit found nothing."""
     FINDINGS = 1
-    """An audit found something."""
+    """An audit has findings."""
     CONFIGURATION = 2
     """The configuration or the usage is wrong; nothing was done. argparse ends with the same code."""
     ACCOUNT = 3
@@ -26,7 +26,7 @@ class Exit(IntEnum):
     UNSAFE = 4
     """Refused for safety, such as a retention too short; nothing was deleted."""
     INTERNAL = 70
-    """A bug, or trouble of Spark's own; its trace is on the error output."""
+    """A bug, or a failure of Spark; the trace is on the error output."""
 
 
 class AccountError(ExactlyOnceError):
@@ -34,11 +34,11 @@ class AccountError(ExactlyOnceError):
 
 
 class UnsafeError(ExactlyOnceError):
-    """What was asked for could break the guarantee, so nothing was done."""
+    """The job could break the guarantee, so it did nothing."""
 
 
 def exit_of(error: BaseException) -> Exit:
-    """The code that an error ends a job with.
+    """The exit code of a job that raised an error.
 
     >>> exit_of(AccountError("The account does not answer."))
     <Exit.ACCOUNT: 3>
@@ -63,26 +63,26 @@ _KINDS: Final[Mapping[str, type[ExactlyOnceError]]] = {
 _IN_A_TRACE: Final = re.compile(rf"^(?:\S+\.)?(?P<kind>{'|'.join(_KINDS)}): (?P<sentence>.+)$", re.MULTILINE)
 
 
-def told_by_a_task(error: BaseException) -> ExactlyOnceError | None:
-    """What a task of Spark's told before it failed; None if it was not one of ours. Spark gives the driver its trace only."""
+def raised_by_a_task(error: BaseException) -> ExactlyOnceError | None:
+    """The error of ours that a task of Spark raised; None if it raised another. Spark gives the driver the trace only."""
     found = _IN_A_TRACE.search(str(error))
     return None if found is None else _KINDS[found["kind"]](found["sentence"])
 
 
 def ending(job: Callable[[], Exit], errors: TextIO | None = None) -> Exit:
-    """Run a job and tell how it ended: known errors by their sentence, others by their trace.
+    """Run a job and print its error, if it raises one: an error of ours as a sentence, others with their trace.
 
     Args:
-        job: does the work and returns its code.
-        errors: where that goes; the error output by default.
+        job: does the work and returns its exit code.
+        errors: stream for the error; the error output by default.
     """
     try:
         return job()
     except Exception as error:  # Python itself would end with 1, which means findings.
-        told = error if isinstance(error, ExactlyOnceError) else told_by_a_task(error)
-        code = Exit.INTERNAL if told is None else exit_of(told)
+        ours = error if isinstance(error, ExactlyOnceError) else raised_by_a_task(error)
+        code = Exit.INTERNAL if ours is None else exit_of(ours)
         if code is Exit.INTERNAL:
             traceback.print_exception(error, file=errors or sys.stderr)
         else:
-            print(told, file=errors or sys.stderr)
+            print(ours, file=errors or sys.stderr)
         return code

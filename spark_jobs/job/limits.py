@@ -1,4 +1,4 @@
-"""From when on things are old, or late, unless a job file says otherwise. `configuration.Job` says what each limits."""
+"""Default limits of ages; `configuration.Job` explains each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How problems of a configuration are told: all at once, by the names of the file, and without its values."""
+"""Problems of a configuration, reported all at once, by the names in the file and without its values."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def require_none(problems: Iterable[str]) -> None:
         raise ValueError(lines)
 
 
-def told(error: ValidationError, known: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    """What pydantic found. Values are not repeated: one of them may be a key in the wrong place.
+def problems_of(error: ValidationError, known: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """The problems that pydantic found. Values are left out: one may be a key in the wrong place.
 
     Args:
         error: of a model.

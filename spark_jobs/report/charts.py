@@ -1,4 +1,4 @@
-"""Charts as SVG that goes into the page as it is: its text is text, and its colours are the page's, light or dark."""
+"""Charts as SVG for the page: their text stays text, and their colours are the page's, light or dark."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from spark_jobs.report.contents import Counted, Growing, Pictures, RuleTold
+from spark_jobs.report.contents import Counted, Growing, Pictures, RuleResult
 
 INCHES: Final = (4.3, 2.4)
-"""So small that its letters can be read on a telephone, where the chart is as wide as the screen."""
+"""Small enough that the letters can be read on a telephone, where the chart is as wide as the screen."""
 INK, MUTED, LINE, BAD = "#000001", "#000002", "#000003", "#000004"
 SERIES: Final = ("#000011", "#000012", "#000013", "#000014", "#000015")
 """Colours that stand for the page's own, which differ between light and dark."""
@@ -56,12 +56,12 @@ def backlog_chart(pictures: Pictures) -> Markup | None:
     """Transactions that owe outputs, by age. None if nothing is owed."""
     if not any(number for _, number in pictures.backlog):
         return None
-    with _chart("Transactions that owe outputs, by how long they have") as (axes, finished):
+    with _chart("Transactions that owe outputs, by age") as (axes, finished):
         _bars(axes, pictures.backlog, SERIES[0])
     return finished[0]
 
 
-def kinds_chart(rules: tuple[RuleTold, ...]) -> Markup | None:
+def kinds_chart(rules: tuple[RuleResult, ...]) -> Markup | None:
     """Findings by rule. None if there are none."""
     found = tuple((rule.name, rule.findings) for rule in reversed(rules) if rule.findings)
     if not found:
@@ -81,7 +81,7 @@ def commits_chart(pictures: Pictures) -> Markup | None:
     """Transactions over time. None if there are none."""
     if not pictures.commits:
         return None
-    with _chart(f"Transactions committed per {span_told(pictures.span)}, of those still known") as (axes, finished):
+    with _chart(f"Transactions committed per {span_name(pictures.span)}, of those still known") as (axes, finished):
         begins: Any = [when for when, _ in pictures.commits]
         heights = [number for _, number in pictures.commits]
         width: Any = timedelta(seconds=pictures.span)
@@ -91,12 +91,12 @@ def commits_chart(pictures: Pictures) -> Markup | None:
 
 
 def growth_chart(pictures: Pictures) -> Markup | None:
-    """What tells duplicates from new messages, kept by now, by when it was written. None if there is none."""
+    """Documents and entries kept to detect duplicates, by the time at which they were written. None if there are none."""
     kinds = growing_kinds(pictures)
     if not kinds:
         return None
     times, heights = _cumulated(kinds, pictures.span)
-    with _chart("Kept to tell duplicates from new messages, by when it was written") as (axes, finished):
+    with _chart("Kept to detect duplicates, by time of writing") as (axes, finished):
         axes.stackplot(times, *heights, colors=SERIES[: len(kinds)], linewidth=0, step="pre")
         _over_time(axes)
     return finished[0]
@@ -107,14 +107,14 @@ def growing_kinds(pictures: Pictures) -> dict[str, Growing]:
     return {kind: growing for kind, growing in (pictures.growth or {}).items() if growing}
 
 
-def span_told(seconds: int) -> str:
-    """A span of time as people call it."""
+def span_name(seconds: int) -> str:
+    """Name of a span of time."""
     names = {1: "second", 60: "minute", 600: "10 minutes", 3600: "hour", 86_400: "day", 604_800: "week"}
     return names.get(seconds, f"{seconds:,} seconds")
 
 
 def _cumulated(kinds: Mapping[str, Growing], span: int) -> tuple[Any, list[list[int]]]:
-    """Beginnings at which something was written, and the end of the last span; for each kind how much there was then."""
+    """Beginnings of the spans with writes, and the end of the last; for each kind the number written until then."""
     begins = sorted({when for growing in kinds.values() for when, _ in growing})
     written = [dict(growing) for growing in kinds.values()]
     heights = [list(accumulate((one.get(begin, 0) for begin in begins), initial=0)) for one in written]
@@ -143,7 +143,7 @@ def _bars(axes: Axes, counted: Counted, colour: str) -> None:
 
 @contextmanager
 def _chart(title: str, size: tuple[float, float] = INCHES) -> Iterator[tuple[Axes, list[Markup]]]:
-    """Axes to draw on; afterwards the list holds the SVG, which says its title to those who do not see it."""
+    """Axes to draw on; afterwards the list holds the SVG, with its title for screen readers."""
     finished: list[Markup] = []
     with mpl.rc_context({**_STYLE, "svg.hashsalt": title}):  # The salt keeps ids of two charts on one page apart.
         figure = Figure(figsize=size, layout="constrained")

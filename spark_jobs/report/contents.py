@@ -1,4 +1,4 @@
-"""What a report tells, as plain values: made by the audit, written as `summary.json`, shown as a page."""
+"""The contents of a report, as plain values: written as `summary.json`, shown as a page."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, Literal
 Mode = Literal["full", "incremental"]
 
 Counted = tuple[tuple[str, int], ...]
-"""What is counted, and how often there is one, in the order in which it is shown."""
+"""Names and numbers, in the order in which they are shown."""
 
 Growing = tuple[tuple[datetime, int], ...]
-"""Beginnings of spans of time that are equally long, ascending, and how many fall into each. Empty spans may be left out."""
+"""Beginnings of equally long spans of time, ascending, and a number for each. Empty spans may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be. The columns are those of `schemas.FINDING`."""
+    """One finding. Its fields are the columns of `schemas.FINDING`."""
 
     rule: str
     entity: str
@@ -31,7 +31,7 @@ class Finding:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Finding:
-        """From a row of `schemas.FINDING`, whose times are in UTC without saying so."""
+        """From a row of `schemas.FINDING`, whose times are in UTC without a zone."""
         since = row["since"]
         return cls(
             **{
@@ -44,15 +44,15 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleTold:
-    """What became of a rule.
+class RuleResult:
+    """The result of a rule.
 
     Attributes:
         name: of the rule.
-        grace: how old something has to be before the rule judges it, in words.
-        skipped: why it did not run; None if it did.
-        suspects: what it found at the first look.
-        findings: what the second look found again.
+        grace: age from which on the rule judges, in words.
+        skipped: why it did not run; None if it ran.
+        suspects: number of suspects at the first look.
+        findings: number of suspects that the second look found again.
     """
 
     name: str
@@ -63,15 +63,15 @@ class RuleTold:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTold:
-    """What was read of a container.
+class ReadResult:
+    """One read of a container.
 
     Attributes:
-        container: which.
+        container: its name.
         purpose: "first look", "second look"…
-        rows: how many documents.
-        charge: in request units; None if the service did not say.
-        seconds: how long it took.
+        rows: number of documents.
+        charge: in request units; None if the service did not report it.
+        seconds: its duration.
     """
 
     container: str
@@ -83,13 +83,13 @@ class ReadTold:
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """What the charts show.
+    """The figures of the charts.
 
     Attributes:
-        backlog: transactions that owe outputs, by how long they have, the youngest first.
-        span: seconds that each point of `commits` and `growth` stands for.
-        commits: transactions, by when they were committed.
-        growth: documents and entries that tell duplicates from new messages, by kind, by when they were written.
+        backlog: transactions that owe outputs, by age, the youngest first.
+        span: seconds that each point of `commits` and `growth` covers.
+        commits: transactions, by the time of their commit.
+        growth: documents and entries that make duplicates known, by kind, and by the time at which they were written.
         worst: entities with the most findings, the worst first.
     """
 
@@ -102,22 +102,22 @@ class Pictures:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Everything that a report tells.
+    """All contents of a report.
 
     Attributes:
         account: host name of the account.
-        database: that was audited.
-        mode: whether everything was read, or what changed.
-        since: from when on an incremental audit looked for changes; None in a full one.
-        at: when it began, by the service's clock.
-        seconds: how long it took, without the start of Spark.
-        entities, transactions: how many were judged.
-        open: how many items wait until they can be judged.
-        garbage: how many staged documents of lost attempts clean-up has to take.
+        database: its name.
+        mode: whether the audit read everything, or changes.
+        since: from when on an incremental audit looked for changes; None in a full audit.
+        at: beginning of the audit, by the service's clock.
+        seconds: duration, without the start of Spark.
+        entities, transactions: numbers of those that were judged.
+        open: number of entities that the next audit judges again.
+        garbage: number of staged documents of lost attempts, which clean-up takes.
         rules, reads, pictures: see there.
-        total: how many findings there are.
-        findings: the first of them, as many as a page can show.
-        warnings: what the reader has to know, a sentence each.
+        total: number of findings.
+        findings: the first findings, as many as the page shows.
+        warnings: sentences that a reader of the report has to know.
     """
 
     account: str
@@ -130,8 +130,8 @@ class Contents:
     transactions: int
     open: int
     garbage: int
-    rules: tuple[RuleTold, ...]
-    reads: tuple[ReadTold, ...]
+    rules: tuple[RuleResult, ...]
+    reads: tuple[ReadResult, ...]
     pictures: Pictures
     total: int
     findings: tuple[Finding, ...]
@@ -139,18 +139,18 @@ class Contents:
 
     @property
     def rows(self) -> int:
-        """Documents that were read, at all looks."""
+        """Number of documents of all reads."""
         return sum(read.rows for read in self.reads)
 
     @property
     def charge(self) -> float | None:
-        """Request units of all reads; None if the service did not say."""
+        """Request units of all reads; None if the service reported none."""
         charges = [read.charge for read in self.reads if read.charge is not None]
         return sum(charges) if charges else None
 
     def summary(self) -> dict[str, Any]:
-        """As `summary.json` has it: all but the findings, which have files of their own, and the charts."""
-        told = asdict(self)
-        del told["findings"], told["pictures"]
+        """The content of `summary.json`: all but the findings, which have files of their own, and the charts."""
+        summary = asdict(self)
+        del summary["findings"], summary["pictures"]
         found = {rule.name: rule.findings for rule in self.rules if rule.skipped is None}
-        return told | {"rows": self.rows, "charge": self.charge, "found": found, "worst": dict(self.pictures.worst)}
+        return summary | {"rows": self.rows, "charge": self.charge, "found": found, "worst": dict(self.pictures.worst)}

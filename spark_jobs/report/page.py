@@ -1,4 +1,4 @@
-"""The report as one page of HTML that needs nothing else: no script, no network."""
+"""The report as one page of HTML without script or network."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from spark_jobs.report import charts
 from spark_jobs.report.contents import Contents
 
 MOST_SHOWN: Final = 1000
-"""Findings on a page. All of them are in the files beside it."""
+"""Most findings on a page; the files beside it have all."""
 
 
 def page(contents: Contents) -> str:
-    """The page. All that comes from documents is escaped."""
+    """The page. Values from documents are escaped."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": _number, "moment": _moment, "span": charts.span_told}
+    environment.filters |= {"number": _number, "moment": _moment, "span": charts.span_name}
     template = environment.from_string(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
     shown = sorted(contents.findings[:MOST_SHOWN], key=lambda finding: (finding.rule, finding.entity))
     return template.render(
@@ -36,9 +36,9 @@ def page(contents: Contents) -> str:
 
 
 def _number(value: float | None) -> str:
-    """As people read it."""
+    """A number for readers."""
     if value is None:
-        return "not told"
+        return "not reported"
     return f"{value:,.1f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004
 
 

@@ -1,1 +1,1 @@
-"""Cosmos DB as jobs see it: reading, deleting, the account, and the application it belongs to."""
+"""Cosmos DB for jobs: the account, the application that owns the library container, reads and deletes."""

@@ -1,9 +1,8 @@
-"""The account, as jobs reach it: a client, what its refusals mean, the server's clock, and whether containers are as told.
+"""The account: its client, the meaning of its refusals, its clock, and the check of its containers.
 
-A job reads with the consistency level Eventual and without session tokens, on every account: a scan of everything has no
-write of its own to wait for. What it reads may therefore lag behind by what a replica lags behind, and two pages may come
-from two replicas. Jobs allow for that: nothing younger than the grace is judged, what looks wrong is read again, and
-everything is deleted on condition of the ETag that was read.
+A job reads with the consistency level Eventual and without session tokens: a scan has no write of its own to wait for. So its
+reads may lag behind as a replica does, and two pages may come from two replicas. Jobs allow for that: rules do not judge
+within their grace, suspects are read again, and every delete has the ETag that was read as its condition.
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ from spark_jobs.source.application import Beginning, retention_of
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 6
-"""How long one send waits for its reply: the service gives an operation 5 s."""
+"""Seconds that one send waits for its reply: the service gives an operation 5 s."""
 
 LARGEST_SKEW: Final = 300
-"""Seconds by which this machine's clock may differ from the account's."""
+"""Most seconds by which this machine's clock may differ from the account's."""
 
 
 @contextmanager
 def connected(account: Account) -> Iterator[CosmosClient]:
-    """A client for the length of a `with` block. The SDK itself repeats next to nothing: `pacing.insist` does.
+    """A client for a `with` block. Its own retries are off: `pacing.insist` retries.
 
     Raises:
         AccountError: the account cannot be reached, or refuses; also from within the block.
-        ConfigurationError: what is asked for is not there; also from within the block.
+        ConfigurationError: a resource is absent; also from within the block.
     """
-    asker = credential(account)
+    identity = credential(account)
     try:
         with CosmosClient(
             account.endpoint,
-            asker,
+            identity,
             consistency_level="Eventual",
             connection_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
@@ -58,12 +57,12 @@ def connected(account: Account) -> Iterator[CosmosClient]:
     except AzureError as error:
         raise refusal(error, f"the account {account.endpoint}") from None  # Its text may quote what was sent.
     finally:
-        if not isinstance(asker, str):
-            asker.close()
+        if not isinstance(identity, str):
+            identity.close()
 
 
 def credential(account: Account) -> str | DefaultAzureCredential | ClientSecretCredential:
-    """Who asks: the key, a service principal, or the identity of this machine."""
+    """The account key, a service principal, or the identity of this machine."""
     if account.key:
         return account.key
     if account.tenant_id and account.client_id and account.client_secret:
@@ -72,11 +71,11 @@ def credential(account: Account) -> str | DefaultAzureCredential | ClientSecretC
 
 
 def refusal(error: AzureError, what: str) -> ExactlyOnceError:
-    """What an error of the SDK means to the operator.
+    """An error of the SDK as an error for the operator.
 
     Args:
-        error: as it was raised.
-        what: was asked for, such as "the container 'games'".
+        error: the SDK's.
+        what: name of the resource, such as "the container 'games'".
     """
     if isinstance(error, CosmosHttpResponseError | CosmosBatchOperationError):
         status = f"{error.status_code}/{error.sub_status or 0}"
@@ -93,14 +92,14 @@ def refusal(error: AzureError, what: str) -> ExactlyOnceError:
                 )
             case 404:
                 return ConfigurationError(
-                    f"There is no such thing as {what} ({status}): correct the name in the job file, or create it."
+                    f"There is no such thing as {what} ({status}): correct its name in the job file, or create it."
                 )
             case _:
                 return AccountError(f"The account answered {status} when asked for {what}: run the job again later.")
     if isinstance(error, ClientAuthenticationError):
         return AccountError(
-            f"There is no identity to ask for {what} with: give the job a service principal (AZURE_TENANT_ID, AZURE_CLIENT_ID, "
-            "AZURE_CLIENT_SECRET), or its machines a managed identity; or set COSMOS__accountKey for the local Cosmos."
+            f"There is no identity for the request of {what}: give the job a service principal (AZURE_TENANT_ID, "
+            "AZURE_CLIENT_ID, AZURE_CLIENT_SECRET), or its machines a managed identity; or set COSMOS__accountKey for the local Cosmos."
         )
     return AccountError(
         f"No answer to the request for {what} ({type(error).__name__}): check the endpoint and the network."
@@ -108,25 +107,25 @@ def refusal(error: AzureError, what: str) -> ExactlyOnceError:
 
 
 def container_of(client: CosmosClient, database: str, container: str) -> ContainerProxy:
-    """A container, without asking for it."""
+    """A container, without a request."""
     return client.get_database_client(database).get_container_client(container)
 
 
 def ready(job: Job, account: Account, clock: Callable[[], float] = time.time) -> Beginning:
-    """Check, before anything is read, that the account is what the job file says.
+    """Check the account against the job file, before the job reads anything.
 
     Args:
         job: names the containers.
-        account: says where.
+        account: address and identity.
         clock: this machine's, in seconds since 1970.
 
     Returns:
-        The time of the account's server, and by which retention things are judged now.
+        The time of the account's server, and the retention of the application.
 
     Raises:
         AccountError: the account cannot be reached, or refuses.
-        ConfigurationError: naming every container that is absent, or that has another partition key than the file says; or
-            all that the file says otherwise than the application does.
+        ConfigurationError: names every container that is absent or has another partition key, or every contradiction
+            between the file and the application.
         UnsafeError: this machine's clock differs by more than five minutes from the server's.
     """
     with connected(account) as client:
@@ -154,7 +153,7 @@ def server_now(database: DatabaseProxy) -> float:
         raise refusal(error, f"the database {database.id!r}") from None
     if now is None:
         raise AccountError(
-            "The account's reply has no date, so that ages cannot be judged. Is there a proxy in between?"
+            "The account's reply has no date, so the job cannot judge ages. Is there a proxy in between?"
         )
     return now
 
@@ -162,12 +161,12 @@ def server_now(database: DatabaseProxy) -> float:
 def require_clock(server: float, local: float) -> None:
     """Raise `UnsafeError` if two clocks, in seconds since 1970, differ by more than five minutes.
 
-    Ages are judged by the server's; but a machine that is so far off says that something is wrong with one of them.
+    Ages are judged by the server's clock; but so large a difference means that one of the two is wrong.
     """
     if abs(server - local) > LARGEST_SKEW:
         raise UnsafeError(
             f"This machine's clock is {abs(server - local) / 60:.0f} minutes {'behind' if server > local else 'before'} the "
-            "account's: set it. Nothing is judged by age while one of them is wrong."
+            "account's: set it. The job cannot judge ages while one of the two is wrong."
         )
 
 

@@ -1,4 +1,4 @@
-"""Whose the library's container is: what its document says, which jobs go by, and whether the job file says the same."""
+"""The application that owns the library container: its retention, and the check of the job file against it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from spark_jobs.job.problems import refusal
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What the account says when a job begins.
+    """The service's time and the ages by which a job judges, as of its beginning.
 
     Attributes:
         now: the service's time, in seconds since 1970: ages are judged by it, since it also gives `_ts`.
-        kept: age from which clean-up deletes what tells of a commit.
-        judged: age up to which nothing can have been deleted that tells of a commit. Less than `kept` after a change.
-        arrival: greatest age of a message that a consumer which goes by ages can have processed.
+        kept: age from which clean-up deletes records of a commit.
+        judged: age up to which no record of a commit can have been deleted. Less than `kept` after a change.
+        arrival: greatest age of a message that a consumer can have processed, if it refuses older ones.
     """
 
     now: int
@@ -36,7 +36,7 @@ class Beginning:
 
     @classmethod
     def of(cls, now: float, retention: Retention) -> Self:
-        """As a retention has it at this time, in seconds since 1970."""
+        """The ages that follow from a retention at this time, in seconds since 1970."""
         present = datetime.fromtimestamp(now, timezone.utc)
         kept, judged = retention.kept(present), retention.judged(present)
         arrival = max(retention.current, retention.previous or retention.current) - AHEAD - CLOCK_TOLERANCE
@@ -44,25 +44,25 @@ class Beginning:
 
 
 def retention_of(database: DatabaseProxy, job: Job) -> Retention:
-    """The retention of the application that a job works for.
+    """The retention of the job's application.
 
     Raises:
         AzureError: the account refuses, or does not answer.
-        ConfigurationError: there is no application, or the job file says something else than it does. Nothing was done.
+        ConfigurationError: there is no application, or the job file contradicts it.
     """
     try:
         found = database.get_container_client(job.library).read_item(KIND, KIND)
     except CosmosResourceNotFoundError:
         raise ConfigurationError(
-            f"Container {job.library!r} does not say which application it belongs to, nor for how long messages are known. "
-            "Correct `library` in the job file; or start the application once, which writes it down."
+            f"Container {job.library!r} names no application, and so no retention. Correct `library` in the job file; or start "
+            "the application once, which writes both into it."
         ) from None
     try:
         application = read_application(from_library(dict(found)))
     except StoredDataError as error:
         raise ConfigurationError(str(error)) from None
     if problems := [*_problems(application, job)]:
-        raise refusal(f"The job file says something else than application {application.name!r} does", problems)
+        raise refusal(f"The job file contradicts application {application.name!r}", problems)
     return application.retention
 
 

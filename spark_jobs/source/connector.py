@@ -1,17 +1,17 @@
-"""The end of the seam that leaves reading and deleting to azure-cosmos-spark, Microsoft's connector.
+"""The adapter to azure-cosmos-spark, Microsoft's connector.
 
-**The connector was never run in development or CI**: its jar cannot be had there. What is checked are its options, against
-the names and values that its documentation and its source give (a table in the tests), and the calls that the Java SDK
-below it makes, against the local Cosmos. So a job takes it only if its file says `"source": "connector"`. Run it once against
-an account of yours before you rely on it, and compare with what `"source": "feed_ranges"` finds.
+**The connector was never run in development or CI**: its jar cannot be had there. The tests check its options against the
+names and values of its documentation and its source (a table in the tests), and the calls of the Java SDK below it against
+the local Cosmos. So a job uses it only if its file has `"source": "connector"`. Run it once against an account of yours before
+you rely on it, and compare its findings with those of `"source": "feed_ranges"`.
 
-Its errors reach the job as they are: an account that refuses ends it with exit code 70 and a Java trace. An account that
+Its errors reach the job unchanged: an account that refuses ends the job with exit code 70 and a Java trace. An account that
 throttles for ever keeps it waiting for ever: give the job a time limit.
 
-It does not tell what became of a delete: it skips documents that are gone (404) or have changed (412) in silence. So every
-outcome is `unknown` here, and jobs count by reading again.
+It does not report the result of a delete: it skips documents that are gone (404) or have changed (412) in silence. So every
+outcome is `unknown`, and jobs count by reading again.
 
-A managed identity is not supported by it on Synapse and Fabric (says its documentation): there, put a service principal's
+It supports no managed identity on Synapse and Fabric (says its documentation): there, put a service principal's
 AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET into the environment of the driver.
 
 Source: "Configuration Reference" of azure-cosmos-spark, and the names that its CosmosConfig.scala accepts, as of 2026.
@@ -31,7 +31,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from exactlyonce.errors import ConfigurationError
 from spark_jobs.job.configuration import Account
-from spark_jobs.source.port import RAW, Outcome, Query, Spent, require_deletable
+from spark_jobs.source.port import RAW, Outcome, Query, Spent, placed, require_deletable
 
 FORMAT: Final = "cosmos.oltp"
 _CLASS: Final = "com.azure.cosmos.spark.CosmosItemsDataSource"
@@ -43,7 +43,7 @@ _REDACTED: Final = "(?i)url|secret|password|token|key"
 
 
 class Options(dict[str, str]):
-    """Options of the connector. Shown without its secrets."""
+    """Options of the connector; their text leaves out secrets."""
 
     def __repr__(self) -> str:
         return repr({name: "***" if name in _SECRET else value for name, value in self.items()})
@@ -58,16 +58,16 @@ def options(
     environment: Mapping[str, str] = os.environ,
     rate: float | None = None,
 ) -> Options:
-    """What every use of the connector is given.
+    """The options of every use of the connector.
 
     Args:
-        account: where.
+        account: address and identity.
         database, container: names.
         environment: `AZURE_SUBSCRIPTION_ID` and `AZURE_RESOURCE_GROUP` of the account, if they are known.
         rate: most RU per second over all executors; None for no limit. The connector gives each an equal part.
 
     Raises:
-        ConfigurationError: nothing says who asks.
+        ConfigurationError: there is no identity.
     """
     found = Options(
         {
@@ -90,7 +90,7 @@ def options(
 
 
 def reading(query: Query) -> Options:
-    """What is added to read a query."""
+    """The options to read a query."""
     return Options(
         {
             "spark.cosmos.read.customQuery": query.text,
@@ -104,7 +104,7 @@ def reading(query: Query) -> Options:
 
 
 def deleting() -> Options:
-    """What is added to delete documents that still are what was read."""
+    """The options to delete unchanged documents."""
     return Options(
         {
             "spark.cosmos.write.strategy": "ItemDeleteIfNotModified",
@@ -118,7 +118,7 @@ def _identity(account: Account, environment: Mapping[str, str]) -> dict[str, str
         return {"spark.cosmos.auth.type": "MasterKey", "spark.cosmos.accountKey": account.key}
     if not account.tenant_id:
         raise ConfigurationError(
-            "The connector needs to know who asks: set AZURE_TENANT_ID for a managed identity, and AZURE_CLIENT_ID and "
+            "The connector needs an identity: set AZURE_TENANT_ID for a managed identity, and AZURE_CLIENT_ID and "
             'AZURE_CLIENT_SECRET as well for a service principal, which Synapse needs; or set "source": "feed_ranges" in the '
             "job file."
         )
@@ -145,18 +145,18 @@ def is_present(spark: SparkSession) -> bool:
 
 
 class Connector:
-    """A `Source` that leaves all to the connector. See this module about what was never run.
+    """A `Source` by the connector, which was never run here: see this module.
 
     Args:
         spark: the session.
-        account: where.
+        account: address and identity.
         database: name of the database.
         partition_keys: for each container the paths of its partition key.
         environment: see `options`.
         rate: most RU per second; None for no limit.
 
     Raises:
-        ConfigurationError: nothing says who asks.
+        ConfigurationError: there is no identity.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Connector:
         rate: float | None = None,
     ) -> None:
         self.spent = Spent(spark.sparkContext)
-        """Stays zero: the connector tells no costs."""
+        """Stays zero: the connector reports no costs."""
         self._spark = spark
         self._paths = partition_keys
         self._options = {name: options(account, database, name, environment, rate) for name in partition_keys}
@@ -185,10 +185,10 @@ class Connector:
         return rows.select(f.col(_BODY).alias(RAW.fieldNames()[0]))
 
     def delete(self, container: str, rows: DataFrame) -> DataFrame:
-        """Delete documents that still are what was read; see `Source.delete`. All outcomes are unknown."""
+        """Delete unchanged documents; see `Source.delete`. All outcomes are unknown."""
         require_deletable(rows)
         given = self._of(container) | deleting()
-        kept = rows.localCheckpoint(eager=True)  # Its lineage may read what is deleted here.
+        kept = rows.localCheckpoint(eager=True)  # Its lineage may read the documents that are deleted here.
         bodies(kept, self._paths[container]).write.format(FORMAT).options(**given).mode("append").save()
         return kept.withColumn("outcome", f.lit(Outcome.UNKNOWN.value))
 
@@ -200,7 +200,7 @@ class Connector:
 
 
 def bodies(rows: DataFrame, paths: tuple[str, ...]) -> DataFrame:
-    """Rows to delete as the connector takes documents: JSON with id, ETag and the partition key's values.
+    """Rows to delete in the connector's form: JSON with id, ETag and the partition key's values.
 
     Args:
         rows: with the columns `partition`, `id` and `etag`.
@@ -211,19 +211,3 @@ def bodies(rows: DataFrame, paths: tuple[str, ...]) -> DataFrame:
         return json.dumps({"id": id, "_etag": etag, **placed(paths, json.loads(partition))})
 
     return rows.select(f.udf(body, StringType())("partition", "id", "etag").alias(_BODY))
-
-
-def placed(paths: tuple[str, ...], values: list[object]) -> dict[str, object]:
-    """The part of a document that holds its partition key.
-
-    >>> placed(("/tenant", "/customer/id"), ["t1", 7])
-    {'tenant': 't1', 'customer': {'id': 7}}
-    """
-    document: dict[str, object] = {}
-    for path, value in zip(paths, values, strict=True):
-        *steps, last = path.split("/")[1:]
-        inside = document
-        for step in steps:
-            inside = inside.setdefault(step, {})  # type: ignore[assignment]
-        inside[last] = value
-    return document

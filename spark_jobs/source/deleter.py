@@ -1,11 +1,11 @@
-"""What one task does to delete documents, each on condition of its ETag. Plain Python: no Spark in here.
+"""One task's deletes, each on condition of the document's ETag. Plain Python, without Spark.
 
-Documents of one logical partition go in batches, a hundred in one request. A batch is all or nothing: where one document
-has changed or is gone, none is deleted, and they are sent again one by one. Measured on the local Cosmos, a batch costs
-what its deletes cost, so that requests are saved and nothing else.
+Documents of one logical partition are deleted in batches of up to a hundred. A batch is all or nothing: where one document
+has changed or is gone, the task deletes them one by one. Measured on the local Cosmos, a batch costs what its deletes cost:
+it saves requests, and no request units.
 
-A delete that nobody answered is not sent again: the second answer would say that the document is gone, and not why. (The
-SDK does so after a 503 all the same, so that `gone` may mean that an earlier send of ours was applied.)
+A delete without an answer is not sent again: the second answer would say that the document is gone, and not why. (The SDK
+does so after a 503 all the same, so `gone` may mean that an earlier send of this task was applied.)
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import UnsafeError
 from spark_jobs.source.account import connected, container_of, refusal
 from spark_jobs.source.pacing import Allowance, Patience, insist, is_refused_for_now, is_without_answer
-from spark_jobs.source.port import Meter, Outcome
+from spark_jobs.source.port import Meter, Outcome, charge_of
 
-_CHARGE: Final = "x-ms-request-charge"
 _NO_CONTAINER: Final = 1003
 _REFUSED: Final = {404: Outcome.GONE, 412: Outcome.CHANGED}
 
@@ -38,7 +37,7 @@ Item = TypeVar("Item")
 
 
 class Named(Protocol):
-    """A row that names a document: by `partition`, `id` and `etag`."""
+    """A row that names a document by `partition`, `id` and `etag`."""
 
     def __getitem__(self, name: str, /) -> Any:
         """The value of a column."""
@@ -49,11 +48,11 @@ Row = TypeVar("Row", bound=Named)
 
 
 @dataclass(frozen=True)
-class Deleting:
-    """Deletes rows: what Spark gives to each task.
+class Deleter:
+    """Deletes documents; Spark ships it to each task.
 
     Attributes:
-        account: where.
+        account: address and identity.
         database, container: names.
         meter: counts documents deleted and RU.
         rate: RU per second that this task may spend; None for no limit.
@@ -68,7 +67,7 @@ class Deleting:
     patience: Patience = field(default_factory=Patience)
 
     def __call__(self, rows: Iterable[Row]) -> Iterator[tuple[Row, Outcome]]:
-        """Delete documents and say what became of each.
+        """Delete documents; yields each row with its outcome.
 
         Args:
             rows: name documents; those of one logical partition next to each other.
@@ -76,7 +75,7 @@ class Deleting:
         Raises:
             AccountError: the account refuses, or throttles for longer than patience lasts.
             ConfigurationError: there is no such container.
-            UnsafeError: a row has no ETag, and would delete what the document is now.
+            UnsafeError: a row has no id or no ETag, so that its delete would have no condition.
         """
         with connected(self.account) as client:
             container = container_of(client, self.database, self.container)
@@ -88,22 +87,22 @@ class Deleting:
                     yield from zip(batch, one.outcomes(values, batch), strict=True)
 
     def _require_conditions(self, batch: Iterable[Named]) -> None:
-        """The SDK takes an absent ETag for an absent condition."""
+        """Refuse rows without an ETag: the SDK would delete without a condition."""
         if not all(row["id"] and row["etag"] for row in batch):
             raise UnsafeError(
-                f"A document of the container {self.container!r} was to be deleted without its id or the ETag it had: nothing "
-                "that is not known to be unchanged is deleted."
+                f"A document of the container {self.container!r} was to be deleted without its id or the ETag it had. Jobs "
+                "delete only documents that have not changed since they were read."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    task: Deleting
+    task: Deleter
     container: ContainerProxy
     allowance: Allowance
 
     def outcomes(self, values: list[Any], batch: Sequence[Named]) -> list[Outcome]:
-        """What became of documents of one logical partition."""
+        """The outcomes of documents of one logical partition."""
         key = values if len(values) > 1 else values[0]
         if len(batch) > 1:
             together = self._outcome(partial(self._delete_all, key, batch), len(batch))
@@ -117,7 +116,7 @@ class _Partition:
         try:
             units = insist(request, what, passes=is_refused_for_now, patience=self.task.patience)
         except AzureError as error:
-            self._spend(0, float(headers_of(error).get(_CHARGE, 0)))
+            self._spend(0, charge_of(headers_of(error)))
             if is_without_answer(error):
                 return Outcome.UNKNOWN
             return _refused(error, what)
@@ -128,7 +127,7 @@ class _Partition:
         """Delete all or none; returns the RU charged."""
         deletes = [("delete", (row["id"],), {"if_match_etag": row["etag"]}) for row in batch]
         reply = self.container.execute_item_batch(deletes, partition_key=key)
-        return float(reply.get_response_headers().get(_CHARGE, 0))
+        return charge_of(reply.get_response_headers())
 
     def _delete(self, key: Any, row: Named) -> float:
         """Delete one document; returns the RU charged."""
@@ -140,7 +139,7 @@ class _Partition:
             match_condition=MatchConditions.IfNotModified,
             response_hook=lambda headers, _: replies.append(headers),
         )
-        return sum(float(headers.get(_CHARGE, 0)) for headers in replies)
+        return sum(map(charge_of, replies))
 
     def _spend(self, rows: int, units: float) -> None:
         self.allowance.spend(units)

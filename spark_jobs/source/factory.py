@@ -1,4 +1,4 @@
-"""Which end of the seam a job uses."""
+"""Makes the source that a job file asks for."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def source_of(
 ) -> Source:
     """The source that a job file asks for.
 
-    A connector that is on the class path is no reason to take it: some pools bring one, of a version that nobody chose.
+    A connector on the class path is no reason to use it: some pools bring one of any version.
 
     Args:
         spark: the session.
-        job: names containers and the end.
-        account: where.
-        present: tells whether the connector is on the class path.
+        job: names the containers and the adapter.
+        account: address and identity.
+        present: whether the connector is on the class path.
 
     Raises:
-        ConfigurationError: the connector is asked for and is not there, or nothing says who asks.
+        ConfigurationError: the connector is asked for and absent, or has no identity.
     """
     if job.source == "feed_ranges":
         return FeedRanges(spark, account, job.database, rate=job.rate)

@@ -1,4 +1,4 @@
-"""The end of the seam that runs everywhere: feed ranges, read and cleaned by the executors through the Python SDK."""
+"""The adapter that runs everywhere: executors read and delete by feed ranges, through the Python SDK."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_jobs.job.configuration import Account
 from spark_jobs.source.account import connected, container_of, refusal
-from spark_jobs.source.deleter import Deleting
+from spark_jobs.source.deleter import Deleter
 from spark_jobs.source.pacing import Patience
 from spark_jobs.source.port import RAW, Query, Spent, require_deletable
-from spark_jobs.source.range_reader import PAGE, FeedRange, RangeReading, ranges_of
+from spark_jobs.source.range_reader import PAGE, FeedRange, RangeReader, ranges_of
 
 
 class FeedRanges:
-    """A `Source` that needs nothing but the Python SDK on driver and executors.
+    """A `Source` that needs the Python SDK only.
 
-    The driver lists a container's feed ranges, one for each physical partition, and one task reads each. A key, if there
-    is one, travels in the tasks' closures; neither Spark's configuration nor its pages show it.
+    The driver lists a container's feed ranges, one for each physical partition, and one task reads each. An account key
+    travels in the tasks' closures; neither Spark's configuration nor its pages show it.
 
     Args:
         spark: the session.
-        account: where.
+        account: address and identity.
         database: name of the database.
         rate: most RU per second, shared by the tasks that run at a time; None for no limit.
         page: most rows of a page.
@@ -51,7 +51,7 @@ class FeedRanges:
     def read(self, query: Query) -> DataFrame:
         """The rows of a query; see `Source.read`."""
         ranges = self._ranges(query.container)
-        reading = RangeReading(
+        reader = RangeReader(
             self._account,
             self._database,
             query.container,
@@ -61,21 +61,21 @@ class FeedRanges:
             page=self._page,
             patience=self._patience,
         )
-        rows = self._spark.sparkContext.parallelize(ranges, len(ranges)).mapPartitions(reading)
+        rows = self._spark.sparkContext.parallelize(ranges, len(ranges)).mapPartitions(reader)
         return self._spark.createDataFrame(rows, RAW, verifySchema=False)
 
     def delete(self, container: str, rows: DataFrame) -> DataFrame:
-        """Delete documents that still are what was read; see `Source.delete`."""
+        """Delete unchanged documents; see `Source.delete`."""
         require_deletable(rows)
         tasks = self._spark.sparkContext.defaultParallelism
-        deleting = Deleting(
+        deleter = Deleter(
             self._account, self._database, container, self.spent, rate=self._share(tasks), patience=self._patience
         )
         placed: RDD[Row] = rows.repartition(tasks, "partition").sortWithinPartitions("partition").rdd
-        told = placed.mapPartitions(lambda part: ((*row, outcome.value) for row, outcome in deleting(part)))
+        deleted = placed.mapPartitions(lambda part: ((*row, outcome.value) for row, outcome in deleter(part)))
         schema = StructType([*rows.schema.fields, StructField("outcome", StringType())])
-        # At once and once: a frame that is used twice would delete twice, and be told that all is gone.
-        return self._spark.createDataFrame(told, schema, verifySchema=False).localCheckpoint(eager=True)
+        # Now and once: using the frame again would delete again, and find all documents gone.
+        return self._spark.createDataFrame(deleted, schema, verifySchema=False).localCheckpoint(eager=True)
 
     def _ranges(self, container: str) -> list[FeedRange]:
         with connected(self._account) as client:
@@ -85,5 +85,5 @@ class FeedRanges:
                 raise refusal(error, f"the container {container!r} of database {self._database!r}") from None
 
     def _share(self, tasks: int) -> float | None:
-        """What one task may spend, so that those that run at a time keep to the rate."""
+        """The rate of one task, so that those that run at a time keep to the whole."""
         return None if self._rate is None else self._rate / min(tasks, self._spark.sparkContext.defaultParallelism)

@@ -1,4 +1,4 @@
-"""Not too fast, and not for ever: repetition with a cap, and a limit on request units per second."""
+"""Retries with a limit, and a limit on request units per second."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from spark_jobs.source.account import refusal
 Result = TypeVar("Result")
 
 _NOT_NOW: Final = frozenset({410, 429, 449})
-"""Throttled, the partition is moving, or in the way of another request: nothing was applied."""
+"""Throttled, a moving partition, or a conflict with another request: the request was not applied."""
 _PERHAPS: Final = frozenset({408, 500, 502, 503, 504})
-"""The service does not know, or is not there."""
+"""The service does not know whether the request was applied, or is unreachable."""
 _ANSWERED: Final = (CosmosHttpResponseError, CosmosBatchOperationError)
 _RETRY_AFTER: Final = "x-ms-retry-after-ms"
 
 
 def is_refused_for_now(error: BaseException) -> bool:
-    """Whether a request was refused for a reason that passes, so that even a write may be sent again."""
+    """Whether a request was refused for the moment, so that even a write may be sent again."""
     return isinstance(error, _ANSWERED) and error.status_code in _NOT_NOW
 
 
 def is_without_answer(error: BaseException) -> bool:
-    """Whether nobody knows what became of a request: a read may be sent again, a write may have been applied."""
+    """Whether a request has no answer: a read may be sent again, a write may have been applied."""
     if isinstance(error, _ANSWERED):
         return error.status_code in _PERHAPS
-    # No reply, or one that was cut off: whatever has a status of its own, it is not the service's.
+    # No reply, or a truncated one; the status of such an error is not the service's.
     return isinstance(error, AzureError) and not isinstance(error, ClientAuthenticationError)
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a request is sent, and how long is waited in between.
+    """Number of sends of a request, and the waits in between.
 
     Attributes:
         sends: most sends of one request.
@@ -50,7 +50,7 @@ class Patience:
     longest: float = 5.0
 
     def wait(self, sent: int, error: BaseException) -> float:
-        """Seconds to wait after a request was sent so many times: at least as long as the service asks."""
+        """Seconds to wait after so many sends: at least as long as the service asks."""
         headers = getattr(error, "headers", None) or {}
         asked = float(headers.get(_RETRY_AFTER, 0)) / 1000
         return max(asked, min(self.longest, self.first * 2.0 ** (sent - 1)))
@@ -64,17 +64,17 @@ def insist(
     patience: Patience,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Result:
-    """Send a request until it is answered, or for as long as patience lasts.
+    """Send a request until it is answered, or patience is exhausted.
 
     Args:
-        request: sends it; may raise what the SDK raises.
-        what: is asked for, to be named in an error.
-        passes: which errors are worth another send; others are raised as they are.
-        patience: how often and how fast.
+        request: sends it; may raise errors of the SDK.
+        what: name of what is asked for, for an error.
+        passes: whether an error is worth another send; others are raised as they are.
+        patience: number of sends, and waits.
         sleep: waits for so many seconds.
 
     Raises:
-        AccountError: it was not answered so many times.
+        AccountError: the last send was not answered.
         AzureError: an error that does not pass.
     """
     sent = 1
@@ -91,7 +91,7 @@ def insist(
 
 
 class Allowance:
-    """Request units that may be spent per second. What was spent is waited for before the next request.
+    """A limit on request units per second: the next request waits for those that were spent.
 
     Args:
         rate: RU per second; None for no limit.
@@ -111,7 +111,7 @@ class Allowance:
         self._free_at = clock()
 
     def spend(self, units: float) -> None:
-        """Note what a request was charged: it is known only afterwards."""
+        """Note the charge of a request, which its reply gives."""
         if self._rate is not None:
             self._free_at = max(self._free_at, self._clock()) + units / self._rate
 

@@ -1,16 +1,17 @@
-"""The one place where jobs touch Cosmos DB: a source with two ends that give the same rows in the same shape.
+"""The port to Cosmos DB, with two adapters that give the same rows in the same shape.
 
 `feed_ranges` reads and deletes through the Python SDK, on the executors, and runs everywhere; `connector` leaves both to
-azure-cosmos-spark, for job files that ask for it. Both send the same text of one query, so that columns and conditions
-are evaluated by the service, and both give each row as its JSON text.
+azure-cosmos-spark, for job files that ask for it. Both send the same query, so that the service evaluates columns and
+conditions, and both give each row as its JSON text.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 from pyspark import SparkContext
 from pyspark.sql import DataFrame
@@ -19,30 +20,30 @@ from pyspark.sql.types import StringType, StructField, StructType
 from exactlyonce.errors import ConfigurationError
 
 RAW: Final = StructType([StructField("raw", StringType())])
-"""What a source gives: the JSON text of each row."""
+"""Rows of a source: the JSON text of each."""
 
 DELETABLE: Final = ("partition", "id", "etag")
-"""Columns that name a document to delete: the JSON array of its partition key's values, its id, and the ETag it had."""
+"""Columns that name a document to delete: the JSON array of its partition key's values, its id, and the ETag that was read."""
 
 _LONGEST_QUERY: Final = 512 * 1024
-"""Bytes that the service takes as the text of a query."""
+"""Most bytes of a query that the service takes."""
 
 
 class Outcome(StrEnum):
-    """What became of a document that was to be deleted."""
+    """Result of a delete."""
 
     DELETED = "deleted"
     CHANGED = "changed"
-    """It is not what was read any more, so it was left (412)."""
+    """The document has changed since it was read, so it was left (412)."""
     GONE = "gone"
-    """It was not there (404): deleted by somebody else, or by an earlier send or run of the same task."""
+    """The document was absent (404): another program deleted it, or an earlier send or run of the same task."""
     UNKNOWN = "unknown"
-    """Nobody knows: no answer came, or the end does not tell. Read again to learn it."""
+    """No answer came, or the adapter reports none. Read again to learn it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to read of a container.
+    """A query of a container.
 
     Attributes:
         container: its name.
@@ -54,12 +55,17 @@ class Query:
     columns: tuple[str, ...]
     where: str | None = None
 
+    @classmethod
+    def of(cls, container: str, columns: tuple[str, ...], *conditions: str | None) -> Self:
+        """A query of the documents for which all conditions hold; None and "" hold for all."""
+        return cls(container, columns, " AND ".join(f"({one})" for one in conditions if one) or None)
+
     @property
     def text(self) -> str:
-        """The query as it is sent.
+        """The text of the query.
 
         Raises:
-            ConfigurationError: it asks for nothing, or is longer than the service takes.
+            ConfigurationError: it names no column, or is longer than the service takes.
         """
         if not self.columns:
             raise ConfigurationError(f"The query of container {self.container!r} names no column.")
@@ -74,7 +80,7 @@ class Query:
 
 
 def literal(value: str | float | bool | None) -> str:
-    r"""A value as the query language writes it: as JSON. Neither end has parameters in common with the other.
+    r"""A value in the query language: as JSON. The two adapters have no way of parameters in common.
 
     >>> literal('a"b')
     '"a\\"b"'
@@ -82,19 +88,24 @@ def literal(value: str | float | bool | None) -> str:
     return json.dumps(value, allow_nan=False)
 
 
+def charge_of(headers: Mapping[str, Any]) -> float:
+    """Request units that a reply was charged; 0 if it does not say."""
+    return float(headers.get("x-ms-request-charge", 0))
+
+
 class Meter(Protocol):
-    """Counts what requests bring and cost."""
+    """Counts the rows and request units of requests."""
 
     def count(self, rows: int, units: float) -> None:
-        """One request was answered with so many rows and charged so many RU."""
+        """Count the reply to one request: its rows, and its RU."""
         ...
 
 
 class Spent:
-    """What all tasks together read, deleted and spent. Spark leaves out what tasks counted that did not end well.
+    """Rows and request units of all tasks together. Spark leaves out the counts of tasks that failed.
 
     Args:
-        context: whose accumulators count.
+        context: keeps the accumulators.
     """
 
     def __init__(self, context: SparkContext) -> None:
@@ -103,7 +114,7 @@ class Spent:
         self._units = context.accumulator(0.0)
 
     def count(self, rows: int, units: float) -> None:
-        """One request was answered with so many rows and charged so many RU."""
+        """Count the reply to one request."""
         self._rows += rows
         self._requests += 1
         self._units += units
@@ -125,14 +136,12 @@ class Spent:
 
 
 class Source(Protocol):
-    """An end of the seam."""
+    """Reads and deletes documents of a database."""
 
     spent: Spent
 
     def read(self, query: Query) -> DataFrame:
-        """The rows of a query: a frame of `RAW`, in no order.
-
-        Every action on the frame reads anew: persist it if it is used twice.
+        """The rows of a query: a frame of `RAW`, in no order. Every action on it reads anew.
 
         Raises:
             AccountError: the account cannot be reached, or refuses; perhaps only when an action runs.
@@ -141,14 +150,14 @@ class Source(Protocol):
         ...
 
     def delete(self, container: str, rows: DataFrame) -> DataFrame:
-        """Delete documents that still are what was read, at once.
+        """Delete documents that have not changed since they were read, now.
 
         Args:
             container: its name.
             rows: with the columns of `DELETABLE`, and any others.
 
         Returns:
-            The rows with a column `outcome`. It does not delete again when it is used again.
+            The rows with a column `outcome`. Using the frame again deletes nothing again.
 
         Raises:
             AccountError: the account cannot be reached, or refuses. Documents may have been deleted; run the job again.
@@ -158,8 +167,24 @@ class Source(Protocol):
 
 
 def require_deletable(rows: DataFrame) -> None:
-    """Raise `ConfigurationError` unless the rows can name documents to delete."""
+    """Raise `ConfigurationError` unless the rows name documents to delete."""
     if missing := sorted(set(DELETABLE) - set(rows.columns)):
         raise ConfigurationError(
             f"Rows to delete lack the column(s) {', '.join(missing)}; they have {', '.join(rows.columns)}."
         )
+
+
+def placed(paths: tuple[str, ...], values: list[object]) -> dict[str, object]:
+    """The part of a document that holds its partition key.
+
+    >>> placed(("/tenant", "/customer/id"), ["t1", 7])
+    {'tenant': 't1', 'customer': {'id': 7}}
+    """
+    document: dict[str, object] = {}
+    for path, value in zip(paths, values, strict=True):
+        *steps, last = path.split("/")[1:]
+        inside = document
+        for step in steps:
+            inside = inside.setdefault(step, {})  # type: ignore[assignment]
+        inside[last] = value
+    return document

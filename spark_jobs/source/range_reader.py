@@ -1,9 +1,9 @@
-"""What one task does to read one feed range. Plain Python: no Spark in here.
+"""One task's reads of feed ranges. Plain Python, without Spark.
 
-A feed range is an interval of hashed partition keys, so it stays what it is when physical partitions split. The SDK's way
-through one does not: if a partition splits between two pages, azure-cosmos 4.17 goes back to the beginning of the range
-and gives the first rows again (measured). So a task reads what are whole partitions when it starts, each by itself, and
-gives up when a page comes from another partition: Spark runs the task again, and forgets the rows of the first run.
+A feed range is an interval of hashed partition keys, so a split of physical partitions does not change it. It does confuse
+the SDK: if a partition splits between two pages, azure-cosmos 4.17 returns to the beginning of the range and gives the first
+rows again (measured). So a task reads each whole partition by itself, and fails when a page comes from another partition:
+Spark runs the task again, and forgets the rows of the first run.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import AccountError
 from spark_jobs.source.account import connected, container_of, refusal
 from spark_jobs.source.pacing import Allowance, Patience, insist, is_refused_for_now, is_without_answer
-from spark_jobs.source.port import Meter
+from spark_jobs.source.port import Meter, charge_of
 
 PAGE: Final = 1000
 """Most rows of a page; the service ends one at 4 MB as well."""
 
-_CHARGE: Final = "x-ms-request-charge"
 _PARTITION: Final = "x-ms-documentdb-partitionkeyrangeid"
 
 FeedRange = dict[str, Any]
@@ -35,7 +34,7 @@ _compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).en
 
 
 class RangeSplit(AccountError):
-    """A physical partition split while it was read; the task has to start over."""
+    """A physical partition split during the read; the task has to start over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +45,13 @@ class _Page:
 
 
 @dataclass(frozen=True)
-class RangeReading:
-    """Reads feed ranges: what Spark gives to each task.
+class RangeReader:
+    """Reads feed ranges; Spark ships it to each task.
 
     Attributes:
-        account: where.
+        account: address and identity.
         database, container: names.
-        text: of the query.
+        text: the query.
         meter: counts rows and RU.
         rate: RU per second that this task may spend; None for no limit.
         page: most rows of a page.
@@ -73,7 +72,7 @@ class RangeReading:
 
         Raises:
             AccountError: the account does not answer for longer than patience lasts, or refuses.
-            RangeSplit: a partition split; nothing that was yielded counts.
+            RangeSplit: a partition split; the rows yielded so far are void.
         """
         allowance = Allowance(self.rate)
         with connected(self.account) as client:
@@ -91,8 +90,8 @@ class RangeReading:
             seen |= page.partitions
             if len(seen) > 1:
                 raise RangeSplit(
-                    f"A partition of the container {self.container!r} split while it was read. If Spark gives up on the task, "
-                    "run the job again."
+                    f"A partition of the container {self.container!r} split during the read. Spark runs the task again; if it "
+                    "gives up, run the job again."
                 )
             yield from page.rows
             if not page.continuation:
@@ -110,7 +109,7 @@ class RangeReading:
             response_hook=lambda headers, _: replies.append(dict(headers)),
         ).by_page(continuation)
         rows = [_compact(row) for row in next(pages, ())]
-        units = sum(float(headers.get(_CHARGE, 0)) for headers in replies)
+        units = sum(map(charge_of, replies))
         allowance.spend(units)
         self.meter.count(len(rows), units)
         partitions = frozenset(str(headers[_PARTITION]) for headers in replies if headers.get(_PARTITION))
@@ -129,12 +128,12 @@ def _passes(error: BaseException) -> bool:
 
 
 def ranges_of(container: ContainerProxy) -> list[FeedRange]:
-    """A container's physical partitions as they are now: by itself, the SDK remembers them for all clients of a process."""
+    """A container's physical partitions as of now. Without `force_refresh`, the SDK remembers them for the whole process."""
     return list(container.read_feed_ranges(force_refresh=True))
 
 
 def _parts(container: ContainerProxy, whole: FeedRange) -> list[FeedRange]:
-    """A range cut at the bounds of today's partitions. Hashes are written so that they sort as text."""
+    """A range cut at the bounds of the present partitions. Hashes sort as text."""
     parts = []
     for partition in ranges_of(container):
         bounds = partition["Range"]

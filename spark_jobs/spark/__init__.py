@@ -1,1 +1,1 @@
-"""Spark itself: the session, its file systems, its frames, its failures."""
+"""Spark: its session, file systems, frames and failures."""

@@ -1,4 +1,4 @@
-"""What a failure in Spark means: our own sentences, out of the traces that Spark wraps them in."""
+"""Failures of Spark: an error that a task raised is recovered from the trace in which Spark wraps it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from spark_jobs.job.exits import told_by_a_task
+from spark_jobs.job.exits import raised_by_a_task
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise what a task raised as the error that it is, if it is one of ours."""
+    """Raise the error of ours that a task raised, in place of Spark's."""
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        if (ours := told_by_a_task(error)) is None:
+        if (ours := raised_by_a_task(error)) is None:
             raise
         raise ours from None

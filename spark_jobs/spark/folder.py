@@ -1,7 +1,9 @@
-"""Folders of any file system that Spark knows: of this machine, or of a lake. What is put into place is there as a whole."""
+"""Folders of any file system that Spark knows. Files and folders are replaced as a whole."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 from uuid import uuid4
 
@@ -14,10 +16,10 @@ _UNFINISHED: Final = ".unfinished-"
 
 
 class Folder:
-    """A folder. It need not be there.
+    """A folder, which may be absent.
 
     Args:
-        spark: whose file systems are meant.
+        spark: knows the file systems.
         place: path or URI, such as `reports/audit` or `abfss://reports@account.dfs.core.windows.net/audit`.
 
     Raises:
@@ -41,11 +43,11 @@ class Folder:
         return str(self._path.toString()).removeprefix("file:")
 
     def place(self, name: str) -> str:
-        """Path of what is called so in here, as Spark's readers and writers want it."""
+        """Path of a name in this folder, as Spark's readers and writers take it."""
         return f"{self._path.toString()}/{name}"
 
     def names(self) -> list[str]:
-        """Names of all that is in here, sorted; none if the folder is not there."""
+        """Names of all files and folders in it, sorted; none if the folder is absent."""
         if not self._files.exists(self._path):
             return []
         return sorted(str(status.getPath().getName()) for status in self._files.listStatus(self._path))
@@ -59,7 +61,7 @@ class Folder:
             stream.close()
 
     def write(self, name: str, text: str) -> None:
-        """Write a file, so that it is there as a whole or not at all."""
+        """Write a file, as a whole or not at all."""
         unfinished = f"{_UNFINISHED}{uuid4().hex}"
         stream = self._files.create(self._inside(unfinished), True)
         try:
@@ -70,33 +72,31 @@ class Folder:
         self.rename(unfinished, name)
 
     def rename(self, old: str, new: str) -> None:
-        """Give another name to what is in here."""
+        """Rename a file or folder in this folder."""
         if not self._files.rename(self._inside(old), self._inside(new)):
             raise OSError(f"{self.place(old)} cannot be renamed to {new}.")
 
     def delete(self, name: str) -> None:
-        """Delete a file, or a folder with all that is in it; nothing if it is not there."""
+        """Delete a file, or a folder with all its content, if it is there."""
         self._files.delete(self._inside(name), True)
 
     def inside(self, name: str) -> Folder:
         """The folder of this name in this one."""
         return Folder(self._spark, self.place(name))
 
-    def beside(self) -> Folder:
-        """A new folder beside this one, for `replace_by`; it is not there yet."""
-        return Folder(self._spark, f"{self._path.toString()}{_UNFINISHED}{uuid4().hex}")
-
-    def replace_by(self, finished: Folder) -> None:
-        """Put a folder in the place of this one, which goes."""
-        former = self.beside()
-        if self._files.exists(self._path):
-            self._move(self, former)
-        self._move(finished, self)
-        former.discard()
-
-    def discard(self) -> None:
-        """Delete the folder with all that is in it."""
-        self._files.delete(self._path, True)
+    @contextmanager
+    def replaced(self) -> Iterator[Folder]:
+        """A new folder that takes the place of this one at the end of the `with` block, unless the block raises."""
+        unfinished, former = self._neighbour(), self._neighbour()
+        try:
+            yield unfinished
+            if self._files.exists(self._path):
+                self._move(self, former)
+            self._move(unfinished, self)
+            former.discard()
+        except BaseException:
+            unfinished.discard()
+            raise
 
     def make(self) -> None:
         """Create the folder. Raises `ConfigurationError` if that is not possible."""
@@ -107,6 +107,14 @@ class Folder:
         if not made:
             raise ConfigurationError(f"{self} cannot be created: name a folder that can be written.")
 
+    def _neighbour(self) -> Folder:
+        """A folder with a name of its own next to this one; not created yet."""
+        return Folder(self._spark, f"{self._path.toString()}{_UNFINISHED}{uuid4().hex}")
+
+    def discard(self) -> None:
+        """Delete the folder with all its content."""
+        self._files.delete(self._path, True)
+
     def _move(self, old: Folder, new: Folder) -> None:
         if not self._files.rename(old._path, new._path):
             raise OSError(f"{old} cannot be renamed to {new}.")
@@ -115,6 +123,28 @@ class Folder:
         return self._hadoop.Path(self._path, name)
 
 
+def results_folder(spark: SparkSession, place: str, job: str, files: set[str]) -> Folder:
+    """The folder of a job's results, created if it is absent.
+
+    Args:
+        spark: knows the file systems.
+        place: path or URI.
+        job: its name for an error, such as "an audit".
+        files: names that every folder of its results has.
+
+    Raises:
+        ConfigurationError: the folder holds other files, or cannot be written.
+    """
+    folder = Folder(spark, place)
+    names = set(folder.names())
+    if names and not names >= files:
+        raise ConfigurationError(
+            f"{folder} holds something else than results of {job}, which would be deleted: name another folder with --out."
+        )
+    folder.make()
+    return folder
+
+
 def _reason(error: Py4JJavaError) -> str:
-    """What Java says, without its trace."""
+    """Java's message, without its trace."""
     return str(error.java_exception.getMessage()).splitlines()[0]

@@ -1,4 +1,4 @@
-"""The Spark session of a job: the one that is there on a pool, or a small one on this machine."""
+"""The Spark session of a job: the pool's, or a small one on this machine."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ from exactlyonce.errors import ConfigurationError
 _HERE: Final = Path(__file__).resolve().parent
 _OLDEST_JAVA: Final = 17
 _NEWEST_JAVA: Final = 21
-"""Spark 3.5 is made for Java 8, 11 and 17; with 21 it is known to work, and nothing was tried beyond."""
+"""Spark 3.5 supports Java 8, 11 and 17. It works with 21; later versions were not tried."""
 _NAMED_OFTEN: Final = ("functions", "PythonUtils", "PythonSQLUtils")
 
 
 def session(name: str) -> SparkSession:
-    """The session to work in.
-
-    Under `spark-submit`, on Synapse and in notebooks it is what they configure; else a local one is started.
+    """The active session under `spark-submit`, on Synapse and in notebooks; else a new local one.
 
     Args:
         name: of the application, as Spark shows it.
 
     Raises:
-        ConfigurationError: there is no Java for a local one.
+        ConfigurationError: there is no Java for a local session.
     """
     if "PYSPARK_GATEWAY_PORT" not in os.environ and SparkSession.getActiveSession() is None:
         return local_session(name)
@@ -43,14 +41,14 @@ def session(name: str) -> SparkSession:
 def local_session(
     name: str, *, cores: int = 2, shuffle_partitions: int = 4, attempts: int = 4, java: str = ""
 ) -> SparkSession:
-    """Start Spark inside this process, without a page of its own and with warnings only.
+    """Start Spark inside this process, without its web page, and with warnings only in its log.
 
     Args:
         name: of the application.
-        cores: how many tasks run at a time.
-        shuffle_partitions: into how many parts joins and groupings cut their data.
-        attempts: how often a task is run before the job fails; plain `local[n]` gives it no second chance, a pool three.
-        java: more options for it, separated by spaces.
+        cores: number of tasks that run at a time.
+        shuffle_partitions: number of parts of joins and groupings.
+        attempts: runs of a task before the job fails; plain `local[n]` allows one, a pool four.
+        java: more options of Java, separated by spaces.
 
     Raises:
         ConfigurationError: there is no Java, or none that Spark 3.5 runs on.
@@ -77,9 +75,9 @@ def local_session(
 
 
 def _acquainted(spark: SparkSession) -> SparkSession:
-    """The session, which asks Java only once for the classes that PySpark names whenever a plan is built.
+    """The session, with the Java classes that PySpark looks up for every plan looked up once.
 
-    By a simple name Java looks into every jar for each package that it may be in: a fifth of what it takes to plan an audit.
+    For a simple name Java searches every jar for each possible package: a fifth of the time to plan an audit.
     """
     java: Any = spark.sparkContext._jvm  # noqa: SLF001  # PySpark finds them there, too.
     for name in _NAMED_OFTEN:
@@ -99,11 +97,11 @@ def require_java(environment: Mapping[str, str] = os.environ) -> int:
     if place is None:
         raise ConfigurationError(f"Spark needs Java, and there is none on the PATH. {advice}")
     try:
-        told = subprocess.run([place, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr  # noqa: S603
+        output = subprocess.run([place, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         raise ConfigurationError(f"Spark needs Java, and {place} does not start. {advice}") from None
-    version = re.search(r'version "(\d+)', told)
+    version = re.search(r'version "(\d+)', output)
     if version is None or not _OLDEST_JAVA <= int(version[1]) <= _NEWEST_JAVA:
-        first = told.partition("\n")[0]
+        first = output.partition("\n")[0]
         raise ConfigurationError(f"Spark 3.5 needs Java {_OLDEST_JAVA}; {place} calls itself {first!r}. {advice}")
     return int(version[1])

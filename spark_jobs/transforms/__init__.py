@@ -1,1 +1,1 @@
-"""What the jobs compute: frames in, frames out. Nothing here has a session, reads, or writes."""
+"""The computations of the jobs, from frames to frames. No module here has a session, reads, or writes."""

@@ -1,11 +1,11 @@
-"""What the jobs read and write: the columns asked of the store, the frames made of them, and the findings.
+"""Schemas of what the jobs read and write: the columns of queries, the frames made of them, and the findings.
 
-A `Selection` is what a query asks for. Each of its columns carries the type that reads it, so that the query and the frame
-are one definition. Nothing selects a body: states, envelopes, ways back and events stay in the store, and of what is owed
-or held the jobs learn only that it is. The one exception are entries of a ledger, which the store can give only whole:
-what they owe is dropped when they are parsed, and never kept.
+Each column of a `Selection` has the type that parses it, so the query and the frame are one definition. No query selects a
+body: states, envelopes, ways back and events stay in the store, and of owed outputs and held messages the jobs learn only
+that there are some. The exception are entries of a ledger, which the store gives only whole: the owed outputs in them are
+dropped when the entry is parsed.
 
-All times are the service's or the processes' instants, in UTC; `_ts` counts seconds.
+All times are in UTC; `_ts` counts seconds.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOu
 from exactlyonce.records.outputs import OutputRef
 
 LIBRARY: Final = "library"
-"""`place` of what lies in the library's container; else it is the name of an entity type."""
+"""`place` of documents in the library's container; the `place` of others is the name of an entity type."""
 
 Asked = Literal["records", "staged", "entities", "companions"]
-"""What one query asks for: the first two of the library's container, the others of one that holds entities."""
+"""Documents that one query selects: the first two in the library's container, the others in one of entities."""
+OF_THE_LIBRARY: Final[tuple[Asked, ...]] = ("records", "staged")
+OF_ENTITY_CONTAINERS: Final[tuple[Asked, ...]] = ("entities", "companions")
 
 
 def _struct(**fields: DataType) -> StructType:
@@ -43,9 +45,6 @@ def _struct(**fields: DataType) -> StructType:
 
 
 _TEXT, _NUMBER, _FLAG, _TIME = StringType(), LongType(), BooleanType(), TimestampType()
-
-RAW: Final = _struct(raw=_TEXT)
-"""What a source gives: the JSON text of each row of a query."""
 
 ORDER: Final = _struct(key=_TEXT, number=_NUMBER)
 OUTPUTS: Final = ArrayType(_struct(id=_TEXT, destination=_TEXT, order=ORDER))
@@ -122,15 +121,15 @@ DOCUMENT: Final = StructType(
         StructField("problem", _TEXT),
     ]
 )
-"""One document of the library, or of an entity, as the rules see it.
+"""A document of the library, or of an entity, as the rules see it.
 
-    place: "library", or the name of the entity type in whose container it lies.
-    id, etag, ts: as the service has them; `ts` in seconds.
-    kind: "entity", "processed", "staged", "parked", "entry" or "numbered"; else as it stands, null if it has none.
+    place: "library", or the name of the entity type of its container.
+    id, etag, ts: the service's; `ts` in seconds.
+    kind: "entity", "processed", "staged", "parked", "entry" or "numbered"; else as stored, null if it has none.
     entity: key of the entity that it is, or is about: `EntityRef.key`.
     owes: null if it owes nothing, else "inline".
-    held: whether it holds a message that waits.
-    problem: null, or why the document is not explained. What else it says is not to be relied on then.
+    held: whether it holds a message.
+    problem: null, or why the document is unreadable. Its other columns are unreliable then.
 """
 
 FINDING: Final = StructType(
@@ -145,11 +144,11 @@ FINDING: Final = StructType(
         StructField("since", _TIME),
     ]
 )
-"""What a rule found. Its identity is rule, entity, message, versions and subject.
+"""A finding. Its identity is rule, entity, message, versions and subject.
 
-    subject: what else names it: id of an output or a document, a transaction, a source and number.
-    detail, advice: a sentence on what is so, and one on what to do.
-    since: since when it is so, as far as the documents tell.
+    subject: id of an output or a document, a transaction, or a source and number.
+    detail, advice: sentences on what was found, and on what to do.
+    since: time from which on it is so, as far as the documents show.
 """
 
 IDENTITY: Final = ("rule", "entity", "message", "versions", "subject")
@@ -157,7 +156,7 @@ IDENTITY: Final = ("rule", "entity", "message", "versions", "subject")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What one query asks for.
+    """Columns and condition of a query.
 
     Attributes:
         columns: expressions of the query language, over the document `c`.
@@ -173,24 +172,24 @@ def _property(name: str) -> str:
 
 
 OF_ENTITIES: Final = f'(NOT IS_DEFINED({_property("pk")}) OR {_property("pk")} != "{APPLICATION}")'
-"""All documents of the library's container are of some entity, but the one that says whose the container is."""
+"""Condition for documents of entities: all in the library's container but the application's own."""
 
 _FROM_SERVICE: Final = {"id": _TEXT, "_etag": _TEXT, "_ts": _NUMBER}
 _COMMIT: Final = {"schema": _NUMBER, "entity": _TEXT, "message": _TEXT, "tx": _TEXT, "at": _TIME}
-_TOLD: Final = {"version": _NUMBER, "outputs": OUTPUTS, "digest": _TEXT}
+_CONTENT: Final = {"version": _NUMBER, "outputs": OUTPUTS, "digest": _TEXT}
 _FLAGS: Final = {
     "owes_inline": 'IS_ARRAY(c["owed"])',
     "owes_none": 'IS_NULL(c["owed"])',
     "holds": 'IS_STRING(c["held"])',
     "holds_none": 'IS_NULL(c["held"])',
 }
-_RECORDS: Final[Mapping[str, DataType]] = {**_FROM_SERVICE, "pk": _TEXT, "kind": _TEXT, **_COMMIT, **_TOLD}
+_RECORDS: Final[Mapping[str, DataType]] = {**_FROM_SERVICE, "pk": _TEXT, "kind": _TEXT, **_COMMIT, **_CONTENT}
 _STAGED: Final[Mapping[str, DataType]] = {**_FROM_SERVICE, "pk": _TEXT, "kind": _TEXT, **_COMMIT}
 _COMPANIONS: Final[Mapping[str, DataType]] = {
     **_FROM_SERVICE,
     KIND: _TEXT,
     **_COMMIT,
-    **_TOLD,
+    **_CONTENT,
     "owing_since": _TIME,
     "whole": _FLAG,
     "source": _TEXT,
@@ -206,15 +205,14 @@ ROW: Final = StructType(
         StructField("partition", _TEXT),
     ]
 )
-"""Reads the rows of every selection; a row has null for what its selection does not ask."""
+"""Parses the rows of every selection; columns outside a selection are null."""
 
 
 def selection(asked: Asked, partition_key: tuple[str, ...] = ()) -> Selection:
-    """What a query asks for, and of which documents. Together the two of a container ask for all its documents of
-    entities.
+    """Columns and condition of a query. The two selections of a container together select all its documents of entities.
 
     Args:
-        asked: which documents.
+        asked: the documents to select.
         partition_key: paths of the container's partition key, such as ("/tenant", "/customer/id"); only for entities.
     """
     match asked:
@@ -253,4 +251,4 @@ LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
     StreamEntry: frozenset({"envelope", "before", "events"}),
     NumberedMessage: frozenset(),
 }
-"""By shape what the jobs do not read of it: bodies, and what no rule needs."""
+"""Fields of each shape that the jobs do not read: bodies, and fields that no rule needs."""

@@ -18,7 +18,7 @@ from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Strategy
 from exactlyonce.values.lifetimes import RETENTION
 from local_cosmos.inprocess import RunningEmulator
-from spark_jobs.audit import Audit, Options
+from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.report.contents import Contents
 from spark_jobs.source.factory import source_of
@@ -56,7 +56,7 @@ class Audits:
         account = Account(self.cosmos.endpoint, self.cosmos.key)
         source = source_of(self.spark, self.job, account)
         now = beginning(self.cosmos.now() + later, self.retention)
-        audit = Audit(self.spark, self.job, account, source, now, telling or Silence())
+        audit = Auditor(self.spark, self.job, account, source, now, telling or Silence())
         return audit.run(Options(str(self.out), **options))
 
 

@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from spark_jobs.cleanup import Cleanup
-from spark_jobs.cleanup import Options as CleanupOptions
+from spark_jobs.cleaner.cleaner import Cleaner
+from spark_jobs.cleaner.cleaner import Options as CleanupOptions
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.source.factory import source_of
 from tests.spark.application import beginning
@@ -136,7 +136,7 @@ def cleaners(games: Games, job: Job, work: Work) -> Callable[[threading.Event], 
         while not stop.is_set():
             source = source_of(games.spark, job, account)
             now = beginning(games.cosmos.now(), RETENTION)
-            cleanup = Cleanup(games.spark, job, account, source, now, Silence())
+            cleanup = Cleaner(games.spark, job, account, source, now, Silence())
             summary = cleanup.run(CleanupOptions(str(games.folder / "cleanup"), delete=True))
             work.clean_ups += 1
             work.removed += summary.total("removed")

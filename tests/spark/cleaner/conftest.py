@@ -25,9 +25,8 @@ from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.faults import FaultRule
-from spark_jobs.cleaner.results import TABLE
-from spark_jobs.cleaner.summary import Summary
-from spark_jobs.cleanup import Cleanup, Options
+from spark_jobs.cleaner.cleaner import Cleaner, Options
+from spark_jobs.cleaner.summary import TABLE, Summary
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.source.feed_ranges import FeedRanges
 from spark_jobs.source.port import Source
@@ -110,7 +109,7 @@ class Shops:
         given: Job = job(self.database, **(limits or {}))
         backoff = Backoff(base=0.0, cap=0.0)
         now = beginning(self.cosmos.now(), retention)
-        cleanup = Cleanup(self.spark, given, self.account, source, now, self.lines, backoff=backoff)
+        cleanup = Cleaner(self.spark, given, self.account, source, now, self.lines, backoff=backoff)
         return cleanup.run(Options(str(self.folder / "out"), **options))
 
     @property

@@ -57,7 +57,7 @@ def test_a_dry_run_changes_nothing_and_tells_what_goes_then_an_archive_holds_all
     shops.spark.conf.set(PARTS, "2")
     dry = shops.clean()
     # Little is planned as little. How much is there now is not known before it was read.
-    assert (shops.lines.parts["judged"], shops.lines.parts["what is there now"]) == (LITTLE[PARTS], "2")
+    assert (shops.lines.parts["verdicts"], shops.lines.parts["documents that are left"]) == (LITTLE[PARTS], "2")
     assert shops.spark.conf.get(PARTS) == "2"
     shops.spark.conf.set(PARTS, LITTLE[PARTS])
     assert shops.writes_after(begun) == []

@@ -14,7 +14,7 @@ from exactlyonce.drivers.retry import Backoff
 from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from spark_jobs.cleaner.fence import Fencing
+from spark_jobs.cleaner.fence import Fence
 from spark_jobs.cleaner.store import Place
 from tests.spark.cleaner.conftest import Shops
 from tests.spark.cleaner.shop import RECEIPTS, TYPES, App, everywhere, job, paid, ref, within
@@ -34,7 +34,7 @@ class Task:
         """What becomes of staged documents: type of the shop and transaction of each."""
         place = Place.of(job(self.shops.database), self.shops.account, self.tally, rate=rate, writes=writes)
         rows = [{"entity": ref(type).key, "tx": tx} for type, tx in sorted(staged)]
-        return {id.removeprefix("staged:"): outcome for _, id, outcome in Fencing(place, AT_ONCE)(rows)}
+        return {id.removeprefix("staged:"): outcome for _, id, outcome in Fence(place, AT_ONCE)(rows)}
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_what_it_costs_is_counted_and_kept_to_a_rate(task: Task, monkeypatch: py
     begun = task.shops.cosmos.requests()[-1].n
     place = Place.of(job(task.shops.database), task.shops.account, task.tally, rate=None, writes=True)
     monkeypatch.setattr("spark_jobs.source.pacing.Allowance.spend", lambda _, units: waited.append(units))
-    list(Fencing(replace(place, rate=100.0), AT_ONCE)([{"entity": ref("outbox").key, "tx": "lost"}]))
+    list(Fence(replace(place, rate=100.0), AT_ONCE)([{"entity": ref("outbox").key, "tx": "lost"}]))
     charged = [one.charge for one in task.shops.cosmos.requests(begun) if one.database == task.shops.database]
     assert task.tally.units == pytest.approx(sum(charged))
     assert sum(waited) == pytest.approx(sum(charged))

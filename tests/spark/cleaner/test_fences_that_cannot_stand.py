@@ -25,7 +25,7 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaner.blobs import LostBlobs
 from spark_jobs.cleaner.fence import cleaned
-from spark_jobs.job.configuration import EntityPlace, Protocol
+from spark_jobs.job.configuration import EntityPlace
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ANN, BOB = (EntityRef("person", ("acme",), id) for id in ("ann", "bob"))
@@ -71,7 +71,7 @@ async def test_blobs_stay(driver: AsyncDriver) -> None:
     place: Any = Anywhere()
     nothing: Any = None
     lost = LostBlobs(nothing, RETENTION, place, nothing, Backoff(tries=1))
-    people = EntityPlace(type="person", container="people", partition_key=("/company",), protocol=Protocol.OUTBOX)
+    people = EntityPlace(type="person", container="people", partition_key=("/company",), protocol="outbox")
     blob = ListedBlob("person/bob/a", Author(BOB, "web/m-1", "tx-1", AT), timedelta(days=2))
     await lost._of_one(driver, {"person": people}, (blob,))
     assert {str(result): number for result, number in lost.results.items()} == {"not decided": 1}

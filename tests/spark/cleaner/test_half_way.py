@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.audit import Audit, Options
+from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.job.exits import AccountError
-from spark_jobs.source.deleter import Deleting
+from spark_jobs.source.deleter import Deleter
 from tests.spark.application import beginning
 from tests.spark.cleaner.conftest import Shops, to_go
 from tests.spark.cleaner.shop import DAY, HOUR, job
@@ -18,7 +18,7 @@ from tests.spark.cleaner.shop import DAY, HOUR, job
 FEW = 3
 
 
-class Halting(Deleting):
+class Halting(Deleter):
     """Every task raises after a few documents."""
 
     def __call__(self, rows: Iterable[Any]) -> Iterator[Any]:
@@ -32,7 +32,7 @@ def test_after_a_clean_up_whose_tasks_raise_half_way_the_next_one_ends_as_if_not
 ) -> None:
     before, going = shops.documents(), to_go(shops, 30 * DAY)
     with monkeypatch.context() as patch:
-        patch.setattr("spark_jobs.source.feed_ranges.Deleting", Halting)
+        patch.setattr("spark_jobs.source.feed_ranges.Deleter", Halting)
         with pytest.raises(AccountError, match="does not answer any more"):
             shops.clean(delete=True)
     left = going & set(shops.documents())
@@ -50,5 +50,5 @@ def test_after_a_clean_up_whose_tasks_raise_half_way_the_next_one_ends_as_if_not
 def nothing_is_left_to_report(shops: Shops) -> None:
     """After a clean-up of healthy data the audit finds nothing."""
     now = beginning(shops.cosmos.now() + HOUR // 2)
-    audit = Audit(shops.spark, job(shops.database), shops.account, shops.source(), now, shops.lines)
+    audit = Auditor(shops.spark, job(shops.database), shops.account, shops.source(), now, shops.lines)
     assert audit.run(Options(str(shops.folder / "audit"))).findings == ()

@@ -15,7 +15,7 @@ from handlers.leader_board import boards
 from handlers.shooting_range import ranges
 from handlers.strategies import STRATEGIES
 from spark_jobs.auditor.judgement import thresholds_of
-from spark_jobs.job.configuration import Account, EntityPlace, Job, Protocol, load
+from spark_jobs.job.configuration import Account, EntityPlace, Job, load
 from spark_jobs.transforms.facts import Thresholds
 from tests.spark.application import beginning
 
@@ -47,7 +47,7 @@ class TestAFile:
         job, account = load(written(FILE), ENVIRONMENT)
         assert job.library == "exactlyonce"
         assert job.entities == (
-            EntityPlace(type="range", container="games", partition_key=("/gameId",), protocol=Protocol.OUTBOX),
+            EntityPlace(type="range", container="games", partition_key=("/gameId",), protocol="outbox"),
         )
         assert job.horizon == timedelta(hours=1)
         assert account == Account("https://a.example.org/")
@@ -254,8 +254,8 @@ class TestAnApplication:
     def test_its_entities_give_the_job_file(self) -> None:
         job = Job.of([ranges, boards], database="shooting-range", consumers={"leader-board": "board"})
         assert [(one.type, one.container, one.partition_key, one.protocol) for one in job.entities] == [
-            ("range", "games", ("/gameId",), Protocol.OUTBOX),
-            ("board", "boards", ("/gameId",), Protocol.RESEQUENCER),
+            ("range", "games", ("/gameId",), "outbox"),
+            ("board", "boards", ("/gameId",), "resequencer"),
         ]
 
     @pytest.mark.parametrize("name", sorted(STRATEGIES))

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from exactlyonce import ConfigurationError, DamagedDocument
-from spark_jobs.job.exits import AccountError, Exit, UnsafeError, ending, told_by_a_task
+from spark_jobs.job.exits import AccountError, Exit, UnsafeError, ending, raised_by_a_task
 
 TRACE = """An error occurred while calling o42.collectToPython.
 : org.apache.spark.SparkException: Job aborted: Task 0 failed 4 times, most recent failure: Traceback (most recent call last):
@@ -79,4 +79,4 @@ def test_what_a_task_told_is_found_in_the_trace_of_spark(kind: str, code: Exit) 
 
 
 def test_a_trace_that_only_quotes_such_an_error_is_none() -> None:
-    assert told_by_a_task(RuntimeError("It raised AccountError: twice")) is None
+    assert raised_by_a_task(RuntimeError("It raised AccountError: twice")) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-from spark_jobs.report.contents import Contents, Finding, Pictures, ReadTold, RuleTold
+from spark_jobs.report.contents import Contents, Finding, Pictures, ReadResult, RuleResult
 
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=timezone.utc)
 RULES = (
@@ -55,13 +55,13 @@ def contents() -> Contents:
         open=3,
         garbage=17,
         rules=tuple(
-            RuleTold(rule, "older than 5 minutes", None, numbers[rule] + (rule == "output_owed"), numbers[rule])
+            RuleResult(rule, "older than 5 minutes", None, numbers[rule] + (rule == "output_owed"), numbers[rule])
             for rule in RULES
         ),
         reads=(
-            ReadTold("games", "first look", 1204, 312.4, 3.2),
-            ReadTold("exactlyonce", "first look", 47_007, 3120.0, 9.8),
-            ReadTold("games", "second look", 5, None, 0.4),
+            ReadResult("games", "first look", 1204, 312.4, 3.2),
+            ReadResult("exactlyonce", "first look", 47_007, 3120.0, 9.8),
+            ReadResult("games", "second look", 5, None, 0.4),
         ),
         pictures=Pictures(
             backlog=(("< 1 min", 12), ("1-10 min", 4), ("10-60 min", 5), ("1-24 h", 2), ("> 1 d", 0)),

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from exactlyonce import ConfigurationError
 from spark_jobs.job.configuration import Account, Job
-from spark_jobs.source.connector import Connector, Options, bodies, deleting, is_present, options, placed, reading
+from spark_jobs.source.connector import Connector, Options, bodies, deleting, is_present, options, reading
 from spark_jobs.source.factory import source_of
 from spark_jobs.source.feed_ranges import FeedRanges
-from spark_jobs.source.port import Query
+from spark_jobs.source.port import Query, placed
 
 DOCUMENTED: dict[str, Any] = json.loads(Path(__file__).with_name("documented_options.json").read_text())["options"]
 KEY = "c2VjcmV0IGtleQ=="

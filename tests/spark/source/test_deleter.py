@@ -15,7 +15,7 @@ from exactlyonce import ConfigurationError
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import AccountError, UnsafeError
-from spark_jobs.source.deleter import Deleting
+from spark_jobs.source.deleter import Deleter
 from spark_jobs.source.pacing import Allowance
 from spark_jobs.source.port import Outcome
 from tests.spark.source.conftest import HASTE, Fault, Tally, Time
@@ -25,8 +25,8 @@ Row = dict[str, Any]
 
 
 @pytest.fixture
-def deleting(account: Account, database: DatabaseProxy, tally: Tally) -> Deleting:
-    return Deleting(account, database.id, "items", tally, patience=HASTE)
+def deleting(account: Account, database: DatabaseProxy, tally: Tally) -> Deleter:
+    return Deleter(account, database.id, "items", tally, patience=HASTE)
 
 
 def row_of(document: dict[str, Any], *names: str) -> Row:
@@ -48,7 +48,7 @@ def left(container: ContainerProxy) -> set[str]:
 
 class TestOutcomes:
     def test_what_still_is_what_was_read_is_deleted(
-        self, deleting: Deleting, container: ContainerProxy, documents: Documents, tally: Tally
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents, tally: Tally
     ) -> None:
         assert outcomes(deleting(rows_of(documents))) == {one["id"]: "deleted" for one in documents}
         assert left(container) == set()
@@ -56,7 +56,7 @@ class TestOutcomes:
         assert tally.units == pytest.approx(60 * 5.5)
 
     def test_what_has_changed_stays_and_its_neighbours_go(
-        self, deleting: Deleting, container: ContainerProxy, documents: Documents, tally: Tally
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents, tally: Tally
     ) -> None:
         container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
         told = outcomes(deleting(rows_of(documents)))
@@ -66,7 +66,7 @@ class TestOutcomes:
         assert tally.rows == 59
 
     def test_what_a_refusal_was_charged_is_told(
-        self, deleting: Deleting, container: ContainerProxy, documents: Documents, tally: Tally
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents, tally: Tally
     ) -> None:
         container.delete_item("d1", "p1")
         assert outcomes(deleting([row_of(documents[1])])) == {"d1": "gone"}
@@ -74,18 +74,18 @@ class TestOutcomes:
         assert tally.units > 0
 
     def test_what_is_gone_is_told_apart(
-        self, deleting: Deleting, container: ContainerProxy, documents: Documents
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents
     ) -> None:
         container.delete_item("d21", "p1")
         told = outcomes(deleting(rows_of(documents)))
         assert Counter(told.values()) == {"deleted": 59, "gone": 1}
 
-    def test_deleting_twice_finds_all_gone(self, deleting: Deleting, documents: Documents) -> None:
+    def test_deleting_twice_finds_all_gone(self, deleting: Deleter, documents: Documents) -> None:
         list(deleting(rows_of(documents)))
         assert set(outcomes(deleting(rows_of(documents))).values()) == {"gone"}
 
     def test_a_document_deleted_and_made_again_stays(
-        self, deleting: Deleting, container: ContainerProxy, documents: Documents
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents
     ) -> None:
         container.delete_item("d1", "p1")
         container.create_item({"id": "d1", "pk": "p1", "n": 1})
@@ -93,13 +93,13 @@ class TestOutcomes:
         assert "d1" in left(container)
 
     def test_rows_come_back_as_they_were_with_what_else_they_hold(
-        self, deleting: Deleting, documents: Documents
+        self, deleting: Deleter, documents: Documents
     ) -> None:
         row = {**row_of(documents[0]), "kind": "processed"}
         assert list(deleting([row])) == [(row, Outcome.DELETED)]
 
     def test_stopping_in_the_middle_leaves_the_rest(
-        self, deleting: Deleting, container: ContainerProxy, documents: Documents
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents
     ) -> None:
         told = deleting(rows_of(documents))
         for _ in range(3):  # Those of the first logical partition.
@@ -110,20 +110,20 @@ class TestOutcomes:
     @pytest.mark.parametrize("missing", ["etag", "id"])
     @pytest.mark.parametrize("value", [None, ""])
     def test_without_an_etag_nothing_is_deleted_whatever_it_is_now(
-        self, deleting: Deleting, container: ContainerProxy, documents: Documents, missing: str, value: str | None
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents, missing: str, value: str | None
     ) -> None:
         rows = [row_of(documents[1]), {**row_of(documents[21]), missing: value}]
         with pytest.raises(UnsafeError, match="without its id or the ETag it had"):
             list(deleting(rows))
         assert len(left(container)) == 60
 
-    def test_nothing_to_delete_is_nothing(self, deleting: Deleting, container: ContainerProxy) -> None:
+    def test_nothing_to_delete_is_nothing(self, deleting: Deleter, container: ContainerProxy) -> None:
         assert list(deleting([])) == []
 
 
 class TestPartitionKeys:
     def test_values_of_every_type_and_several_paths(
-        self, deleting: Deleting, database: DatabaseProxy, tally: Tally
+        self, deleting: Deleter, database: DatabaseProxy, tally: Tally
     ) -> None:
         keys = PartitionKey(["/tenant", "/number", "/yes"], kind="MultiHash")
         container = database.create_container("deep", keys)
@@ -141,13 +141,13 @@ class TestPartitionKeys:
 
 class TestRequests:
     def test_documents_of_one_partition_share_a_request(
-        self, deleting: Deleting, documents: Documents, cosmos: RunningEmulator, database: DatabaseProxy
+        self, deleting: Deleter, documents: Documents, cosmos: RunningEmulator, database: DatabaseProxy
     ) -> None:
         list(deleting(rows_of(documents)))
         assert self.sent(cosmos, database) == {"batch": 20}
 
     def test_more_than_a_hundred_are_more_than_one_batch(
-        self, deleting: Deleting, container: ContainerProxy, cosmos: RunningEmulator, database: DatabaseProxy
+        self, deleting: Deleter, container: ContainerProxy, cosmos: RunningEmulator, database: DatabaseProxy
     ) -> None:
         many = [dict(container.create_item({"id": f"m{number}", "pk": "one"})) for number in range(201)]
         assert set(outcomes(deleting(rows_of(many))).values()) == {"deleted"}
@@ -155,7 +155,7 @@ class TestRequests:
 
     def test_only_the_batch_with_the_changed_document_is_sent_one_by_one(
         self,
-        deleting: Deleting,
+        deleting: Deleter,
         container: ContainerProxy,
         documents: Documents,
         cosmos: RunningEmulator,
@@ -172,7 +172,7 @@ class TestRequests:
 
     def test_each_is_sent_once_the_one_before_is_paid_whatever_became_of_it(
         self,
-        deleting: Deleting,
+        deleting: Deleter,
         container: ContainerProxy,
         documents: Documents,
         tally: Tally,
@@ -189,13 +189,13 @@ class TestRequests:
 class TestTrouble:
     @pytest.mark.parametrize("status", [429, 449, 410])
     def test_what_is_refused_for_now_is_sent_again(
-        self, deleting: Deleting, documents: Documents, fault: Fault, status: int
+        self, deleting: Deleter, documents: Documents, fault: Fault, status: int
     ) -> None:
         fault(operations=("batch",), when="before", action="status", status=status, retry_after_ms=1, times=2)
         assert set(outcomes(deleting(rows_of(documents))).values()) == {"deleted"}
 
     def test_throttling_without_end_ends_the_task(
-        self, deleting: Deleting, container: ContainerProxy, documents: Documents, fault: Fault
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents, fault: Fault
     ) -> None:
         fault(operations=("batch", "delete"), when="before", action="status", status=429, retry_after_ms=1)
         with pytest.raises(AccountError, match="429/0 when asked for the container 'items'"):
@@ -205,7 +205,7 @@ class TestTrouble:
     @pytest.mark.parametrize("applied", [False, True])
     @pytest.mark.parametrize("trouble", [{"action": "close"}, {"action": "status", "status": 500}], ids=str)
     def test_what_nobody_answered_is_unknown_and_learnt_by_reading(
-        self, deleting: Deleting, documents: Documents, fault: Fault, *, applied: bool, trouble: dict[str, Any]
+        self, deleting: Deleter, documents: Documents, fault: Fault, *, applied: bool, trouble: dict[str, Any]
     ) -> None:
         fault(**{"operations": ("batch",), "when": "after" if applied else "before", "times": 1, **trouble})
         told = outcomes(deleting(rows_of(documents)))
@@ -214,7 +214,7 @@ class TestTrouble:
         assert set(outcomes(deleting(again)).values()) == {"gone" if applied else "deleted"}
 
     def test_what_the_sdk_sends_again_by_itself_may_be_told_as_gone(
-        self, deleting: Deleting, container: ContainerProxy, documents: Documents, fault: Fault
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents, fault: Fault
     ) -> None:
         fault(operations=("batch",), when="after", action="status", status=503, times=1)
         assert Counter(outcomes(deleting(rows_of(documents))).values()) == {"deleted": 57, "gone": 3}
@@ -222,7 +222,7 @@ class TestTrouble:
 
     def test_a_split_under_a_delete_is_waited_out(
         self,
-        deleting: Deleting,
+        deleting: Deleter,
         container: ContainerProxy,
         documents: Documents,
         cosmos: RunningEmulator,
@@ -236,13 +236,13 @@ class TestTrouble:
         assert left(container) == set()
 
     def test_a_container_that_is_absent_is_no_document_that_is_gone(
-        self, deleting: Deleting, documents: Documents
+        self, deleting: Deleter, documents: Documents
     ) -> None:
         with pytest.raises(ConfigurationError, match="no such thing as the container 'boards'"):
             list(replace(deleting, container="boards")(rows_of(documents)))
 
     def test_a_forbidden_delete_says_which_role_is_missing(
-        self, deleting: Deleting, documents: Documents, fault: Fault
+        self, deleting: Deleter, documents: Documents, fault: Fault
     ) -> None:
         fault(operations=("batch",), when="before", action="status", status=403)
         with pytest.raises(AccountError, match=r"forbids .*'Contributor' \(clean-up\)"):

@@ -17,7 +17,7 @@ from local_cosmos.semantics.replicas import Lag
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import AccountError
 from spark_jobs.source.pacing import Allowance
-from spark_jobs.source.range_reader import FeedRange, RangeReading, RangeSplit
+from spark_jobs.source.range_reader import FeedRange, RangeReader, RangeSplit
 from tests.spark.conftest import PARTITIONS
 from tests.spark.source.conftest import HASTE, Fault, Tally, Time
 
@@ -25,9 +25,9 @@ Documents = list[dict[str, Any]]
 
 
 @pytest.fixture
-def reading(account: Account, database: DatabaseProxy, tally: Tally) -> RangeReading:
+def reading(account: Account, database: DatabaseProxy, tally: Tally) -> RangeReader:
     text = "SELECT c.id, c.pk, c.n, c.text FROM c"
-    return RangeReading(account, database.id, "items", text, tally, page=4, patience=HASTE)
+    return RangeReader(account, database.id, "items", text, tally, page=4, patience=HASTE)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def middle(one: FeedRange) -> str:
 
 class TestPages:
     def test_all_ranges_together_give_every_document_once(
-        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents
+        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents
     ) -> None:
         assert len(ranges) == PARTITIONS
         parts = [ids(reading([one])) for one in ranges]
@@ -59,14 +59,14 @@ class TestPages:
         assert sorted(id for part in parts for id in part) == all_ids(documents)
 
     def test_rows_are_json_as_the_service_wrote_it(
-        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents
+        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents
     ) -> None:
         expected = {one["id"]: {name: one[name] for name in ("id", "pk", "n", "text")} for one in documents}
         rows = [json.loads(row) for (row,) in reading(ranges)]
         assert {row["id"]: row for row in rows} == expected
 
     def test_rows_come_while_later_pages_have_not_been_asked_for(
-        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents, tally: Tally
+        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, tally: Tally
     ) -> None:
         rows = reading(ranges)
         next(rows)
@@ -74,16 +74,16 @@ class TestPages:
         rows.close()  # type: ignore[attr-defined]
 
     def test_a_condition_leaves_pages_empty_and_ends_nothing(
-        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents
+        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents
     ) -> None:
         some = replace(reading, text="SELECT c.id FROM c WHERE c.n IN (0, 59)")
         assert sorted(ids(some(ranges))) == ["d0", "d59"]
 
-    def test_an_empty_container_has_no_rows(self, reading: RangeReading, ranges: list[FeedRange]) -> None:
+    def test_an_empty_container_has_no_rows(self, reading: RangeReader, ranges: list[FeedRange]) -> None:
         assert list(reading(ranges)) == []
 
     def test_rows_and_charges_are_counted(
-        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents, tally: Tally
+        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, tally: Tally
     ) -> None:
         list(reading(ranges))
         assert tally.rows == 60
@@ -91,7 +91,7 @@ class TestPages:
 
     def test_a_page_is_asked_for_once_the_one_before_is_paid(
         self,
-        reading: RangeReading,
+        reading: RangeReader,
         ranges: list[FeedRange],
         documents: Documents,
         tally: Tally,
@@ -121,7 +121,7 @@ class TestTrouble:
     )
     def test_what_passes_costs_no_row_and_repeats_none(
         self,
-        reading: RangeReading,
+        reading: RangeReader,
         ranges: list[FeedRange],
         documents: Documents,
         fault: Fault,
@@ -131,7 +131,7 @@ class TestTrouble:
         assert sorted(ids(reading(ranges))) == all_ids(documents)
 
     def test_throttling_without_end_ends_the_task(
-        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents, fault: Fault
+        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, fault: Fault
     ) -> None:
         fault(operations=("query",), when="before", action="status", status=429, retry_after_ms=1)
         with pytest.raises(
@@ -139,12 +139,12 @@ class TestTrouble:
         ):
             list(reading(ranges))
 
-    def test_a_container_that_is_absent_is_named(self, reading: RangeReading, ranges: list[FeedRange]) -> None:
+    def test_a_container_that_is_absent_is_named(self, reading: RangeReader, ranges: list[FeedRange]) -> None:
         with pytest.raises(ConfigurationError, match="no such thing as the container 'boards'"):
             list(replace(reading, container="boards")(ranges))
 
     def test_what_the_service_does_not_understand_is_no_empty_result(
-        self, reading: RangeReading, ranges: list[FeedRange]
+        self, reading: RangeReader, ranges: list[FeedRange]
     ) -> None:
         with pytest.raises(AccountError, match="400/"):
             list(replace(reading, text="SELECT c.id FROM c WHERE !")(ranges))
@@ -153,7 +153,7 @@ class TestTrouble:
 class TestSplits:
     def test_a_range_that_split_before_is_read_whole(
         self,
-        reading: RangeReading,
+        reading: RangeReader,
         ranges: list[FeedRange],
         documents: Documents,
         cosmos: RunningEmulator,
@@ -164,7 +164,7 @@ class TestSplits:
 
     def test_a_split_between_pages_makes_the_task_start_over(
         self,
-        reading: RangeReading,
+        reading: RangeReader,
         ranges: list[FeedRange],
         documents: Documents,
         cosmos: RunningEmulator,
@@ -181,7 +181,7 @@ class TestSplits:
         assert sorted(again + others) == all_ids(documents)
 
     def test_ranges_that_are_no_partitions_any_more_miss_and_repeat_nothing(
-        self, reading: RangeReading, ranges: list[FeedRange], documents: Documents
+        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents
     ) -> None:
         cuts = ["", *(middle(one) for one in ranges), "FF"]  # As if partitions had been merged and split elsewhere.
         others = [{"Range": {**ranges[0]["Range"], "min": low, "max": high}} for low, high in pairwise(cuts)]
@@ -193,7 +193,7 @@ class TestSplits:
 class TestReplicas:
     def test_a_job_reads_without_tokens_and_may_see_what_a_replica_has(
         self,
-        reading: RangeReading,
+        reading: RangeReader,
         ranges: list[FeedRange],
         container: ContainerProxy,
         cosmos: RunningEmulator,

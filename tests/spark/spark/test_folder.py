@@ -24,10 +24,24 @@ def test_a_file_is_there_as_a_whole_and_says_what_was_written(spark: SparkSessio
 def test_a_folder_takes_the_place_of_another(spark: SparkSession, tmp_path: Path) -> None:
     old = Folder(spark, str(tmp_path / "a"))
     old.write("old", "")
-    new = old.beside()
-    new.write("new", "")
-    old.replace_by(new)
+    with old.replaced() as new:
+        new.write("new", "")
     assert old.names() == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_folder_that_is_not_finished_replaces_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    old = Folder(spark, str(tmp_path / "a"))
+    old.write("old", "")
+
+    def fail() -> None:
+        with old.replaced() as new:
+            new.write("new", "")
+            raise ValueError
+
+    with pytest.raises(ValueError, match=""):
+        fail()
+    assert old.names() == ["old"]
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 

@@ -21,8 +21,9 @@ from local_cosmos.query.execution import matches
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.sources import Sources
 from local_cosmos.values import serialise
+from spark_jobs.source.port import RAW
 from spark_jobs.transforms.documents import documents
-from spark_jobs.transforms.schemas import LIBRARY, RAW, Asked, selection
+from spark_jobs.transforms.schemas import LIBRARY, Asked, selection
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _READ: Mapping[str, Callable[[Any], Any]] = {"processed": read_processed, "staged": read_staged, "parked": read_parked}

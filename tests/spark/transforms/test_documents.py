@@ -16,9 +16,10 @@ from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOu
 from exactlyonce.records.outputs import OutputRef
 from exactlyonce.records.sequences import Order, Reception, Sequence
 from exactlyonce.values.identity import EntityRef
+from spark_jobs.source.port import RAW
 from spark_jobs.transforms import schemas
 from spark_jobs.transforms.documents import documents
-from spark_jobs.transforms.schemas import DOCUMENT, FINDING, LEFT_OUT, LIBRARY, RAW, selection
+from spark_jobs.transforms.schemas import DOCUMENT, FINDING, LEFT_OUT, LIBRARY, selection
 from tests.spark.transforms.dumping import Stored, rows
 
 pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.

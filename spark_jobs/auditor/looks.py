@@ -1,7 +1,7 @@
-"""Looks at what is stored: at everything, at what changed, or at chosen entities.
+"""The reads of an audit: of all documents, of changes, or of chosen entities.
 
-Entities are read before the library's container: what has left a ledger by then has its record already. So an entry that is
-seen neither in its ledger nor as a record is missing, or the replica that was read lags.
+Entities are read before the library's container: an entry that has left its ledger by then has its record already. So an
+entry that is neither in its ledger nor a record is missing, or the replica that was read lags.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_jobs.job.configuration import EntityPlace, Job
-from spark_jobs.report.contents import ReadTold
-from spark_jobs.report.progress import Telling
+from spark_jobs.job.configuration import Job
+from spark_jobs.report.contents import ReadResult
+from spark_jobs.report.progress import Progress
 from spark_jobs.source.port import Query, Source, literal
 from spark_jobs.spark.frames import PARSED_OF_A_TASK, gathered, kept, packed, suited
 from spark_jobs.transforms.documents import documents
-from spark_jobs.transforms.schemas import LIBRARY, Asked, selection
+from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITY_CONTAINERS, OF_THE_LIBRARY, Asked, selection
 
 CHOSEN_AT_ONCE: Final = 200_000
-"""Bytes of the values that one query names; the service takes 512 KiB of text, and what they stand in needs little."""
+"""Bytes of the values in one query; the service takes 512 KiB of text, of which the rest of the query needs little."""
 
 _ENTITY: Final = StructType([StructField("entity", StringType())])
 
 Condition = Callable[[Asked], str]
-"""A condition of the query language for what a query asks for, see `schemas.Asked`; empty for all."""
+"""A condition of the query language for each `schemas.Asked`; empty for all documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a look is confined to.
+    """The entities and documents that a look is confined to.
 
     Attributes:
         entities: keys of entities.
-        ids: ids of documents that do not say which entity they are about.
+        ids: ids of documents that name no entity.
     """
 
     entities: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
 
     def conditions(self) -> Iterator[Condition]:
-        """Conditions that together let through the documents of what was chosen, and others that have the same id."""
+        """Conditions that together let through the chosen documents, and others with the same id."""
         for some in _batches(self.entities):
             yield _about(some)
         for some in _batches(self.ids):
@@ -57,11 +57,11 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look brought.
+    """The documents of a look.
 
     Attributes:
         documents: `schemas.DOCUMENT`, or some columns of it.
-        rows: how many were read.
+        rows: number of rows read.
     """
 
     documents: DataFrame
@@ -74,19 +74,19 @@ class Looks:
 
     Attributes:
         spark: the session.
-        source: where from.
+        source: reads Cosmos DB.
         job: names the containers.
-        telling: told of each container.
+        progress: shows each container.
         clock: seconds from any beginning.
-        reads: what was read so far.
+        reads: the reads so far.
     """
 
     spark: SparkSession
     source: Source
     job: Job
-    telling: Telling
+    progress: Progress
     clock: Callable[[], float] = time.monotonic
-    reads: list[ReadTold] = field(default_factory=list)
+    reads: list[ReadResult] = field(default_factory=list)
 
     def everything(self, purpose: str) -> Looked:
         """All documents: `schemas.DOCUMENT`.
@@ -97,14 +97,11 @@ class Looks:
         return self._look(purpose, [lambda _: ""])
 
     def changed(self, purpose: str, since: int) -> Looked:
-        """`entity, id` of documents written at this time of the service or later, in seconds since 1970.
-
-        Otherwise as `everything`.
-        """
+        """`entity, id` of documents written at this second of the service or later. Raises as `everything`."""
         return self._look(purpose, [lambda _: f'c["_ts"] >= {since}'], lambda found: found.select("entity", "id"))
 
     def chosen(self, purpose: str, chosen: Chosen) -> Looked:
-        """All documents of chosen entities, and the chosen ones that say of no entity. Otherwise as `everything`."""
+        """All documents of chosen entities, and the chosen documents that name no entity. Raises as `everything`."""
         wanted = self.spark.createDataFrame([(one,) for one in chosen.entities], _ENTITY)
 
         def only_chosen(found: DataFrame) -> DataFrame:
@@ -117,58 +114,52 @@ class Looks:
         self,
         purpose: str,
         conditions: Sequence[Condition],
-        told: Callable[[DataFrame], DataFrame] = lambda found: found,
+        part: Callable[[DataFrame], DataFrame] = lambda found: found,
     ) -> Looked:
-        """Read the containers one after the other, then keep what all of their documents tell: rules go over it many times."""
-        places = [*{one.container: one for one in map(_Place.of, reversed(self.job.entities))}.values()]
-        places.append(_Place(self.job.library, LIBRARY, (), ("records", "staged")))
+        """Read the containers one after the other, then keep a part of their documents: rules read it many times."""
+        places = [_Place(one.container, one.type, one.partition_key, OF_ENTITY_CONTAINERS) for one in self.job.places]
+        places.append(_Place(self.job.library, LIBRARY, (), OF_THE_LIBRARY))
         raw = [(place, *self._read(purpose, place, conditions)) for place in places]
         rows = sum(number for _, _, number in raw)
-        self.telling.begin(f"{purpose}, documents")
+        self.progress.begin(f"{purpose}, documents")
         with suited(self.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
             found = [documents(packed(frame, number, PARSED_OF_A_TASK), place.name) for place, frame, number in raw]
-            looked = kept(gathered(told(reduce(DataFrame.unionByName, found)), rows))
+            looked = kept(gathered(part(reduce(DataFrame.unionByName, found)), rows))
         for _, frame, _ in raw:
             frame.unpersist()
-        self.telling.done("made")
+        self.progress.done("made")
         return Looked(looked, rows)
 
     def _read(self, purpose: str, place: _Place, conditions: Sequence[Condition]) -> tuple[DataFrame, int]:
-        """Read a container now. Returns its rows, which are kept until they are unpersisted, and how many they are."""
-        self.telling.begin(f"{purpose}, {place.container}")
+        """Read a container now. Returns its rows, which are kept until they are unpersisted, and their number."""
+        self.progress.begin(f"{purpose}, {place.container}")
         begun, units = self.clock(), self.source.spent.units
         raw = [self.source.read(query) for query in place.queries(conditions)]
         found = reduce(DataFrame.unionByName, raw).persist(StorageLevel.MEMORY_AND_DISK)
         rows = found.count()
         spent = self.source.spent.units - units
-        self.reads.append(ReadTold(place.container, purpose, rows, spent or None, self.clock() - begun))
-        self.telling.done(f"{rows:,} documents, {spent:,.0f} RU")
+        self.reads.append(ReadResult(place.container, purpose, rows, spent or None, self.clock() - begun))
+        self.progress.done(f"{rows:,} documents, {spent:,.0f} RU")
         return found, rows
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A container, what the rules call it, and what to ask of it."""
+    """A container, its name in `schemas.DOCUMENT`, and its selections."""
 
     container: str
     name: str
     partition_key: tuple[str, ...]
-    asked: tuple[Asked, Asked]
-
-    @classmethod
-    def of(cls, place: EntityPlace) -> _Place:
-        return cls(place.container, place.type, place.partition_key, ("entities", "companions"))
+    asked: tuple[Asked, ...]
 
     def queries(self, conditions: Sequence[Condition]) -> Iterator[Query]:
         for asked in self.asked:
             wanted = selection(asked, self.partition_key)
-            for condition in conditions:
-                where = " AND ".join(f"({part})" for part in (wanted.where, condition(asked)) if part)
-                yield Query(self.container, wanted.columns, where or None)
+            yield from (Query.of(self.container, wanted.columns, wanted.where, one(asked)) for one in conditions)
 
 
 def _about(entities: tuple[str, ...]) -> Condition:
-    """Documents about these entities."""
+    """Lets through the documents about these entities."""
     ids = tuple(id for id in map(_id_of, entities) if id is not None)
     conditions = {
         "records": _is_in('c["pk"]', entities),
@@ -180,7 +171,7 @@ def _about(entities: tuple[str, ...]) -> Condition:
 
 
 def _id_of(entity: str) -> str | None:
-    """The id of an entity's document; None if the key is none: damaged documents may say anything."""
+    """The id of an entity's document; None if this is no key of an entity: damaged documents may hold anything."""
     try:
         parts = json.loads(entity)
     except ValueError:
@@ -193,7 +184,7 @@ def _is_in(expression: str, values: tuple[str, ...]) -> str:
 
 
 def _batches(values: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Runs of values that one query can name."""
+    """The values in runs that fit into one query."""
     batch: list[str] = []
     size = 0
     for value in values:
