@@ -89,7 +89,7 @@ class Checkpoint:
 
     @classmethod
     def after(cls, last: Checkpoint | None, subject: Subject, beginning: Beginning) -> Checkpoint:
-        """The checkpoint of an audit that began now, without versions seen longer ago than the retention: they prove nothing."""
+        """The checkpoint of an audit that began now. It drops versions seen before the retention: they prove nothing."""
         now = beginning.now
         if last is None:
             return cls(subject, 1, now)

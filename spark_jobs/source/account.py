@@ -99,7 +99,8 @@ def refusal(error: AzureError, what: str) -> ExactlyOnceError:
     if isinstance(error, ClientAuthenticationError):
         return AccountError(
             f"There is no identity for the request of {what}: give the job a service principal (AZURE_TENANT_ID, "
-            "AZURE_CLIENT_ID, AZURE_CLIENT_SECRET), or its machines a managed identity; or set COSMOS__accountKey for the local Cosmos."
+            "AZURE_CLIENT_ID, AZURE_CLIENT_SECRET), or its machines a managed identity; or set COSMOS__accountKey for the "
+            "local Cosmos."
         )
     return AccountError(
         f"No answer to the request for {what} ({type(error).__name__}): check the endpoint and the network."

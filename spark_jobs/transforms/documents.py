@@ -1,4 +1,4 @@
-"""From the rows of a source to documents, each with the reason if it cannot be explained."""
+"""From the rows of a source to documents, each with its problem if it is unreadable."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from exactlyonce.values.shapes import SCHEMA
 from spark_jobs.transforms.schemas import DOCUMENT, LEDGER_READ, LIBRARY, ROW
 
 _COMMIT: Final = ("entity", "message", "tx", "at")
-_TOLD: Final = (*_COMMIT, "version", "outputs", "digest")
-_IN_LIBRARY: Final = {"processed": _TOLD, "staged": _COMMIT, "parked": ("entity", "message", "at")}
-_BESIDE: Final = {
-    "processed": _TOLD,
-    "entry": (*_TOLD, "whole"),
+_RECORD: Final = (*_COMMIT, "version", "outputs", "digest")
+_IN_LIBRARY: Final = {"processed": _RECORD, "staged": _COMMIT, "parked": ("entity", "message", "at")}
+_COMPANIONS: Final = {
+    "processed": _RECORD,
+    "entry": (*_RECORD, "whole"),
     "numbered": ("entity", "source", "order.key", "order.number", "at", "late"),
 }
 _LEDGER: Final = ("version", "entries", "deleted", "type", "protocol", "sequences", "event_sourced", "receptions")
@@ -29,13 +29,12 @@ _ENTRY: Final = ("message", "tx", "version", "at", "outputs", "digest", "staged"
 
 
 def documents(raw: DataFrame, place: str) -> DataFrame:
-    """The documents that these rows are.
+    """The documents of rows.
 
-    A document that was read twice, since its partition was split meanwhile, counts once. Properties that nobody knows do not
-    matter, whatever they hold.
+    A document that was read twice, since its partition split meanwhile, counts once. Unknown properties are ignored.
 
     Args:
-        raw: `port.RAW`: rows of any selection of this place.
+        raw: `port.RAW`: rows of any `schemas.Selection` of this place.
         place: `schemas.LIBRARY`, or the name of the entity type whose container was read.
 
     Returns:
@@ -45,7 +44,7 @@ def documents(raw: DataFrame, place: str) -> DataFrame:
     known = row.withColumns({"kind": _kind(place), "schema": F.coalesce("schema", "ledger.schema")})
     known = known.withColumn("entity", _entity(place))
     found = known.select(*_columns(place))
-    # By the ETag where nothing says whose it is: then two are one only if they are the same version.
+    # By the ETag where a document names no entity: two rows are one document only with the same ETag.
     return found.withColumn("whose", F.coalesce("entity", "etag")).dropDuplicates(["id", "kind", "whose"]).drop("whose")
 
 
@@ -56,7 +55,7 @@ def _kind(place: str) -> Column:
 
 
 def _entity(place: str) -> Column:
-    """Key of the entity; where a damaged document does not say it, that of the partition it lies in."""
+    """Key of the entity; where a damaged document lacks it, the key of its partition."""
     if place == LIBRARY:
         return F.coalesce("entity", "pk")
     type = F.when(F.length("ledger.type") > 0, F.col("ledger.type")).otherwise(place)
@@ -88,7 +87,7 @@ def _columns(place: str) -> Iterable[Column]:
 
 
 def _ledger() -> str:
-    """The ledger without what its entries owe."""
+    """The ledger without the owed outputs of its entries."""
     owes = "CASE WHEN one.owed = 'staged' THEN 'staged' WHEN one.owed IS NOT NULL THEN 'inline' END"
     entry = _struct({**{name: f"one.{name}" for name in _ENTRIES.fieldNames()}, "owes": owes})
     fields = {name: f"ledger.{name}" for name in LEDGER_READ.fieldNames()}
@@ -96,14 +95,14 @@ def _ledger() -> str:
 
 
 def _problem(place: str) -> str:
-    """Null, or why a document cannot be explained: the first reason there is."""
-    shapes = _IN_LIBRARY if place == LIBRARY else _BESIDE
+    """Null, or the first reason why a document is unreadable."""
+    shapes = _IN_LIBRARY if place == LIBRARY else _COMPANIONS
     kinds = tuple(shapes) if place == LIBRARY else (*shapes, "entity")
     reasons = [
         _when("id IS NULL OR _etag IS NULL OR _ts IS NULL", "it is no document of the store"),
         f"if(schema > {SCHEMA}, format_string('it has schema version %d; these jobs read up to {SCHEMA}', schema), NULL)",
         *(_lacking(kind, fields) for kind, fields in shapes.items()),
-        *(_about_partition() if place == LIBRARY else (*_about_beside(), *_about_ledger())),
+        *(_about_partition() if place == LIBRARY else (*_about_companions(), *_about_ledger())),
         _when(f"kind IS NULL OR kind NOT IN {kinds}", "its kind is not known"),
     ]
     return _first(reasons)
@@ -120,13 +119,13 @@ def _about_partition() -> Iterable[str]:
     yield _when("pk != entity", "it lies in the partition of another entity")
 
 
-def _about_beside() -> Iterable[str]:
+def _about_companions() -> Iterable[str]:
     yield _when("kind = 'processed' AND NOT (owes_inline OR owes_none)", "it has no owed that can be read")
     yield _when("kind = 'numbered' AND NOT (holds OR holds_none)", "it has no held that can be read")
 
 
 def _about_ledger() -> Iterable[str]:
-    """An entity without a ledger is explained: it was not adopted yet."""
+    """Problems of an entity's document. One without a ledger has none: it was not adopted yet."""
     lacks = " OR ".join(f"one.{name} IS NULL" for name in _ENTRY)
     reasons = [
         _when("entity IS NULL", "its partition key cannot be read"),
@@ -144,13 +143,13 @@ def _about_ledger() -> Iterable[str]:
 
 
 def _unread(fields: Mapping[str, str]) -> str:
-    """Which of these are not there, or were not of their type; null if all can be read."""
+    """The fields that are absent or of another type; null if there is none."""
     names = ", ".join(f"if({field} IS NULL, '{name}', NULL)" for name, field in fields.items())
     return f"concat('it has no ', nullif(concat_ws(', ', {names}), ''), ' that can be read')"
 
 
 def _bad(outputs: str) -> str:
-    """Whether one of the outputs lacks its id or destination, or has an order without key or number."""
+    """Whether an output lacks its id or destination, or has an order without key or number."""
     unplaced = "(output.order.key IS NULL OR output.order.number IS NULL)"
     lacks = f"output.id IS NULL OR output.destination IS NULL OR (output.order IS NOT NULL AND {unplaced})"
     return f"exists({outputs}, output -> {lacks})"

@@ -1,4 +1,4 @@
-"""What the rules judge: the documents, sorted by what they tell."""
+"""The facts that rules judge: the contents of documents, sorted by subject."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from spark_jobs.transforms.schemas import LIBRARY
 SEEN: Final = StructType(
     [StructField("entity", StringType()), StructField("version", LongType()), StructField("seen_at", LongType())]
 )
-"""That an earlier audit saw an entity at a version, and when (seconds): the version of its ledger as it was read then."""
+"""Entities that an earlier audit saw, the version of the ledger that it read, and when (seconds)."""
 
-_TOLD: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "owes")
+_COMMIT: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "owes")
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From when on things are findings.
+    """Ages from which on rules judge.
 
     Attributes:
-        retention: age from which what tells of a commit may be gone.
-        arrival: longest time from a commit until a consumer that goes by ages processes what it sent; it refuses what is older.
+        retention: age from which records of a commit may be gone.
+        arrival: longest time from a commit until a consumer processes its outputs, if it refuses older ones.
         horizon: longest life of an attempt and its requests.
         owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap are
             findings. An output that is sent with a delay is unknown to its consumer until the delay is over.
         garbage_after: age from which staged outputs that belong to no commit are a finding.
-        grace: age below which nothing is judged that could look different in another container.
+        grace: age below which rules do not compare containers.
         live_since: when the application went live: there was no commit before. None if that is not known.
-        consumers: by destination the entity type that consumes it, as far as it is ours.
-        types: the entity types whose containers are read; None for all of which there are documents.
+        consumers: by destination the entity type of this job that consumes it.
+        types: the entity types whose containers are read; None for all types with documents.
     """
 
     retention: timedelta = RETENTION
@@ -55,25 +55,25 @@ class Thresholds:
     types: frozenset[str] | None = None
 
     def kept_since(self, now: int) -> int:
-        """Second from which on nothing can have expired, with the life of an attempt as a margin."""
+        """Second since which no record can have expired, with the life of an attempt as a margin."""
         return before(now, self.retention - self.horizon)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Frames of what was observed. Documents that cannot be explained are in `unreadable`, and nowhere else.
+    """Frames of the documents' contents. Unreadable documents are in `unreadable` only.
 
     Attributes:
-        entities: one row per entity that has a ledger: `entity, id, type, ts, source` (CloudEvents source of what it sends),
-            `prefix` (that source as it begins message keys), and `version, protocol, receptions` of its ledger.
-        transactions: what entries of ledgers and streams, and records tell: `entity, version, message, tx, at, digest,
-            outputs, owes`, `told` ("entry", "record", "beside", "stream"), `ts` of the document that tells it, and `after`:
-            second that no commit of a later version is before. A commit may be told by several rows.
+        entities: one row per entity that has a ledger: `entity, id, type, ts, source` (CloudEvents source of its outputs),
+            `prefix` (that source as message keys begin with it), and `version, protocol, receptions` of its ledger.
+        transactions: entries and records: `entity, version, message, tx, at, digest, outputs, owes`, `origin` ("entry" of a
+            ledger, "record" of the library's container, "companion" or "stream" entry of the entity's partition), `ts` of the
+            document, and `after`: second before which no later version was committed. A commit may have several rows.
         staged: `entity, message, tx, at, ts`.
         numbered: `entity, source, number, message, held, at, ts`.
         parked: `entity, message`.
         unreadable: `place, id, entity, message, ts, problem`.
-        seen: `SEEN`: what earlier audits saw; None if there was none.
+        seen: `SEEN`: the versions that earlier audits saw; None if there was none.
     """
 
     entities: DataFrame
@@ -86,10 +86,10 @@ class Facts:
 
     @classmethod
     def of(cls, documents: DataFrame, seen: DataFrame | None = None) -> Facts:
-        """The facts that documents tell.
+        """The facts in documents.
 
         Args:
-            documents: `schemas.DOCUMENT`, of all places. They are gone through more than once: cache or write them first.
+            documents: `schemas.DOCUMENT`, of all places. They are read more than once: cache or write them first.
             seen: `SEEN`.
         """
         known = documents.where(F.col("problem").isNull())
@@ -107,15 +107,15 @@ class Facts:
         )
 
     def without_unreadable(self, frame: DataFrame) -> DataFrame:
-        """The rows of a frame but those of entities that have documents which cannot be explained.
+        """The rows of a frame without those of entities that have unreadable documents.
 
-        A rule that finds something absent must not accuse them: what it misses may stand there.
+        Rules about absence skip these entities: the missing fact may be in the unreadable document.
         """
         return frame.join(self.unreadable.select("entity").distinct(), "entity", "left_anti")
 
 
 def before(now: int, age: timedelta) -> int:
-    """The second that is so long ago."""
+    """The second at which things have this age now."""
     return now - int(age.total_seconds())
 
 
@@ -125,7 +125,7 @@ def second(column: Column | str) -> Column:
 
 
 def type_of(entity: Column | str) -> Column:
-    """The type that the key of an entity names."""
+    """The type in the key of an entity."""
     return F.get_json_object(entity, "$[0]")
 
 
@@ -144,24 +144,24 @@ def _entities(ledgers: DataFrame) -> DataFrame:
 
 @F.udf(ArrayType(StringType()))
 def _names(key: str) -> list[str]:
-    """Source of an entity's messages, and how their keys begin."""
+    """Source of an entity's messages, and the beginning of their keys."""
     type, *partition, id = json.loads(key)
     source = EntityRef(type, tuple(partition), id).source
     return [source, message_key(source, "")]
 
 
 def _entries(ledgers: DataFrame) -> DataFrame:
-    """What ledgers hold. Entries are trimmed by `seen`; one that has none proves that nothing after it was ever trimmed."""
+    """Entries of ledgers. They are trimmed by `seen`; an entry without it proves that no later entry was ever trimmed."""
     rows = ledgers.select("entity", "ts", F.explode("ledger.entries").alias("entry"))
-    told = rows.select("entity", "ts", "entry.*")
+    entries = rows.select("entity", "ts", "entry.*")
     never = F.lit(2**62)
-    return told.select(*_TOLD, F.lit("entry").alias("told"), "ts", F.coalesce("seen", never).alias("after"))
+    return entries.select(*_COMMIT, F.lit("entry").alias("origin"), "ts", F.coalesce("seen", never).alias("after"))
 
 
 def _records(known: DataFrame) -> DataFrame:
     rows = known.where(F.col("kind").isin("processed", "entry"))
-    told = F.when(F.col("kind") == "entry", "stream").when(F.col("place") == LIBRARY, "record").otherwise("beside")
-    # Records beside an entity are written again when their outputs are published, perhaps long after a later commit.
-    rewritten = (told == "beside") & (F.size("outputs") > 0)
+    origin = F.when(F.col("kind") == "entry", "stream").when(F.col("place") == LIBRARY, "record").otherwise("companion")
+    # Companion records are written again when their outputs are published, perhaps long after a later commit.
+    rewritten = (origin == "companion") & (F.size("outputs") > 0)
     after = F.when(rewritten, F.least("ts", second("at"))).otherwise(F.col("ts"))
-    return rows.select(*_TOLD, told.alias("told"), "ts", after.alias("after"))
+    return rows.select(*_COMMIT, origin.alias("origin"), "ts", after.alias("after"))

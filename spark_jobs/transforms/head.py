@@ -1,4 +1,4 @@
-"""The one way from the executors to the driver."""
+"""The first rows of a frame: the one way from the executors to the driver."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pyspark.sql import DataFrame, Row
 
 
 def capped(frame: DataFrame, limit: int) -> tuple[list[Row], bool]:
-    """The first rows of a frame, for reports and for what has to be done one by one.
+    """The first rows of a frame, for reports and for work on one row at a time.
 
-    Nothing else in the jobs brings rows to the driver: a container has more of them than a process has memory.
+    No other code of the jobs brings rows to the driver: a container has more rows than a process has memory.
 
     Args:
-        frame: sorted, if it matters which rows are the first.
-        limit: how many, at most.
+        frame: sorted, if it matters which rows are first.
+        limit: most rows.
 
     Returns:
         The rows, and whether there are more.

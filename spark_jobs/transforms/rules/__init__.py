@@ -1,4 +1,4 @@
-"""What the audit judges by, as data."""
+"""The rules of the audit, as data."""
 
 from __future__ import annotations
 

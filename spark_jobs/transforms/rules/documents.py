@@ -1,4 +1,4 @@
-"""The rule about entity documents that another program deleted, or put back."""
+"""The rule about entity documents that another program deleted or restored."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, type_of
-from spark_jobs.transforms.rules.findings import findings, said
+from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.sequences import receptions
 
 _LOST = "document_lost"
 _ADVICE = (
-    "Nothing knows the messages that only the ledger knew: a copy of one would be applied again. Restore the document from a "
-    "backup if nothing was processed since. Then find out which program deletes documents of entities, or restores old ones. "
-    "To delete an entity, let a handler call context.delete()."
+    "The messages in the lost ledger are unknown now: a copy of one would be applied again. Restore the document from a backup "
+    "if no message was processed since. Then find out which program deletes documents of entities, or restores old ones. To "
+    "delete an entity, let a handler call context.delete()."
 )
 
 
@@ -26,14 +26,14 @@ def document_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     The library deletes no entity document, and no ledger of its own ever falls behind: `context.delete()` and a fence leave a
     tombstone, whose ledger goes on. So each of these proves a version of the ledger:
 
-    - A record, and an entry of a stream: the record in the library's container is of an entry that a commit had kept, and what
-      lies beside the entity was written in the commit's own batch.
-    - A number of a sequence, which was written in one batch with the read model: it is below the next one, or held.
+    - A record, and an entry of a stream: a record in the library's container repeats an entry that a commit kept, and
+      companions were written in the commit's own batch.
+    - A number of a sequence, which was written in one batch with the read model: the number is below the next one, or held.
     - An earlier audit saw the entity at the version (`Facts.seen`).
 
     Staged outputs and parked messages prove no commit. Entities of a type whose container the job does not read are not
-    judged. It cannot see an entity of which nothing proves a version: all its commits were in its ledger, and no audit saw
-    it; nor one that was made anew and has as many versions as before, of which see `two_owners`.
+    judged. It cannot see an entity without such a proof: all its commits were in its ledger, and no audit saw it; nor one that
+    was made anew and has as many versions as before: for that see `two_owners`.
     Grace: the proof is older than the grace by the service's time of writing, or of that audit.
     """
     old = before(now, thresholds.grace)
@@ -43,8 +43,8 @@ def document_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     lost = lost.groupBy("entity").agg(
         F.max("version").alias("version"), F.first("stored").alias("stored"), F.max("at").alias("at")
     )
-    gone = said("The entity had version %d, and it has no document, or none with a ledger.", "version")
-    fallen = said("The entity had version %d, and its ledger has version %d.", "version", "stored")
+    gone = sentence("The entity had version %d, and it has no document, or none with a ledger.", "version")
+    fallen = sentence("The entity had version %d, and its ledger has version %d.", "version", "stored")
     judged = _judged(facts, thresholds)
     versions = findings(
         judged(lost),
@@ -57,8 +57,8 @@ def document_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         judged(_beyond(facts, old)),
         _LOST,
         subject=F.col("source"),
-        detail=said(
-            "The read model received number %d of %s, and its ledger says that it did not.", "number", "source"
+        detail=sentence(
+            "The read model received number %d of %s, and its ledger does not contain it.", "number", "source"
         ),
         advice=_ADVICE,
         since=F.timestamp_seconds("at"),
@@ -67,8 +67,8 @@ def document_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 
 def _proven(facts: Facts, old: int) -> DataFrame:
-    """Versions that ledgers had: `entity, version, at`, the second at which that was so."""
-    records = facts.transactions.where((F.col("told") != "entry") & (F.col("ts") <= old))
+    """Versions that ledgers had: `entity, version, at`, the second of the proof."""
+    records = facts.transactions.where((F.col("origin") != "entry") & (F.col("ts") <= old))
     nothing = F.lit(0).cast("bigint").alias("version")  # A read model may have received numbers and handled none.
     proofs = [
         records.select("entity", "version", F.col("ts").alias("at")),
@@ -81,7 +81,7 @@ def _proven(facts: Facts, old: int) -> DataFrame:
 
 
 def _beyond(facts: Facts, old: int) -> DataFrame:
-    """The highest number of each source that a read model received, as far as its ledger does not contain it."""
+    """The highest number of each source that a read model received and its ledger does not contain."""
     received = receptions(facts).select("entity", "source", "next", "held")
     numbers = facts.numbered.where(F.col("ts") <= old).select("entity", "source", "number", "ts")
     numbers = numbers.join(facts.entities.select("entity"), "entity", "left_semi")
@@ -92,7 +92,7 @@ def _beyond(facts: Facts, old: int) -> DataFrame:
 
 
 def _judged(facts: Facts, thresholds: Thresholds) -> Callable[[DataFrame], DataFrame]:
-    """Leaves the rows of a frame of which it can be said that something is absent."""
+    """Leaves the rows of entities whose absence can be judged."""
     type = type_of("entity")
     known = type.isNotNull() if thresholds.types is None else type.isin(*thresholds.types)
     return lambda frame: facts.without_unreadable(frame.where(known))

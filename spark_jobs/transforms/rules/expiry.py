@@ -1,4 +1,4 @@
-"""The rule about what was removed although a copy could still arrive."""
+"""The rule about records that were removed although a copy of their message could still arrive."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
-from spark_jobs.transforms.rules.findings import findings, run, said
+from spark_jobs.transforms.rules.findings import findings, run, sentence
 from spark_jobs.transforms.rules.holes import kept_versions
 from spark_jobs.transforms.rules.sightings import unexplained
 
 _ADVICE = (
     "A copy of its message would be applied again. Look whether the library's container has a time to live, and whether "
-    "anything but clean-up deletes documents there; restore what is missing from a backup."
+    "another program than clean-up deletes documents there; restore the missing records from a backup."
 )
 
 
 def dedup_expired_early(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """Versions missing below the oldest one kept, though younger than the retention.
 
-    Older ones are missing as they should after clean-up, so the age of the missing ones has to be proven, in one of three ways:
+    After clean-up older versions are missing, too, so the age of the missing ones has to be proven, in one of three ways:
 
-    - The application went live within the retention (`live_since`): then nothing is older.
-    - An earlier audit within the retention saw the entity at a version (`Facts.seen`): what follows it is younger, by a horizon
-      at most for the age of that audit's view.
-    - A consumer saw an output of the entity, and nothing kept of the entity lists it. Consumers refuse what is too old to be
-      judged, so it was committed no longer before than that; if that is within the retention, the record is missing too early.
-      Read models take their numbers at any age, so for them this proves nothing.
+    - The application went live within the retention (`live_since`): then no commit is older.
+    - An earlier audit within the retention saw the entity at a version (`Facts.seen`): later versions are younger, but for the
+      age of that audit's view, which is a horizon at most.
+    - A consumer saw an output of the entity, and no entry or record of the entity lists it. Consumers refuse messages that are
+      too old, which bounds the age of the commit; if that age is within the retention, the record was removed too early. Read
+      models accept their numbers at any age, so for them this proves nothing.
 
-    It cannot see what was removed early where none of the three holds, nor holes above the oldest version kept: for these see
-    `ledger_hole`. Grace: the oldest version kept, or the entity where none is, is older than the grace; likewise what a
-    consumer saw.
+    It cannot see records removed early without one of these proofs, nor holes above the oldest version kept: for these see
+    `ledger_hole`. Grace: the oldest version kept, or the entity if none is kept, is older than the grace; likewise the message
+    that a consumer saw.
     """
     return _below_the_oldest(facts, thresholds, now).unionByName(_seen_by_consumers(facts, thresholds, now))
 
@@ -56,8 +56,8 @@ def _below_the_oldest(facts: Facts, thresholds: Thresholds, now: int) -> DataFra
         facts.without_unreadable(missing),
         "dedup_expired_early",
         versions=run(F.col("first"), F.col("last")),
-        detail=said(
-            "Nothing tells of the versions %d to %d any more, %d in all, though they are younger than the retention.",
+        detail=sentence(
+            "No record of the versions %d to %d is left, %d in all, though they are younger than the retention.",
             "first",
             "last",
             F.col("last") - F.col("first") + 1,
@@ -68,7 +68,7 @@ def _below_the_oldest(facts: Facts, thresholds: Thresholds, now: int) -> DataFra
 
 
 def _proven_young(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """By entity the first version that is certainly younger than the retention."""
+    """By entity the first version that is proven to be younger than the retention."""
     since = thresholds.kept_since(now)
     proofs = []
     if thresholds.live_since is not None and thresholds.live_since.timestamp() >= since:
@@ -90,8 +90,9 @@ def _seen_by_consumers(facts: Facts, thresholds: Thresholds, now: int) -> DataFr
         "dedup_expired_early",
         message="message",
         subject=F.col("consumer"),
-        detail=said(
-            "%s saw the message, and nothing tells of the commit that sent it, though it is too young.", "consumer"
+        detail=sentence(
+            "%s saw the message, and no record of its commit is left, though the commit is younger than the retention.",
+            "consumer",
         ),
         advice=_ADVICE,
         since="at",

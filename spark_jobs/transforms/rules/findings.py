@@ -1,4 +1,4 @@
-"""How rules say what they found."""
+"""Makes findings of the rows that a rule found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from spark_jobs.transforms.schemas import FINDING
 
 MOST_VERSIONS: Final = 100
-"""How many versions a finding lists: of a range as long as a history the first ones say enough."""
+"""Most versions that a finding lists: of a long range the first are enough."""
 
 
 def findings(
@@ -39,12 +39,12 @@ def findings(
 
 
 def run(first: Column, last: Column) -> Column:
-    """The versions from first to last, as many as a finding lists."""
+    """The versions from first to last, up to the most that a finding lists."""
     return F.sequence(first, F.least(last, first + (MOST_VERSIONS - 1)))
 
 
-def said(template: str, *columns: Column | str) -> Column:
-    """A sentence with values in it."""
+def sentence(template: str, *columns: Column | str) -> Column:
+    """A sentence with values."""
     return F.format_string(template, *columns)
 
 

@@ -1,4 +1,4 @@
-"""Rules about who made which version. They state facts of commits, which nothing takes back: they need no grace."""
+"""Rules about the message and transaction of each version. Commits are final, so these rules need no grace."""
 
 from __future__ import annotations
 
@@ -6,36 +6,38 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds
-from spark_jobs.transforms.rules.findings import findings, said
+from spark_jobs.transforms.rules.findings import findings, sentence
 
 
 def at_most_one_state_change(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """One message at two versions of an entity, or in two transactions; or at two places of the sequences of a read model.
 
-    An entry and the record of the same commit tell the same transaction and version, and so does a record that was written
-    again. It cannot see a commit of which nothing is kept any more.
+    An entry and the record of a commit have the same transaction and version, and so has a record that was written again. It
+    cannot see a commit without entry or record.
     """
     del thresholds, now
     placed = facts.numbered.where(F.col("message").isNotNull()).groupBy("entity", "message")
     places = placed.agg(
-        F.sort_array(F.collect_set(said("%s %d", "source", "number"))).alias("places"), F.min("at").alias("since")
+        F.sort_array(F.collect_set(sentence("%s %d", "source", "number"))).alias("places"), F.min("at").alias("since")
     )
-    told = facts.transactions.groupBy("entity", "message").agg(
+    commits = facts.transactions.groupBy("entity", "message").agg(
         F.sort_array(F.collect_set("version")).alias("made"),
         F.sort_array(F.collect_set("tx")).alias("by"),
         F.min("at").alias("since"),
     )
-    twice = told.where((F.size("made") > 1) | (F.size("by") > 1))
+    twice = commits.where((F.size("made") > 1) | (F.size("by") > 1))
     advice = (
-        "Correct the entity's state by hand: the message counts twice. Then find out how its first record was missed: was one "
-        "deleted, was the library's container exchanged, was the entity restored from a backup?"
+        "Correct the entity's state by hand: the message changed it twice. Then find out why the first record was not found: "
+        "was it deleted, was the library's container exchanged, was the entity restored from a backup?"
     )
     return findings(
         twice,
         "at_most_one_state_change",
         message="message",
         versions=F.col("made"),
-        detail=said("The message changed the entity in %d transactions: %s.", F.size("by"), F.concat_ws(", ", "by")),
+        detail=sentence(
+            "The message changed the entity in %d transactions: %s.", F.size("by"), F.concat_ws(", ", "by")
+        ),
         advice=advice,
         since="since",
     ).unionByName(
@@ -43,7 +45,9 @@ def at_most_one_state_change(facts: Facts, thresholds: Thresholds, now: int) -> 
             places.where(F.size("places") > 1),
             "at_most_one_state_change",
             message="message",
-            detail=said("The message was taken at %d places: %s.", F.size("places"), F.concat_ws(", ", "places")),
+            detail=sentence(
+                "The message was received at %d places of sequences: %s.", F.size("places"), F.concat_ws(", ", "places")
+            ),
             advice=advice,
             since="since",
         )
@@ -53,26 +57,26 @@ def at_most_one_state_change(facts: Facts, thresholds: Thresholds, now: int) -> 
 def two_owners(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """Two messages, or two transactions, claim one version of an entity.
 
-    It cannot see an owner of whom nothing is kept any more.
+    It cannot see an owner without entry or record.
     """
     del thresholds, now
-    told = facts.transactions.groupBy("entity", "version").agg(
+    commits = facts.transactions.groupBy("entity", "version").agg(
         F.sort_array(F.collect_set("message")).alias("messages"),
         F.sort_array(F.collect_set("tx")).alias("by"),
         F.min("at").alias("since"),
     )
-    several = told.where((F.size("messages") > 1) | (F.size("by") > 1))
+    several = commits.where((F.size("messages") > 1) | (F.size("by") > 1))
     return findings(
         several,
         "two_owners",
         message=F.col("messages")[0],
         versions=F.array("version"),
-        detail=said(
-            "The version is claimed by the messages %s in the transactions %s.",
+        detail=sentence(
+            "The messages %s claim the version, in the transactions %s.",
             F.concat_ws(", ", "messages"),
             F.concat_ws(", ", "by"),
         ),
-        advice="One of the changes was overwritten: correct the entity's state by hand. Then find out who writes the entity "
-        "without the library, or whether it was deleted by hand, or restored from a backup.",
+        advice="One of the changes was overwritten: correct the entity's state by hand. Then find out which program writes the "
+        "entity without the library, or whether it was deleted by hand, or restored from a backup.",
         since="since",
     )

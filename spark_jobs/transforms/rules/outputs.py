@@ -1,62 +1,60 @@
-"""Rules about outputs: what was sent is what was committed, is published in time, and arrives."""
+"""Rules about outputs: they are those of the commit, are published in time, and arrive."""
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import chain
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second, type_of
-from spark_jobs.transforms.rules.findings import findings, said
+from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.sightings import outputs, unexplained
 
 _CONSISTENT = "consistent_state_and_output"
 
 
 def consistent_state_and_output(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """What was sent comes from the commits that are told of, and is told the same everywhere.
+    """Every output comes from a commit, and all documents of a commit agree on its outputs.
 
-    Found are: a commit whose entry and record tell other outputs, or another digest; an output id listed twice, by one commit
-    or by those of two messages; a number of a sequence given to two outputs; a message that a consumer saw of an entity of
-    which every commit that could have sent it is kept, and none lists it.
+    The rule finds a commit whose entry and record differ in outputs or digest; an output id listed twice, by one commit or by
+    those of two messages; a number of a sequence given to two outputs; a message that a consumer saw of an entity of which
+    every commit that could have sent it is kept, and none lists it.
 
     It cannot compare contents: bodies are not kept after publishing, and are not read. Grace: a message that a consumer saw is
     older than the grace by the time at which it came; the other facts are of commits, and need none.
     """
     found = (
-        _told_differently(facts),
+        _contradictory(facts),
         _listed_twice(facts),
         _numbered_twice(facts),
         _ghosts(facts, thresholds, now),
     )
-    first, *rest = found
-    for one in rest:
-        first = first.unionByName(one)
-    return first
+    return reduce(DataFrame.unionByName, found)
 
 
-def _told_differently(facts: Facts) -> DataFrame:
-    told = facts.transactions.groupBy("entity", "message", "tx").agg(
+def _contradictory(facts: Facts) -> DataFrame:
+    commits = facts.transactions.groupBy("entity", "message", "tx").agg(
         F.count_distinct(F.struct("digest", "outputs")).alias("ways"),
         F.sort_array(F.collect_set("version")).alias("made"),
         F.min("at").alias("since"),
     )
     return findings(
-        told.where(F.col("ways") > 1),
+        commits.where(F.col("ways") > 1),
         _CONSISTENT,
         message="message",
         versions=F.col("made"),
         subject=F.col("tx"),
-        detail=said("The transaction is told in %d ways, which differ in their outputs or their digest.", "ways"),
-        advice="Compare its entry and its records, and with them what its consumers saw. Documents of the library are not to "
-        "be edited by hand.",
+        detail=sentence("The transaction is recorded in %d ways, which differ in outputs or digest.", "ways"),
+        advice="Compare its entry and its records with the messages that its consumers saw. No program but the library may "
+        "edit its documents.",
         since="since",
     )
 
 
 def _listed_twice(facts: Facts) -> DataFrame:
-    """An id derives from entity, message and place, so two messages cannot share one, nor two outputs of one."""
+    """Ids that are listed twice. An id derives from entity, message and place, so it belongs to one output of one message."""
     ids = F.transform("outputs", lambda output: output.getField("id"))
     again = facts.transactions.where(F.size(F.array_distinct(ids)) < F.size(ids))
     listed = outputs(facts).select("entity", "message", "version", "at", F.col("output.id").alias("output"))
@@ -65,7 +63,9 @@ def _listed_twice(facts: Facts) -> DataFrame:
         F.sort_array(F.collect_set("version")).alias("made"),
         F.min("at").alias("since"),
     )
-    advice = "Look what its consumers did with it: they know one message by that id. Then find out who edits documents by hand."
+    advice = (
+        "Look what its consumers did with it: they know one message by it. Then find out which program edits documents."
+    )
     return findings(
         again.dropDuplicates(["entity", "version", "message"]),
         _CONSISTENT,
@@ -81,7 +81,7 @@ def _listed_twice(facts: Facts) -> DataFrame:
             message=F.col("messages")[0],
             versions=F.col("made"),
             subject=F.col("output"),
-            detail=said("The output is listed by the commits of %s.", F.concat_ws(", ", "messages")),
+            detail=sentence("The commits of the messages %s list the output.", F.concat_ws(", ", "messages")),
             advice=advice,
             since="since",
         )
@@ -99,10 +99,10 @@ def _numbered_twice(facts: Facts) -> DataFrame:
         places.where(F.size("ids") > 1),
         _CONSISTENT,
         versions=F.col("made"),
-        subject=said("%s %s %d", "destination", "key", "number"),
-        detail=said("The number is given to %d outputs: %s.", F.size("ids"), F.concat_ws(", ", "ids")),
-        advice="The read model took one of them only: rebuild it under a new key. Then find out whether the entity was deleted "
-        "by hand, or restored from a backup, so that its numbers began anew.",
+        subject=sentence("%s %s %d", "destination", "key", "number"),
+        detail=sentence("%d outputs have the number: %s.", F.size("ids"), F.concat_ws(", ", "ids")),
+        advice="The read model received only one of them: rebuild it under a new key. Then find out whether the entity was "
+        "deleted by hand, or restored from a backup, so that its numbers began anew.",
         since="since",
     )
 
@@ -113,9 +113,9 @@ def _ghosts(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         _CONSISTENT,
         message="message",
         subject=F.col("consumer"),
-        detail=said("%s saw the message, which no commit of its sender lists.", "consumer"),
-        advice="Undo by hand what the consumer did. Then find out who sends in the name of the entity without the library, or "
-        "whether the entity was restored from a backup.",
+        detail=sentence("%s saw the message, which no commit of its sender lists.", "consumer"),
+        advice="Undo the consumer's change by hand. Then find out which program sends in the name of the entity without the "
+        "library, or whether the entity was restored from a backup.",
         since="at",
     )
 
@@ -123,12 +123,12 @@ def _ghosts(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def output_owed(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """Outputs owed for longer than the threshold, of a commit that has no record.
 
-    A record is written after publishing, so an entry beside its record owes nothing, whatever it says. Whoever published marks
-    within seconds, and the sweeper finishes what a crash left, within a minute or so. Grace: the threshold, by the time of the
-    attempt. It cannot see what a stream has not published yet: a stream keeps no such mark.
+    A record is written after publishing, so an entry with a record owes nothing. The publisher marks within seconds, and the
+    sweeper finishes after a crash, within a minute or so. Grace: the threshold, by the time of the attempt. It cannot see
+    outputs that a stream has not published yet: a stream keeps no such mark.
     """
     owing = facts.transactions.where(F.col("owes").isNotNull() & (second("at") <= before(now, thresholds.owed_after)))
-    recorded = facts.transactions.where(F.col("told") == "record").select("entity", "message", "tx")
+    recorded = facts.transactions.where(F.col("origin") == "record").select("entity", "message", "tx")
     owed = owing.join(recorded, ["entity", "message", "tx"], "left_anti")
     return findings(
         facts.without_unreadable(owed),
@@ -136,9 +136,9 @@ def output_owed(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         message="message",
         versions=F.array("version"),
         subject=F.col("tx"),
-        detail=said("%d outputs of the commit are owed, %s.", F.size("outputs"), "owes"),
-        advice="Look whether the sweeper runs, and whether their destinations are still configured and take messages. What is "
-        "owed is published when the message, or the next one on the entity, is delivered.",
+        detail=sentence("The commit owes %d outputs, %s.", F.size("outputs"), "owes"),
+        advice="Look whether the sweeper runs, and whether their destinations are still configured and take messages. They are "
+        "also published when the message, or the next one of the entity, is delivered.",
         since="at",
     )
 
@@ -146,14 +146,13 @@ def output_owed(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """An output that its consumer does not know, although it is older than the threshold and is not owed.
 
-    Known is what an entity of the consumer's type has in an entry or a record, holds, or has passed in its sequence; and what
-    is parked, for it, or for its sender since it was too old to be sent. Judged are commits within the retention, since what a
-    consumer knew of older ones may have expired. If the consumers' type has documents of which not even the message can be
-    read, nothing that goes to it is judged.
+    A consumer knows a message if an entity of its type has it in an entry or a record, holds it, or has passed its number; or
+    if it is parked, for the consumer, or for its sender since it was too old to be sent. The rule judges commits within the
+    retention: records of older ones may have expired. It skips types that have a document whose message is unreadable.
 
-    A message that waits in a queue, for its delay or behind others, is not known either, and so is one that was requeued and
-    has not come yet: nothing at rest tells it from a lost one. Set the threshold above the longest delay. It cannot see outputs
-    to destinations that no entity type consumes. Grace: the threshold, by the time of the attempt.
+    A message that waits in a queue, for its delay or behind others, is unknown, too, and so is a requeued one that has not
+    come yet: stored documents do not distinguish it from a lost one. Set the threshold above the longest delay. It cannot see
+    outputs to destinations that no entity type consumes. Grace: the threshold, by the time of the attempt.
     """
     if not thresholds.consumers:
         return findings(facts.transactions.where(F.lit(False)), "output_lost", detail=F.lit(""), advice="")
@@ -175,20 +174,20 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         message="message",
         versions=F.array("version"),
         subject=F.col("sent"),
-        detail=said("No entity of type %s knows the output that went to %s.", "consumer", "output.destination"),
+        detail=sentence("No entity of type %s knows the output that was sent to %s.", "consumer", "output.destination"),
         advice="Look for it in the queue and its poison queue: it may wait there. If it is nowhere, replay the version stream "
-        "of the entity if it keeps one, or send its content by hand, with the id that the finding names.",
+        "of the entity if it has one, or send its content by hand, with the id that the finding names.",
         since="at",
     )
 
 
 def _owed_still() -> Column:
-    """Whether a commit owes, of which there may be an entry and a record: a record means that it does not."""
+    """Whether a commit owes its outputs, by all its rows: with a record it does not."""
     return F.bool_and(F.col("owes").isNotNull())
 
 
 def _unknown(facts: Facts, due: DataFrame) -> DataFrame:
-    """Those of the outputs that no consumer knows."""
+    """The outputs that no consumer knows."""
     known = (
         facts.transactions.select("entity", "message")
         .unionByName(facts.numbered.select("entity", "message"))
@@ -207,9 +206,7 @@ def _unknown(facts: Facts, due: DataFrame) -> DataFrame:
         & (F.col("due.source") == F.col("reader.reception.source"))
         & (F.col("due.output.order.number") < F.col("reader.reception.next"))
     )
-    parked = facts.parked.select(
-        F.col("message").alias("sent")
-    )  # Those that were too old to be sent lie at their sender's.
+    parked = facts.parked.select(F.col("message").alias("sent"))  # Some are parked for their sender.
     unknown = due.join(known, ["consumer", "sent"], "left_anti").join(blind.distinct(), "consumer", "left_anti")
     unknown = unknown.join(parked, "sent", "left_anti")
     return unknown.alias("due").join(passed, behind, "left_anti")

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
-from spark_jobs.transforms.rules.findings import findings, said
+from spark_jobs.transforms.rules.findings import findings, sentence
 
 _GAP = "sequence_gap"
 _STUCK = "stuck_reader"
@@ -15,21 +15,21 @@ _STUCK = "stuck_reader"
 def sequence_gap(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """A read model waits for a number for longer than the threshold; numbers were skipped; or two messages have one number.
 
-    Skipped ones are listed as long as their documents are kept; one whose message came too late looks like any other. It cannot
-    see a gap above which nothing is held: that of the last message, if it is lost, see `output_lost`; nor a number that was
-    passed over without a word: see `ledger_hole`. Grace: the threshold, by the time at which the gap was noted. One task sorts
-    the skipped numbers of one sequence.
+    Skipped numbers are listed as long as their documents are kept. A number whose message came too late looks like any other.
+    It cannot see a gap above which no message is held: for the last message, if it is lost, see `output_lost`; nor a number
+    that was passed over without a document: see `ledger_hole`. Grace: the threshold, by the time at which the gap was noted.
+    One task sorts the skipped numbers of one sequence.
     """
     return _waiting(facts, thresholds, now).unionByName(_skipped(facts)).unionByName(_shared(facts))
 
 
 def stuck_reader(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """A read model holds the next message for longer than the threshold, and does not handle it; or has lost one that it holds.
+    """A read model holds the next message for longer than the threshold without handling it; or has lost a held message.
 
-    Its handler raises, or nobody came after a crash; or, where sources are brought into one order by time, nobody came after
-    the longest wait. Documents are read after their read model, so one that was released meanwhile is no longer held.
-    Grace: the threshold, by the time at which the message came; for a lost one the grace, by the last write of the read model
-    or the time at which the gap was noted.
+    Its handler raises, or no message came after a crash; or, where sources are merged by time, none came after the longest
+    wait. Documents are read after their read model, so a message that was released meanwhile is no longer held.
+    Grace: the threshold, by the time at which the message came; for a lost message the grace, by the last write of the read
+    model or the time at which the gap was noted.
     """
     received = receptions(facts)
     held = facts.numbered.where("held").select("entity", "source", F.col("number").alias("next"), "message", "at")
@@ -39,11 +39,14 @@ def stuck_reader(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         _STUCK,
         message="message",
         subject=_place("next"),
-        detail=said(
-            "Number %d of %s is there and is not handled; held: %s; error: %s.", "next", "source", _ranges(), _error()
+        detail=sentence(
+            "The read model holds number %d of %s and does not handle it; held: %s; error: %s.",
+            "next",
+            "source",
+            _ranges(),
+            _error(),
         ),
-        advice="Mend what its handler raises (see the error, and the logs); then tend the read model, or let the next message "
-        "come.",
+        advice="Correct the handler's error (see the logs, too); then tend the read model, or wait for its next message.",
         since="at",
     )
     settled = F.least("ts", F.coalesce(second("gap_since"), F.col("ts"))) <= before(now, thresholds.grace)
@@ -57,7 +60,7 @@ def stuck_reader(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
             facts.without_unreadable(lost),
             _STUCK,
             subject=_place("number"),
-            detail=said("Number %d of %s is said to be held, and its document is gone.", "number", "source"),
+            detail=sentence("The ledger holds number %d of %s, and its document is gone.", "number", "source"),
             advice="Restore the document from a backup, or rebuild the read model under a new key.",
             since=F.timestamp_seconds("ts"),
         )
@@ -70,7 +73,7 @@ def receptions(facts: Facts) -> DataFrame:
 
 
 def _place(number: str) -> Column:
-    return said("%s %d", "source", number)
+    return sentence("%s %d", "source", number)
 
 
 def _holds(number: str) -> Column:
@@ -91,7 +94,7 @@ def _waiting(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         gaps,
         _GAP,
         subject=_place("next"),
-        detail=said("Number %d of %s does not come; held: %s.", "next", "source", _ranges()),
+        detail=sentence("Number %d of %s is missing; held: %s.", "next", "source", _ranges()),
         advice="Look for the message in the queue, its poison queue and among the parked ones. If it is lost, replay the "
         "source's stream; or let the read model skip it, or rebuild it under a new key.",
         since="gap_since",
@@ -99,7 +102,7 @@ def _waiting(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 
 def _skipped(facts: Facts) -> DataFrame:
-    """Runs of numbers that were given up on."""
+    """Runs of skipped numbers."""
     skipped = facts.numbered.where(F.col("message").isNull() & ~F.col("held"))
     rank = F.row_number().over(Window.partitionBy("entity", "source").orderBy("number"))
     runs = skipped.withColumn("run", F.col("number") - rank).groupBy("entity", "source", "run")
@@ -107,11 +110,11 @@ def _skipped(facts: Facts) -> DataFrame:
     return findings(
         found,
         _GAP,
-        subject=said("%s %d-%d", "source", "first", "last"),
-        detail=said(
+        subject=sentence("%s %d-%d", "source", "first", "last"),
+        detail=sentence(
             "Numbers %d to %d of %s were skipped: their messages had not come in time.", "first", "last", "source"
         ),
-        advice="The read model lacks what they said. If that matters, rebuild it under a new key.",
+        advice="The read model lacks their messages. If that matters, rebuild it under a new key.",
         since="since",
     )
 
@@ -124,7 +127,7 @@ def _shared(facts: Facts) -> DataFrame:
         _GAP,
         message=F.col("messages")[0],
         subject=_place("number"),
-        detail=said("Number %d of %s was taken from %d messages.", "number", "source", F.size("messages")),
-        advice="Rebuild the read model under a new key. Then find out who edits documents by hand.",
+        detail=sentence("Number %d of %s was received from %d messages.", "number", "source", F.size("messages")),
+        advice="Rebuild the read model under a new key. Then find out which program edits documents.",
         since="since",
     )

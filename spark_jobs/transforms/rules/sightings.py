@@ -1,4 +1,4 @@
-"""What consumers saw of what entities sent."""
+"""Messages that consumers saw, and the outputs that entities list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_jobs.transforms.facts import Facts, Thresholds, before, second
 
 
 def outputs(facts: Facts) -> DataFrame:
-    """What is kept of outputs: the columns of transactions, and `output` (id, destination, order)."""
+    """Outputs of transactions: the columns of `transactions`, and `output` (id, destination, order)."""
     return facts.transactions.withColumn("output", F.explode("outputs")).drop("outputs")
 
 
@@ -17,8 +17,8 @@ def sightings(facts: Facts) -> DataFrame:
     """Messages that entities handled or hold.
 
     Returns:
-        `consumer, message, at, sender` (how its key begins), `output` (its id), and `numbered`: whether it came by its number,
-        so that its age did not matter.
+        `consumer, message, at, sender` (beginning of its key), `output` (its id), and `numbered`: whether it was received by
+        its number, at any age.
     """
     handled = facts.transactions.select("entity", "message", "at", F.lit(False).alias("numbered"))
     numbered = facts.numbered.where(F.col("message").isNotNull())
@@ -37,13 +37,13 @@ def sightings(facts: Facts) -> DataFrame:
 
 
 def unexplained(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """Messages that consumers saw of an entity, though nothing kept of it lists them.
+    """Messages of an entity that consumers saw, though no entry or record of the entity lists them.
 
-    Read models keep no transactions, so what they send is not judged; nor are entities with documents that cannot be explained.
-    A message that came within the grace is not: its commit may be younger than the read of its sender.
+    Read models keep no transactions, so their outputs are not judged; nor are entities with unreadable documents, nor messages
+    that came within the grace: their commit may be younger than the read of the sender.
 
     Returns:
-        `entity` (that sent it), `message, consumer, at, numbered`, and `ghost`: whether its commit would certainly be kept.
+        `entity` (the sender), `message, consumer, at, numbered`, and `ghost`: whether its commit would certainly be kept.
     """
     senders = facts.entities.where(F.col("protocol") != "resequencer").select("entity", "prefix")
     senders = facts.without_unreadable(senders)
@@ -57,9 +57,9 @@ def unexplained(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 
 def _ghost(thresholds: Thresholds) -> Column:
-    """Whether the commit would be kept: all are; or all since the earliest time at which it can have been.
+    """Whether the commit would be kept: all commits are, or all since the earliest time that it can have.
 
-    However often and late a message was sent, who goes by ages processed it in time. Numbers are processed at any age.
+    A consumer that refuses old messages bounds that time. Numbers are processed at any age.
     """
     longest = thresholds.arrival + thresholds.horizon
     since = second("at") - int(longest.total_seconds()) >= second("covered_at")
@@ -67,7 +67,7 @@ def _ghost(thresholds: Thresholds) -> Column:
 
 
 def _covered(facts: Facts) -> DataFrame:
-    """By entity the version from which on all are kept, up to the newest, and when that was made."""
+    """By entity the version from which on all versions are kept, and the time of its commit."""
     newest = facts.entities.select("entity", F.col("version").alias("newest"))
     kept = facts.transactions.groupBy("entity", "version").agg(F.min("at").alias("at")).join(newest, "entity")
     from_above = Window.partitionBy("entity").orderBy(F.col("version").desc())

@@ -1,4 +1,4 @@
-"""Rules about outputs that are staged apart from their entity."""
+"""Rules about staged outputs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
-from spark_jobs.transforms.rules.findings import findings, said
+from spark_jobs.transforms.rules.findings import findings, sentence
 
 
 def orphan_staged(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """Garbage that clean-up has not taken, see `garbage`: it has not run for long, or cannot judge that entity.
+    """Garbage that clean-up has not deleted, see `garbage`: clean-up has not run for long, or cannot judge that entity.
 
-    Grace: `garbage_after`, by the time at which the service wrote it, and no less than the horizon.
+    Grace: `garbage_after`, by the service's time of writing, and no less than the horizon.
     """
     oldest = before(now, max(thresholds.garbage_after, thresholds.horizon))
     return findings(
@@ -20,8 +20,8 @@ def orphan_staged(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         "orphan_staged",
         message="message",
         subject=F.col("tx"),
-        detail=said("The outputs that transaction %s staged belong to no entry.", "tx"),
-        advice="Run clean-up, which fences the entity and then deletes them. If that is done daily, look why it does not.",
+        detail=sentence("The staged outputs of transaction %s belong to no entry.", "tx"),
+        advice="Run clean-up, which fences the entity and then deletes them. If it runs daily, look why it keeps them.",
         since=F.timestamp_seconds("ts"),
     )
 
@@ -29,26 +29,26 @@ def orphan_staged(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def garbage(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """Staged documents beyond the horizon whose transaction no entry names: `Facts.staged`.
 
-    A crash before the commit leaves one, and so does a lost reply, or a commit that drops its entry, since deleting is best
-    effort. No attempt lives longer than the horizon, so no commit that the read of the entity missed can name it. It violates
-    nothing: clean-up takes it, behind a fence.
+    A crash before the commit leaves such a document, and so does a lost reply, or a commit that drops its entry, since deleting
+    is best effort. No attempt lives longer than the horizon, so no commit that the read of the entity missed can name it. It
+    violates nothing: clean-up deletes it, behind a fence.
     """
     staged = facts.staged.where(F.col("ts") <= before(now, thresholds.horizon))
-    named = facts.transactions.where(F.col("told") == "entry").select("entity", "tx")
+    named = facts.transactions.where(F.col("origin") == "entry").select("entity", "tx")
     return facts.without_unreadable(staged.join(named, ["entity", "tx"], "left_anti"))
 
 
 def staged_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """An entry owes outputs that lie in a staged document, and there is none, nor a record.
+    """An entry owes staged outputs, and there is neither a staged document nor a record.
 
-    A document goes only after the commit that drops its entry, or behind a fence where no entry names it. Grace: the entry is
-    older than the grace by the time of its attempt. Between the reads of the entity and of the library's container the entry
+    Staged documents go only after the commit that drops its entry, or behind a fence where no entry names it. Grace: the entry
+    is older than the grace by the time of its attempt. Between the reads of the entity and of the library's container the entry
     may have left, and the document gone: the second look, which reads the entity again, acquits it.
     """
     apart = (F.col("owes") == "staged") & (second("at") <= before(now, thresholds.grace))
-    owing = facts.transactions.where((F.col("told") == "entry") & apart)
+    owing = facts.transactions.where((F.col("origin") == "entry") & apart)
     staged = facts.staged.select("entity", "tx")
-    recorded = facts.transactions.where(F.col("told") == "record").select("entity", "tx")
+    recorded = facts.transactions.where(F.col("origin") == "record").select("entity", "tx")
     lacking = owing.join(staged.unionByName(recorded), ["entity", "tx"], "left_anti")
     return findings(
         facts.without_unreadable(lacking),
@@ -56,10 +56,9 @@ def staged_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         message="message",
         versions=F.array("version"),
         subject=F.col("tx"),
-        detail=said(
-            "The commit owes outputs that transaction %s staged, and the document that held them is gone.", "tx"
-        ),
-        advice="Restore the document from a backup before the entity's next message takes its outputs for published; or send "
-        "them by hand, with the ids that the entry lists. Then find out who deletes documents of the library.",
+        detail=sentence("The commit owes outputs that transaction %s staged, and the staged document is gone.", "tx"),
+        advice="Restore the document from a backup before the entity's next message, which would take its outputs for "
+        "published; or send them by hand, with the ids that the entry lists. Then find out which program deletes documents "
+        "of the library.",
         since="at",
     )

@@ -37,9 +37,9 @@ def test_a_folder_that_is_not_finished_replaces_nothing(spark: SparkSession, tmp
     def fail() -> None:
         with old.replaced() as new:
             new.write("new", "")
-            raise ValueError
+            raise ValueError("full disk")
 
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(ValueError, match="full disk"):
         fail()
     assert old.names() == ["old"]
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

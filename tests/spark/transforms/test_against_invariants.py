@@ -149,7 +149,7 @@ def by_rules(histories: list[History], found: list[Finding]) -> Judgement:
                 judgement["owners"].add((name, entity, *one.versions))
             case "consistent_state_and_output", str(told) if told.startswith("["):
                 judgement["ghosts"].add((name, str(message).split("/")[1]))
-            case "consistent_state_and_output", str() if one.detail.startswith("The transaction is told"):
+            case "consistent_state_and_output", str() if one.detail.startswith("The transaction is recorded"):
                 judgement["digests"].add((name, entity, message))
             case "ledger_hole", str(told):
                 source, run = told.rsplit(" ", 1)
