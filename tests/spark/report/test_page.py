@@ -17,11 +17,11 @@ from tests.spark.report import samples
 from tests.spark.report.samples import AT, HOSTILE, RULES, contents, finding, healthy, hostile
 
 
-def test_every_rule_read_and_finding_is_told() -> None:
+def test_every_rule_read_and_finding_is_on_the_page() -> None:
     told = page(contents())
     for rule in RULES:
         assert rule in told
-    for name in ("games", "exactlyonce", "first look", "second look", "47,007", "3,432", "not told"):
+    for name in ("games", "exactlyonce", "first look", "second look", "47,007", "3,432", "not reported"):
         assert name in told
     for one in contents().findings:
         assert escape(one.entity, quote=False).replace('"', "&#34;") in told
