@@ -30,13 +30,12 @@ from exactlyonce.effects.port import AsyncAdapter, AsyncPort, performs
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.protocols.steps.clean_blobs import blob_candidates, clean_blobs
 from exactlyonce.records.blobs import ListedBlob
-from exactlyonce.records.ledger import Protocol
 from exactlyonce.values.frozen_json import Json
 from spark_jobs.cleaner.fence import AT_ONCE, decided
 from spark_jobs.cleaner.store import MeteredConnection, Place
 from spark_jobs.cleaner.summary import REMOVED
 from spark_jobs.cleaner.verdicts import GOES, Reason
-from spark_jobs.job.configuration import EntityPlace, Job
+from spark_jobs.job.configuration import EntityPlace, Job, Protocol
 
 _STRATEGIES: Final[Mapping[Protocol, Strategy]] = {
     "outbox": Outbox(),

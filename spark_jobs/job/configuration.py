@@ -18,13 +18,15 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, VersionStream
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.records.ledger import Protocol
 from exactlyonce.values.durations import Duration, Positive
 from spark_jobs.job import limits
 from spark_jobs.job.problems import problems_of, refusal, require_none
 
 _MAX_PATHS: Final = 3
 
+
+Protocol = Literal["outbox", "colocated", "stream", "resequencer"]
+"""The strategies, by the name that a ledger has."""
 
 _PROTOCOLS: Final[Mapping[type, Protocol]] = {
     Outbox: "outbox",
