@@ -30,6 +30,7 @@ from spark_jobs.report.contents import Contents
 from spark_jobs.report.progress import Lines
 from spark_jobs.source.application import Beginning
 from spark_jobs.spark.session import local_session
+from spark_jobs.work import Work
 
 RESULT: Final = Path(__file__).with_name("results") / "spark.json"
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
@@ -96,7 +97,9 @@ def too_slow(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _audit(spark: SparkSession, place: Path, mode: str, now: int) -> Contents:
     account = Account(JOB.endpoint or "")
-    audit = Auditor(spark, JOB, account, Tables(spark, place / mode), Beginning.of(now, Retention()), Lines(sys.stderr))
+    audit = Auditor(
+        Work(spark, JOB, account, Tables(spark, place / mode), Beginning.of(now, Retention()), Lines(sys.stderr))
+    )
     return audit.run(Options(str(place / "out"), str(place / "checkpoint")))
 
 

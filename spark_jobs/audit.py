@@ -13,13 +13,9 @@ from pathlib import Path
 
 from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.auditor.results import PAGE
-from spark_jobs.job.configuration import load
 from spark_jobs.job.exits import Exit, ending
 from spark_jobs.report.contents import Contents
-from spark_jobs.report.progress import shown
-from spark_jobs.source.account import ready
-from spark_jobs.source.factory import source_of
-from spark_jobs.spark.session import session
+from spark_jobs.work import begun
 
 
 def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = time.time) -> Exit:
@@ -44,12 +40,8 @@ def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = tim
     )
     parser.add_argument("--full", action="store_true", help="read everything, although there is a checkpoint")
     given = parser.parse_args(arguments)
-    job, account = load(given.config)
-    beginning = ready(job, account, clock)
-    spark = session("exactlyonce audit")
-    with shown() as progress:
-        auditor = Auditor(spark, job, account, source_of(spark, job, account), beginning, progress)
-        contents = auditor.run(Options(given.out, given.checkpoint, given.full))
+    with begun("exactlyonce audit", given.config, clock) as work:
+        contents = Auditor(work).run(Options(given.out, given.checkpoint, given.full))
     print(f"{_verdict(contents)} See {given.out}/{PAGE}.")
     return Exit.FINDINGS if contents.total else Exit.DONE
 

@@ -16,12 +16,8 @@ from pathlib import Path
 from spark_jobs.cleaner.blobs import BlobPlace
 from spark_jobs.cleaner.cleaner import OUT, Cleaner, Options
 from spark_jobs.cleaner.summary import TABLE
-from spark_jobs.job.configuration import load
 from spark_jobs.job.exits import Exit, ending
-from spark_jobs.report.progress import shown
-from spark_jobs.source.account import ready
-from spark_jobs.source.factory import source_of
-from spark_jobs.spark.session import session
+from spark_jobs.work import begun
 
 
 def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = time.time) -> Exit:
@@ -36,14 +32,8 @@ def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = tim
         ConfigurationError, UnsafeError: the clean-up deleted nothing.
     """
     given = _parser().parse_args(arguments)
-    job, account = load(given.config)
-    if given.rate is not None:
-        job = job.model_copy(update={"rate": given.rate})
-    beginning = ready(job, account, clock)
-    spark = session("exactlyonce clean-up")
-    with shown() as progress:
-        cleaner = Cleaner(spark, job, account, source_of(spark, job, account), beginning, progress, BlobPlace.of())
-        summary = cleaner.run(Options(given.out, given.delete, given.archive))
+    with begun("exactlyonce clean-up", given.config, clock, given.rate) as work:
+        summary = Cleaner(work, BlobPlace.of()).run(Options(given.out, given.delete, given.archive))
     print("\n".join(summary.lines()))
     print(
         f"See {given.out}/{TABLE}."

@@ -139,7 +139,7 @@ def _audit(scene: Scene, title: str, database: str, expected: frozenset[Told], *
     scene.cosmos.advance_clock(DAY)
     out = scene.folder / database
     with _stage(scene, database, **limits) as stage:
-        garbage = Auditor(*stage).run(Options(str(out))).garbage
+        garbage = Auditor(stage).run(Options(str(out))).garbage
     lines = (out / "findings.jsonl").read_text().splitlines()
     found = frozenset((one["rule"], one["entity"]) for one in map(loads, lines))
     told = f"{garbage:,} staged documents of lost attempts are for clean-up to take" if garbage and not expected else ""
@@ -153,12 +153,12 @@ def _clean_up(scene: Scene, *, delete: bool) -> int:
     from spark_jobs.cleaner.verdicts import GOES  # noqa: PLC0415
 
     with _stage(scene, OLD) as stage:
-        summary = Cleaner(*stage).run(Options(str(scene.folder / f"{OLD}-cleanup"), delete=delete))
+        summary = Cleaner(stage).run(Options(str(scene.folder / f"{OLD}-cleanup"), delete=delete))
     return summary.total(REMOVED if delete else GOES)
 
 
 @contextmanager
-def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[tuple[Any, ...]]:
+def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[Any]:
     """What a job works with, by the account's clock: that of this machine was not moved on."""
     from exactlyonce.values.lifetimes import Retention  # noqa: PLC0415
     from spark_jobs.job.configuration import Account, Job  # noqa: PLC0415
@@ -166,6 +166,7 @@ def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[tuple[A
     from spark_jobs.source.application import Beginning  # noqa: PLC0415
     from spark_jobs.source.factory import source_of  # noqa: PLC0415
     from spark_jobs.spark.session import session  # noqa: PLC0415
+    from spark_jobs.work import Work  # noqa: PLC0415
 
     games = ranges.using(writing(scene.strategy))
     entities = (games, boards.using(reading(games)))
@@ -175,4 +176,4 @@ def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[tuple[A
     spark = session("demo")
     with shown() as progress:
         beginning = Beginning.of(scene.cosmos.now(), Retention())
-        yield spark, job, account, source_of(spark, job, account), beginning, progress
+        yield Work(spark, job, account, source_of(spark, job, account), beginning, progress)

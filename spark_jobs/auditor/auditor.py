@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.auditor.checkpoints import Checkpoint, Checkpoints, Subject, still_open
 from spark_jobs.auditor.figures import instant, pictures
-from spark_jobs.auditor.judgement import Judgement, chosen, thresholds_of, to_look_at_again
+from spark_jobs.auditor.judgement import Judgement, chosen, to_look_at_again
 from spark_jobs.auditor.looks import Looks
 from spark_jobs.auditor.modes import SECOND, FullAudit, IncrementalAudit, Mode
 from spark_jobs.auditor.results import destination, write
-from spark_jobs.job.configuration import Account, Job
 from spark_jobs.report.contents import Contents, Finding
 from spark_jobs.report.page import MOST_SHOWN
-from spark_jobs.report.progress import Progress
-from spark_jobs.source.application import Beginning
-from spark_jobs.source.port import Source
 from spark_jobs.spark.failures import translated
 from spark_jobs.spark.folder import Folder
 from spark_jobs.spark.frames import kept, suited
 from spark_jobs.transforms.facts import Facts
 from spark_jobs.transforms.head import capped
+from spark_jobs.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +40,15 @@ class Options:
     full: bool = False
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Auditor:
     """Runs one audit.
 
     Attributes:
-        spark: the session.
-        job: names the containers and limits.
-        account: its endpoint is part of the checkpoint and of the report.
-        source: reads Cosmos DB.
-        beginning: the service's time at the beginning, and the application's retention.
-        progress: shows each step.
-        clock: seconds from any beginning.
+        work: the session, the job, the account.
     """
 
-    spark: SparkSession
-    job: Job
-    account: Account
-    source: Source
-    beginning: Beginning
-    progress: Progress
-    clock: Callable[[], float] = time.monotonic
+    work: Work
 
     def run(self, options: Options) -> Contents:
         """Audit, and write the results and the next checkpoint.
@@ -74,21 +57,18 @@ class Auditor:
             AccountError: the account cannot be reached, or refuses.
             ConfigurationError: a folder cannot be used, or a container is absent. Nothing was written.
         """
-        begun = self.clock()
-        out = destination(self.spark, options.out)
-        checkpoints = Checkpoints(self.spark, Folder(self.spark, options.checkpoint)) if options.checkpoint else None
-        subject = Subject.of(self.job, self.account)
+        work, begun = self.work, self.work.clock()
+        out = destination(work.spark, options.out)
+        checkpoints = Checkpoints(work.spark, Folder(work.spark, options.checkpoint)) if options.checkpoint else None
+        subject = Subject.of(work.job, work.account)
         last = checkpoints.newest(subject) if checkpoints else None
         seen = checkpoints.seen(last) if checkpoints else None
-        looks = Looks(self.spark, self.source, self.job, self.progress, self.clock)
+        looks = Looks(work)
         with translated():
-            goes_on = checkpoints is not None and last is not None and not options.full
-            mode = self._after(last, checkpoints, looks) if goes_on else FullAudit()  # type: ignore[arg-type]
-            judgement = Judgement(
-                self.spark, mode.rules, thresholds_of(self.job, self.beginning), self.beginning.now, self.progress
-            )
+            mode = FullAudit() if options.full else self._mode(checkpoints, last, looks)
+            judgement = Judgement(work, mode.rules)
             looked = mode.look(looks)
-            with suited(self.spark, looked.rows):
+            with suited(work.spark, looked.rows):
                 facts = judgement.facts(looked, seen)
                 findings = self._findings(facts, looks, judgement)
                 left_open = kept(still_open(facts, findings))
@@ -99,19 +79,21 @@ class Auditor:
                     findings,
                     open=left_open.count(),
                     reads=tuple(looks.reads),
-                    seconds=self.clock() - begun,
+                    seconds=work.clock() - begun,
                 )
-                self.progress.begin("results")
+                work.progress.begin("results")
                 write(out, contents, findings)
                 if checkpoints:
-                    following = Checkpoint.after(last, subject, self.beginning)
-                    checkpoints.write(following, left_open, mode.remember(facts, self.beginning.now))
-                self.progress.done(f"in {out}")
+                    following = Checkpoint.after(last, subject, work.beginning)
+                    checkpoints.write(following, left_open, mode.remember(facts, work.beginning.now))
+                work.progress.done(f"in {out}")
             return contents
 
-    def _after(self, last: Checkpoint, checkpoints: Checkpoints, looks: Looks) -> Mode:
-        """An audit of what changed since the checkpoint and of what it left open; a full one if that is too much."""
-        since = last.since(self.job)
+    def _mode(self, checkpoints: Checkpoints | None, last: Checkpoint | None, looks: Looks) -> Mode:
+        """Incremental after a checkpoint, unless so many entities changed or were left open that a full audit is cheaper."""
+        if checkpoints is None or last is None:
+            return FullAudit()
+        since = last.since(self.work.job)
         documents = looks.changed("changes", since).documents
         touched = documents.select("entity").unionByName(checkpoints.open(last)).where(F.col("entity").isNotNull())
         found = chosen(touched, documents.where(F.col("entity").isNull()))
@@ -137,18 +119,18 @@ class Auditor:
         **rest: Any,
     ) -> Contents:
         """The contents of the report. `rest`: its fields that need no count."""
-        self.progress.begin("charts")
+        self.work.progress.begin("charts")
         rules = judgement.results(findings)
         first, _ = capped(findings.orderBy("rule", "entity", "message", "subject"), MOST_SHOWN)
-        shown = pictures(facts, findings, self.beginning.now)
+        shown = pictures(facts, findings, self.work.beginning.now)
         entities, garbage = facts.entities.count(), judgement.garbage(facts)
-        self.progress.done("counted")
+        self.work.progress.done("counted")
         return Contents(
-            account=urlsplit(self.account.endpoint).netloc,
-            database=self.job.database,
+            account=urlsplit(self.work.account.endpoint).netloc,
+            database=self.work.job.database,
             mode=mode.name,
             since=mode.since,
-            at=instant(self.beginning.now),
+            at=instant(self.work.beginning.now),
             entities=entities,
             transactions=sum(number for _, number in shown.commits),
             garbage=garbage,

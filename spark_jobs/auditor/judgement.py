@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.auditor.looks import Chosen, Looked
 from spark_jobs.job.configuration import Job
 from spark_jobs.report.contents import RuleResult
-from spark_jobs.report.progress import Progress
 from spark_jobs.source.application import Beginning
 from spark_jobs.spark.frames import kept, packed
 from spark_jobs.transforms.facts import Facts, Thresholds
@@ -23,6 +22,7 @@ from spark_jobs.transforms.rules import ALL, Rule
 from spark_jobs.transforms.rules.outputs import output_lost
 from spark_jobs.transforms.rules.staging import garbage
 from spark_jobs.transforms.schemas import FINDING, IDENTITY
+from spark_jobs.work import Work
 
 MOST_CHOSEN: Final = 10_000
 """Most entities that are read one by one: beyond, reading everything is cheaper."""
@@ -34,40 +34,37 @@ class Judgement:
     """The judgement of one audit.
 
     Attributes:
-        spark: the session.
+        work: the session, the job, the time.
         rules: the rules that run.
-        thresholds: ages from which on things are findings.
-        now: the service's time in seconds since 1970.
-        progress: shows each rule.
         suspects: number of suspects of each rule that runs.
     """
 
-    spark: SparkSession
+    work: Work
     rules: Sequence[Rule]
-    thresholds: Thresholds
-    now: int
-    progress: Progress
     suspects: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._thresholds = thresholds_of(self.work.job, self.work.beginning)
 
     def first(self, facts: Facts) -> DataFrame:
         """The suspects that all rules find in the first look: `schemas.FINDING`."""
-        self.progress.begin(f"{len(self.rules)} rules")
+        self.work.progress.begin(f"{len(self.rules)} rules")
         # All at once: by itself each rule would leave most of a small cluster idle, and pay for planning what others share.
         found = self._judged(facts, self.rules)
         self.suspects.update({rule.name: 0 for rule in self.rules} | _numbers(found))
-        self.progress.done(f"{sum(self.suspects.values()):,} to look at again")
+        self.work.progress.done(f"{sum(self.suspects.values()):,} to look at again")
         for name, number in self.suspects.items():
-            self.progress.begin(f"rule {name}")
-            self.progress.done(f"{number:,} to look at again" if number else "nothing")
+            self.work.progress.begin(f"rule {name}")
+            self.work.progress.done(f"{number:,} to look at again" if number else "nothing")
         return found
 
     def second(self, facts: Facts, first: DataFrame) -> DataFrame:
         """The suspects of the first look that the second look finds again: the findings."""
-        self.progress.begin("rules with suspects, again")
+        self.work.progress.begin("rules with suspects, again")
         # Made before it is compared: else the comparison would be planned anew for every part of every rule.
         found = self._judged(facts, [rule for rule in self.rules if self.suspects[rule.name]])
         again = kept(confirmed(first, found).dropDuplicates([*IDENTITY]))
-        self.progress.done(f"{again.count():,} findings")
+        self.work.progress.done(f"{again.count():,} findings")
         return again
 
     def results(self, findings: DataFrame) -> tuple[RuleResult, ...]:
@@ -87,18 +84,18 @@ class Judgement:
 
     def garbage(self, facts: Facts) -> int:
         """Number of staged documents that belong to no commit, those of findings among them: clean-up takes them."""
-        return garbage(facts, self.thresholds, self.now).count()
+        return garbage(facts, self._thresholds, self.work.beginning.now).count()
 
     def facts(self, looked: Looked, seen: DataFrame | None) -> Facts:
         """The facts in the documents of a look, made now."""
-        self.progress.begin("facts")
+        self.work.progress.begin("facts")
         facts = made(Facts.of(looked.documents, seen), looked.rows)
-        self.progress.done("sorted")
+        self.work.progress.done("sorted")
         return facts
 
     def _judged(self, facts: Facts, rules: Sequence[Rule]) -> DataFrame:
-        frames = [rule.judge(facts, self.thresholds, self.now) for rule in rules]
-        return kept(reduce(DataFrame.unionByName, frames, self.spark.createDataFrame([], FINDING)))
+        frames = [rule.judge(facts, self._thresholds, self.work.beginning.now) for rule in rules]
+        return kept(reduce(DataFrame.unionByName, frames, self.work.spark.createDataFrame([], FINDING)))
 
 
 def _numbers(findings: DataFrame) -> dict[str, int]:

@@ -7,24 +7,22 @@ entry that is neither in its ledger nor a record is missing, or the replica that
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_jobs.job.configuration import Job
 from spark_jobs.report.contents import ReadResult
-from spark_jobs.report.progress import Progress
-from spark_jobs.source.port import Query, Source, literal
+from spark_jobs.source.port import Query, literal
 from spark_jobs.spark.frames import PARSED_OF_A_TASK, gathered, kept, packed, suited
 from spark_jobs.transforms.documents import documents
 from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITY_CONTAINERS, OF_THE_LIBRARY, Asked, selection
+from spark_jobs.work import Work
 
 CHOSEN_AT_ONCE: Final = 200_000
 """Bytes of the values in one query; the service takes 512 KiB of text, of which the rest of the query needs little."""
@@ -73,19 +71,11 @@ class Looks:
     """Reads for an audit, and keeps account of it.
 
     Attributes:
-        spark: the session.
-        source: reads Cosmos DB.
-        job: names the containers.
-        progress: shows each container.
-        clock: seconds from any beginning.
+        work: the session, the job, the source.
         reads: the reads so far.
     """
 
-    spark: SparkSession
-    source: Source
-    job: Job
-    progress: Progress
-    clock: Callable[[], float] = time.monotonic
+    work: Work
     reads: list[ReadResult] = field(default_factory=list)
 
     def everything(self, purpose: str) -> Looked:
@@ -102,7 +92,7 @@ class Looks:
 
     def chosen(self, purpose: str, chosen: Chosen) -> Looked:
         """All documents of chosen entities, and the chosen documents that name no entity. Raises as `everything`."""
-        wanted = self.spark.createDataFrame([(one,) for one in chosen.entities], _ENTITY)
+        wanted = self.work.spark.createDataFrame([(one,) for one in chosen.entities], _ENTITY)
 
         def only_chosen(found: DataFrame) -> DataFrame:
             nameless = found.where(F.col("entity").isNull())
@@ -117,29 +107,31 @@ class Looks:
         part: Callable[[DataFrame], DataFrame] = lambda found: found,
     ) -> Looked:
         """Read the containers one after the other, then keep a part of their documents: rules read it many times."""
-        places = [_Place(one.container, one.type, one.partition_key, OF_ENTITY_CONTAINERS) for one in self.job.places]
-        places.append(_Place(self.job.library, LIBRARY, (), OF_THE_LIBRARY))
+        places = [
+            _Place(one.container, one.type, one.partition_key, OF_ENTITY_CONTAINERS) for one in self.work.job.places
+        ]
+        places.append(_Place(self.work.job.library, LIBRARY, (), OF_THE_LIBRARY))
         raw = [(place, *self._read(purpose, place, conditions)) for place in places]
         rows = sum(number for _, _, number in raw)
-        self.progress.begin(f"{purpose}, documents")
-        with suited(self.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
+        self.work.progress.begin(f"{purpose}, documents")
+        with suited(self.work.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
             found = [documents(packed(frame, number, PARSED_OF_A_TASK), place.name) for place, frame, number in raw]
             looked = kept(gathered(part(reduce(DataFrame.unionByName, found)), rows))
         for _, frame, _ in raw:
             frame.unpersist()
-        self.progress.done("made")
+        self.work.progress.done("made")
         return Looked(looked, rows)
 
     def _read(self, purpose: str, place: _Place, conditions: Sequence[Condition]) -> tuple[DataFrame, int]:
         """Read a container now. Returns its rows, which are kept until they are unpersisted, and their number."""
-        self.progress.begin(f"{purpose}, {place.container}")
-        begun, units = self.clock(), self.source.spent.units
-        raw = [self.source.read(query) for query in place.queries(conditions)]
+        self.work.progress.begin(f"{purpose}, {place.container}")
+        begun, units = self.work.clock(), self.work.source.spent.units
+        raw = [self.work.source.read(query) for query in place.queries(conditions)]
         found = reduce(DataFrame.unionByName, raw).persist(StorageLevel.MEMORY_AND_DISK)
         rows = found.count()
-        spent = self.source.spent.units - units
-        self.reads.append(ReadResult(place.container, purpose, rows, spent or None, self.clock() - begun))
-        self.progress.done(f"{rows:,} documents, {spent:,.0f} RU")
+        spent = self.work.source.spent.units - units
+        self.reads.append(ReadResult(place.container, purpose, rows, spent or None, self.work.clock() - begun))
+        self.work.progress.done(f"{rows:,} documents, {spent:,.0f} RU")
         return found, rows
 
 

@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Final
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from spark_jobs.cleaner.scan import Scan
 from spark_jobs.spark.folder import Folder
@@ -20,11 +20,10 @@ ARCHIVED: Final = ("container", "kind", "entity", "message", "tx", "partition", 
 """Columns of an archive. `document` is the JSON text of the whole document."""
 
 
-def archive(spark: SparkSession, place: str, scan: Scan, going: DataFrame, containers: list[str]) -> DataFrame:
+def archive(place: str, scan: Scan, going: DataFrame, containers: list[str]) -> DataFrame:
     """Write a new archive into a folder, and read it again.
 
     Args:
-        spark: the session.
         place: the folder, which may hold archives of other runs.
         scan: reads the documents again.
         going: the documents to delete: `verdicts.JUDGED`.
@@ -36,13 +35,13 @@ def archive(spark: SparkSession, place: str, scan: Scan, going: DataFrame, conta
     Raises:
         ConfigurationError: the folder cannot be written. Nothing was deleted.
     """
-    folder = Folder(spark, place)
+    folder = Folder(scan.work.spark, place)
     folder.make()
-    at = datetime.fromtimestamp(scan.beginning.now, timezone.utc)
+    at = datetime.fromtimestamp(scan.work.beginning.now, timezone.utc)
     name = folder.place(f"{at:%Y-%m-%dT%H%M%SZ}-{uuid4().hex[:8]}.parquet")
     found = []
     for container in containers:
         whole = scan.whole(container)
         found.append(going.where(going.container == container).join(whole, ["entity", "id", "etag"]))
     reduce(DataFrame.unionByName, found).select(*ARCHIVED).write.parquet(name)
-    return spark.read.parquet(name)
+    return scan.work.spark.read.parquet(name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -18,10 +18,8 @@ from spark_jobs.cleaner.fence import Fence
 from spark_jobs.cleaner.scan import Scan
 from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.verdicts import GOES
-from spark_jobs.job.configuration import Account, Job
-from spark_jobs.report.progress import Progress
-from spark_jobs.source.port import Source
 from spark_jobs.transforms.head import capped
+from spark_jobs.work import Work
 
 WAVE: Final = 100_000
 """Documents that are deleted between two lines of progress."""
@@ -37,19 +35,11 @@ class Removal:
     """Deletes documents.
 
     Attributes:
-        spark: the session.
-        job: names the containers, and the rate.
-        account: address and identity, for the library's own store.
-        source: deletes in bulk.
-        progress: shows each step.
+        work: the session, the job, the account.
         backoff: between attempts to fence an entity.
     """
 
-    spark: SparkSession
-    job: Job
-    account: Account
-    source: Source
-    progress: Progress
+    work: Work
     backoff: Backoff
 
     def run(self, verdicts: DataFrame, scan: Scan, *, delete: bool, archives: str | None, wave: int) -> DataFrame:
@@ -67,11 +57,11 @@ class Removal:
         """
         going = verdicts.where(F.col("verdict") == GOES)
         if delete and archives and (containers := self._numbers(going)):
-            self.progress.begin("archive")
-            going = archive(self.spark, archives, scan, going, sorted({one for one, _ in containers}))
-            self.progress.done(f"in {archives}")
+            self.work.progress.begin("archive")
+            going = archive(archives, scan, going, sorted({one for one, _ in containers}))
+            self.work.progress.done(f"in {archives}")
         numbers = self._numbers(going)
-        found = [self.spark.createDataFrame([], OUTCOMES)]
+        found = [self.work.spark.createDataFrame([], OUTCOMES)]
         for (container, is_staged), number in sorted(numbers.items()):
             some = going.where((F.col("container") == container) & (_is_staged() == is_staged))
             if is_staged:
@@ -81,16 +71,16 @@ class Removal:
         return reduce(DataFrame.unionByName, found)
 
     def _fenced(self, container: str, staged: DataFrame, number: int, *, writes: bool) -> DataFrame:
-        self.progress.begin("staged outputs")
-        tasks = self.spark.sparkContext.defaultParallelism
-        rate = None if self.job.rate is None else self.job.rate / tasks
-        place = Place.of(self.job, self.account, self.source.spent, rate=rate, writes=writes)
+        self.work.progress.begin("staged outputs")
+        tasks = self.work.spark.sparkContext.defaultParallelism
+        rate = None if self.work.job.rate is None else self.work.job.rate / tasks
+        place = Place.of(self.work.job, self.work.account, self.work.source.spent, rate=rate, writes=writes)
         fence = Fence(place, self.backoff)
         rows = staged.select("entity", "tx").repartition(tasks, "entity").sortWithinPartitions("entity").rdd
         outcomes = rows.mapPartitions(lambda some: ((container, *one) for one in fence(some)))
         # Now and once: a second run would fence every entity again.
-        done = self.spark.createDataFrame(outcomes, OUTCOMES).localCheckpoint(eager=True)
-        self.progress.done(f"{number:,} judged, {self.source.spent.units:,.0f} RU in all")
+        done = self.work.spark.createDataFrame(outcomes, OUTCOMES).localCheckpoint(eager=True)
+        self.work.progress.done(f"{number:,} judged, {self.work.source.spent.units:,.0f} RU in all")
         return done
 
     def _in_bulk(self, container: str, rows: DataFrame, number: int, wave: int) -> Iterator[DataFrame]:
@@ -98,11 +88,11 @@ class Removal:
         waves = min(max(1, math.ceil(number / wave)), _MOST_WAVES)
         done = 0
         for turn in range(waves):
-            self.progress.begin(f"deleting from {container}, {turn + 1} of {waves}")
+            self.work.progress.begin(f"deleting from {container}, {turn + 1} of {waves}")
             some = rows.where(F.pmod(F.xxhash64("partition"), F.lit(waves)) == turn)
-            outcomes = self.source.delete(container, some.select("container", "partition", "entity", "id", "etag"))
+            outcomes = self.work.source.delete(container, some.select("container", "partition", "entity", "id", "etag"))
             done += outcomes.count()
-            self.progress.done(f"{done:,} of {number:,} documents, {self.source.spent.units:,.0f} RU in all")
+            self.work.progress.done(f"{done:,} of {number:,} documents, {self.work.source.spent.units:,.0f} RU in all")
             yield outcomes.select(*OUTCOMES.fieldNames())
 
     def _numbers(self, going: DataFrame) -> dict[tuple[str, bool], int]:

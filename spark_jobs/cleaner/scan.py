@@ -10,12 +10,11 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.job.configuration import Job
-from spark_jobs.source.application import Beginning
-from spark_jobs.source.port import Query, Source
+from spark_jobs.source.port import Query
 from spark_jobs.transforms.documents import documents
 from spark_jobs.transforms.facts import before
 from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITIES, OF_THE_LIBRARY, Asked, selection
+from spark_jobs.work import Work
 
 _NAMES: Final = "id string, _etag string, kind string, entity string, pk string"
 
@@ -25,28 +24,24 @@ class Scan:
     """Reads for a clean-up.
 
     Attributes:
-        source: reads Cosmos DB.
-        job: names the containers and limits.
-        beginning: the time by which every read judges ages.
+        work: the source, the job, and the time by which every read judges ages.
     """
 
-    source: Source
-    job: Job
-    beginning: Beginning
+    work: Work
 
     def old(self) -> Iterator[tuple[str, DataFrame]]:
         """By container all entities, and all documents that may be old: `schemas.DOCUMENT` and a column `container`."""
-        for place in self.job.places:
+        for place in self.work.job.places:
             entities = selection("entities", place.partition_key)
-            raw = self.source.read(Query(place.container, entities.columns, entities.where))
+            raw = self.work.source.read(Query(place.container, entities.columns, entities.where))
             old = self._old(place.container, ("companions",))
             yield place.container, self._documents(raw.unionByName(old), place.container, place.type)
-        old = self._old(self.job.library, OF_THE_LIBRARY)
-        yield self.job.library, self._documents(old, self.job.library, LIBRARY)
+        old = self._old(self.work.job.library, OF_THE_LIBRARY)
+        yield self.work.job.library, self._documents(old, self.work.job.library, LIBRARY)
 
     def whole(self, container: str) -> DataFrame:
         """All documents in a container that may be old: `entity, id, etag, document`, the JSON text."""
-        asked = OF_THE_LIBRARY if container == self.job.library else ("companions",)
+        asked = OF_THE_LIBRARY if container == self.work.job.library else ("companions",)
         return self._named(self._old(container, asked, ("*",))).select(
             "entity", "id", "etag", F.col("raw").alias("document")
         )
@@ -60,12 +55,12 @@ class Scan:
 
     def _there(self) -> Iterator[DataFrame]:
         names = ('c["id"]', 'c["_etag"]', 'c["entity"]')
-        for place in self.job.places:
+        for place in self.work.job.places:
             yield self._listed(Query(place.container, (*names, 'c["_kind"] AS kind'), selection("companions").where))
-        yield self._listed(Query(self.job.library, (*names, 'c["kind"]', 'c["pk"]'), OF_ENTITIES))
+        yield self._listed(Query(self.work.job.library, (*names, 'c["kind"]', 'c["pk"]'), OF_ENTITIES))
 
     def _listed(self, query: Query) -> DataFrame:
-        named = self._named(self.source.read(query))
+        named = self._named(self.work.source.read(query))
         return named.select(F.lit(query.container).alias("container"), "kind", "entity", "id", "etag")
 
     @staticmethod
@@ -77,9 +72,9 @@ class Scan:
 
     def _old(self, container: str, asked: tuple[Asked, ...], columns: tuple[str, ...] = ()) -> DataFrame:
         def old(one: Asked) -> DataFrame:
-            age = self.job.horizon if one == "staged" else self.beginning.kept
-            wanted, is_old = selection(one), f'c["_ts"] < {before(self.beginning.now, age)}'
-            return self.source.read(Query.of(container, columns or wanted.columns, wanted.where, is_old))
+            age = self.work.job.horizon if one == "staged" else self.work.beginning.kept
+            wanted, is_old = selection(one), f'c["_ts"] < {before(self.work.beginning.now, age)}'
+            return self.work.source.read(Query.of(container, columns or wanted.columns, wanted.where, is_old))
 
         return reduce(DataFrame.unionByName, map(old, asked))
 

@@ -22,6 +22,7 @@ from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.report.contents import Contents
 from spark_jobs.source.factory import source_of
+from spark_jobs.work import Work
 from tests.spark.application import beginning
 from tests.spark.auditor.app import App, job
 
@@ -56,7 +57,7 @@ class Audits:
         account = Account(self.cosmos.endpoint, self.cosmos.key)
         source = source_of(self.spark, self.job, account)
         now = beginning(self.cosmos.now() + later, self.retention)
-        audit = Auditor(self.spark, self.job, account, source, now, telling or Silence())
+        audit = Auditor(Work(self.spark, self.job, account, source, now, telling or Silence()))
         return audit.run(Options(str(self.out), **options))
 
 

@@ -25,6 +25,7 @@ from spark_jobs.cleaner.cleaner import Cleaner
 from spark_jobs.cleaner.cleaner import Options as CleanupOptions
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.source.factory import source_of
+from spark_jobs.work import Work as JobWork
 from tests.spark.application import beginning
 from tests.spark.auditor.app import IN_FLIGHT, App, shot
 from tests.spark.auditor.conftest import Games, Silence, found
@@ -136,7 +137,7 @@ def cleaners(games: Games, job: Job, work: Work) -> Callable[[threading.Event], 
         while not stop.is_set():
             source = source_of(games.spark, job, account)
             now = beginning(games.cosmos.now(), RETENTION)
-            cleanup = Cleaner(games.spark, job, account, source, now, Silence())
+            cleanup = Cleaner(JobWork(games.spark, job, account, source, now, Silence()))
             summary = cleanup.run(CleanupOptions(str(games.folder / "cleanup"), delete=True))
             work.clean_ups += 1
             work.removed += summary.total("removed")

@@ -30,6 +30,7 @@ from spark_jobs.cleaner.summary import TABLE, Summary
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.source.feed_ranges import FeedRanges
 from spark_jobs.source.port import Source
+from spark_jobs.work import Work
 from tests.spark.application import beginning
 from tests.spark.cleaner import shop
 from tests.spark.cleaner.shop import DAY, HOUR, App, create, everywhere, job, ref, within
@@ -109,7 +110,7 @@ class Shops:
         given: Job = job(self.database, **(limits or {}))
         backoff = Backoff(base=0.0, cap=0.0)
         now = beginning(self.cosmos.now(), retention)
-        cleanup = Cleaner(self.spark, given, self.account, source, now, self.lines, backoff=backoff)
+        cleanup = Cleaner(Work(self.spark, given, self.account, source, now, self.lines), backoff=backoff)
         return cleanup.run(Options(str(self.folder / "out"), **options))
 
     @property

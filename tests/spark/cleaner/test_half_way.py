@@ -11,6 +11,7 @@ import pytest
 from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.job.exits import AccountError
 from spark_jobs.source.deleter import Deleter
+from spark_jobs.work import Work
 from tests.spark.application import beginning
 from tests.spark.cleaner.conftest import Shops, to_go
 from tests.spark.cleaner.shop import DAY, HOUR, job
@@ -50,5 +51,5 @@ def test_after_a_clean_up_whose_tasks_raise_half_way_the_next_one_ends_as_if_not
 def nothing_is_left_to_report(shops: Shops) -> None:
     """After a clean-up of healthy data the audit finds nothing."""
     now = beginning(shops.cosmos.now() + HOUR // 2)
-    audit = Auditor(shops.spark, job(shops.database), shops.account, shops.source(), now, shops.lines)
+    audit = Auditor(Work(shops.spark, job(shops.database), shops.account, shops.source(), now, shops.lines))
     assert audit.run(Options(str(shops.folder / "audit"))).findings == ()
