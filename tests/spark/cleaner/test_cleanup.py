@@ -164,7 +164,7 @@ def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, mo
 
 
 class TestRefusals:
-    def test_a_container_that_does_not_say_whose_it_is(
+    def test_a_container_that_names_no_application(
         self, empty: Shops, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         empty.remove(("exactlyonce", KIND, KIND))
@@ -172,7 +172,7 @@ class TestRefusals:
         file = empty.folder / "job.json"
         file.write_text(job(empty.database, endpoint=empty.cosmos.endpoint).text())
         assert ending(lambda: run(["--config", str(file), "--delete"], empty.cosmos.now)) is Exit.CONFIGURATION
-        assert "does not say which application it belongs to" in capsys.readouterr().err
+        assert "names no application, and so no retention" in capsys.readouterr().err
 
     def test_a_clock_that_is_wrong(self, empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)
