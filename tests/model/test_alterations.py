@@ -27,6 +27,7 @@ from devtools.modelcheck.mutants.named import Mutation, sources_of, twin_of_part
 from devtools.modelcheck.mutants.reviewed import Tables
 from devtools.modelcheck.situations import Situations
 from devtools.modelcheck.twins import Patch, around, constant, modules_of
+from exactlyonce.cli.administration import retention
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step
 from exactlyonce.effects.library import DeleteStaged, HasRecords
 from exactlyonce.effects.publish import PUBLISHED, Publish
@@ -34,7 +35,6 @@ from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
-from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.values.identity import EntityRef
 from tests.model.broken_strategies import ONE
@@ -187,7 +187,7 @@ def _mutants_of(name: str) -> tuple[str, ...]:
 
 
 def test_a_twin_leaves_alone_what_its_world_does_not_run() -> None:
-    twin = twin_of_parts((Mutation("a settler without a fence"),))
+    twin = twin_of_parts((Mutation("clean-up of what entries name"),))
     assert twin.within(ONE) == ONE
     assert twin.of(replaying.replay) is replaying.replay
-    assert twin.of(parking.park) is not parking.park
+    assert twin.of(retention.clean_staged) is not retention.clean_staged

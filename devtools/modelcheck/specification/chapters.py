@@ -26,8 +26,8 @@ from exactlyonce.protocols.stream import replay as replaying
 
 
 def prose(documented: Any) -> str:
-    """The docstring of a module or function, as far as it is prose."""
-    text = inspect.getdoc(documented) or ""
+    """The docstring of a module or function, as far as it is prose; a text as it is."""
+    text = documented if isinstance(documented, str) else inspect.getdoc(documented) or ""
     return text.partition("\n\nArgs:")[0].partition("\n\nRaises:")[0]
 
 
@@ -57,12 +57,12 @@ class Chapter:
 
     Attributes:
         name: of the file.
-        module: whose docstring begins the page.
+        module: whose docstring begins the page; or a text that does.
         parts: in order.
     """
 
     name: str
-    module: ModuleType
+    module: ModuleType | str
     parts: tuple[Part, ...]
 
     @property
@@ -80,8 +80,15 @@ CHAPTERS: Final = (
         (
             Part("Processing messages", Outbox.attempt, partial(occasions.attempts, *occasions.OUTBOX)),
             Part("Marking what was published", Outbox.mark, partial(occasions.markings, *occasions.OUTBOX)),
+        ),
+    ),
+    Chapter(
+        "outbox-maintenance.md",
+        "Maintenance of the outbox: sweeping, settling and cleaning up what attempts left.",
+        (
             Part("Sweeping an entity", Outbox.sweep, occasions.sweeps),
             Part(SETTLING, Outbox.settle, partial(occasions.settlements, *occasions.OUTBOX)),
+            Part("Asking whether a message is known", Outbox.knows, partial(occasions.questions, *occasions.OUTBOX)),
             Part("Deleting staged outputs", retention.clean_staged, occasions.cleanings_of_staged),
             Part("Deleting processed records", Outbox.clean, occasions.cleanings_of_processed),
         ),
@@ -93,15 +100,21 @@ CHAPTERS: Final = (
             Part("Processing messages", Colocated.attempt, partial(occasions.attempts, COLOCATED)),
             Part("Sweeping an entity", Colocated.sweep, occasions.sweeps_beside),
             Part(SETTLING, Colocated.settle, partial(occasions.settlements, COLOCATED)),
+            Part("Asking whether a message is known", Colocated.knows, partial(occasions.questions, COLOCATED)),
             Part("Deleting records", Colocated.clean, partial(occasions.cleanings, COLOCATED)),
         ),
     ),
     Chapter(
         "version-stream.md",
         version_stream,
+        (Part("Processing messages", VersionStream.attempt, occasions.stream_attempts),),
+    ),
+    Chapter(
+        "version-stream-maintenance.md",
+        "Maintenance of a version stream: settling, cleaning up, and sending again what was sent.",
         (
-            Part("Processing messages", VersionStream.attempt, occasions.stream_attempts),
             Part(SETTLING, VersionStream.settle, partial(occasions.settlements, STREAM)),
+            Part("Asking whether a message is known", VersionStream.knows, partial(occasions.questions, STREAM)),
             Part("Deleting entries", VersionStream.clean, partial(occasions.cleanings, STREAM)),
             Part("Finding what a read model lacks", replaying.versions_of, occasions.searches),
             Part("Sending again", replaying.replay, occasions.replays),
@@ -113,8 +126,15 @@ CHAPTERS: Final = (
         (
             Part("Receiving messages", Resequencer.attempt, occasions.receptions),
             Part("Marking what was published", Resequencer.mark, partial(occasions.markings, WAITING)),
+        ),
+    ),
+    Chapter(
+        "resequencer-maintenance.md",
+        "Maintenance of a read model: tending gaps, settling and cleaning up.",
+        (
             Part("Tending a read model", Resequencer.tend, occasions.tendings),
             Part(SETTLING, Resequencer.settle, partial(occasions.settlements, WAITING)),
+            Part("Asking whether a message is known", Resequencer.knows, partial(occasions.questions, WAITING)),
             Part("Deleting documents of numbers", Resequencer.clean, partial(occasions.cleanings, WAITING)),
         ),
     ),
@@ -122,8 +142,10 @@ CHAPTERS: Final = (
         "parking.md",
         parking,
         (
+            Part("Putting a message aside", parking.put_aside, occasions.settings_aside),
             Part("Sending a parked message again", parking.requeue, occasions.requeuings),
             Part("Making a parked message a new one", parking.renew, occasions.renewals),
+            Part("Discarding a parked message", parking.discard, occasions.discards),
         ),
     ),
     Chapter(

@@ -48,7 +48,7 @@ from exactlyonce.attempt import Handle, Memory, key_of
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.steps.give_back import give_back, send
-from exactlyonce.protocols.steps.park import renew, requeue
+from exactlyonce.protocols.steps.park import discard, put_aside, renew, requeue
 from exactlyonce.protocols.stream.replay import Missing, replay, versions_of
 from exactlyonce.records.blobs import ListedBlob
 from exactlyonce.records.companions import StreamEntry
@@ -131,6 +131,26 @@ def settlements(*presets: str) -> Iterator[Occasion]:
             for one in (first, second, new, message("unnumbered")):
                 for handler in (None, next_release) if preset == STREAM else (None,):
                     yield Occasion(preset, settling(preset, one, handler), stored)
+
+
+def questions(*presets: str) -> Iterator[Occasion]:
+    """Ask whether a message is known."""
+    for preset in presets:
+        strategy = STRATEGIES[preset]
+        first, _, _, new = messages_for(preset)
+        for _, stored in pasts(preset):
+            for one in (first, new, message("unnumbered")):
+                yield Occasion(preset, Start(type(strategy).knows, (strategy, ENTITY, one, Memory())), stored)
+
+
+def settings_aside() -> Iterator[Occasion]:
+    """Park a message about which nothing can be decided."""
+    yield Occasion(OUTBOX[0], Start(put_aside, (ENTITY, NEW, REASON, Memory())), Stored())
+
+
+def discards() -> Iterator[Occasion]:
+    """Delete a parked message for good."""
+    return _parked(Start(discard, (ENTITY, key_of(NEW), Memory())))
 
 
 def requeuings() -> Iterator[Occasion]:

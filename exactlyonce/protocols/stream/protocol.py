@@ -10,7 +10,6 @@ Publishing comes after the batch; messages are acknowledged after publishing. No
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -274,22 +273,24 @@ def _too_old(
     gone: tuple[StreamEntry, ...],
     refusal: Refusal,
     now: datetime,
-) -> Iterator[tuple[str, ExactlyOnceError]]:
+) -> tuple[tuple[str, ExactlyOnceError], ...]:
     """Those of the messages whose way back is gone that are so old that clean-up may have begun with it.
 
     It deletes in any order, and may be stopped: an entry may be there when one that it needs is not. Both are older than the
     retention, since those that it needs are younger, or went with their whole interval; so the message is too old to be judged.
     """
-    for entry in gone:
-        if isinstance(refusal(messages[entry.message].time, now), TooOldToJudge):
-            yield (
-                entry.message,
-                TooOldToJudge(
-                    f"Message {entry.message} on entity {entity}: It was processed as version {entry.version}, so long ago "
-                    "that clean-up has taken what is needed to handle it again. Nothing was sent. It may be dropped, unless "
-                    "what it sent was never published."
-                ),
-            )
+    return tuple(
+        (
+            entry.message,
+            TooOldToJudge(
+                f"Message {entry.message} on entity {entity}: It was processed as version {entry.version}, so long ago that "
+                "clean-up has taken what is needed to handle it again. Nothing was sent. It may be dropped, unless what it "
+                "sent was never published."
+            ),
+        )
+        for entry in gone
+        if isinstance(refusal(messages[entry.message].time, now), TooOldToJudge)
+    )
 
 
 def _entry(work: Work, view: View, result: Result) -> StreamEntry:
