@@ -27,10 +27,10 @@ from devtools.modelcheck.mutants.named import Mutation, sources_of, twin_of_part
 from devtools.modelcheck.mutants.reviewed import Tables
 from devtools.modelcheck.situations import Situations
 from devtools.modelcheck.twins import Patch, around, constant, modules_of
-from exactlyonce.cli.administration import retention
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step
 from exactlyonce.effects.library import DeleteStaged, HasRecords
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import protocol as resequencer

@@ -149,6 +149,8 @@ def outcome_of(start: Start, result: Any) -> Outcome:
             finished = ("sent" if result.sent else "nothing to send") + (
                 ", and there is more" if result.following else ""
             )
+        case bool():
+            finished = "yes" if result else "no"
         case (_, _):
             finished = "these versions"
         case None:
