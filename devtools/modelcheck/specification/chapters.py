@@ -88,7 +88,6 @@ CHAPTERS: Final = (
         (
             Part("Sweeping an entity", Outbox.sweep, occasions.sweeps),
             Part(SETTLING, Outbox.settle, partial(occasions.settlements, *occasions.OUTBOX)),
-            Part("Asking whether a message is known", Outbox.knows, partial(occasions.questions, *occasions.OUTBOX)),
             Part("Deleting staged outputs", retention.clean_staged, occasions.cleanings_of_staged),
             Part("Deleting processed records", Outbox.clean, occasions.cleanings_of_processed),
         ),
@@ -100,7 +99,6 @@ CHAPTERS: Final = (
             Part("Processing messages", Colocated.attempt, partial(occasions.attempts, COLOCATED)),
             Part("Sweeping an entity", Colocated.sweep, occasions.sweeps_beside),
             Part(SETTLING, Colocated.settle, partial(occasions.settlements, COLOCATED)),
-            Part("Asking whether a message is known", Colocated.knows, partial(occasions.questions, COLOCATED)),
             Part("Deleting records", Colocated.clean, partial(occasions.cleanings, COLOCATED)),
         ),
     ),
@@ -111,11 +109,16 @@ CHAPTERS: Final = (
     ),
     Chapter(
         "version-stream-maintenance.md",
-        "Maintenance of a version stream: settling, cleaning up, and sending again what was sent.",
+        "Maintenance of a version stream: settling and cleaning up.",
         (
             Part(SETTLING, VersionStream.settle, partial(occasions.settlements, STREAM)),
-            Part("Asking whether a message is known", VersionStream.knows, partial(occasions.questions, STREAM)),
             Part("Deleting entries", VersionStream.clean, partial(occasions.cleanings, STREAM)),
+        ),
+    ),
+    Chapter(
+        "replaying.md",
+        replaying,
+        (
             Part("Finding what a read model lacks", replaying.versions_of, occasions.searches),
             Part("Sending again", replaying.replay, occasions.replays),
         ),
@@ -134,7 +137,6 @@ CHAPTERS: Final = (
         (
             Part("Tending a read model", Resequencer.tend, occasions.tendings),
             Part(SETTLING, Resequencer.settle, partial(occasions.settlements, WAITING)),
-            Part("Asking whether a message is known", Resequencer.knows, partial(occasions.questions, WAITING)),
             Part("Deleting documents of numbers", Resequencer.clean, partial(occasions.cleanings, WAITING)),
         ),
     ),
@@ -146,6 +148,8 @@ CHAPTERS: Final = (
             Part("Sending a parked message again", parking.requeue, occasions.requeuings),
             Part("Making a parked message a new one", parking.renew, occasions.renewals),
             Part("Discarding a parked message", parking.discard, occasions.discards),
+            Part("What an outbox knows of it", Outbox.knows, partial(occasions.questions, *occasions.OUTBOX)),
+            Part("What companions prove of it", Colocated.knows, partial(occasions.questions, COLOCATED)),
         ),
     ),
     Chapter(

@@ -130,7 +130,7 @@ class Driven:
         return found
 
 
-def outcome_of(start: Start, result: Any) -> Outcome:
+def outcome_of(start: Start, result: Any) -> Outcome:  # noqa: C901  # One row for each result.
     """How an attempt ended."""
     match result:
         case Again():
@@ -145,12 +145,12 @@ def outcome_of(start: Start, result: Any) -> Outcome:
             finished = result.outcome
         case Cleaned(garbage) | CleanedBlobs(garbage):
             finished = "deleted" if garbage else "nothing to delete"
+        case True | False:
+            finished = "yes" if result else "no"
         case Replayed():
             finished = ("sent" if result.sent else "nothing to send") + (
                 ", and there is more" if result.following else ""
             )
-        case bool():
-            finished = "yes" if result else "no"
         case (_, _):
             finished = "these versions"
         case None:
