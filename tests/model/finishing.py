@@ -75,7 +75,7 @@ def repeated(occasion: Occasion, stored: Stored) -> Stored:
 
 def _given_up(start: Start) -> Iterator[Envelope]:
     """The message that a settler decides about."""
-    if start.function.__name__ == "settle":
+    if start.function.__name__ in ("settle", "put_aside"):
         yield from (one for one in start.arguments if isinstance(one, Envelope))
 
 

@@ -129,13 +129,13 @@ CHAPTERS: Final = (
         (
             Part("Receiving messages", Resequencer.attempt, occasions.receptions),
             Part("Marking what was published", Resequencer.mark, partial(occasions.markings, WAITING)),
+            Part("Tending a read model", Resequencer.tend, occasions.tendings),
         ),
     ),
     Chapter(
         "resequencer-maintenance.md",
-        "Maintenance of a read model: tending gaps, settling and cleaning up.",
+        "Maintenance of a read model: settling and cleaning up.",
         (
-            Part("Tending a read model", Resequencer.tend, occasions.tendings),
             Part(SETTLING, Resequencer.settle, partial(occasions.settlements, WAITING)),
             Part("Deleting documents of numbers", Resequencer.clean, partial(occasions.cleanings, WAITING)),
         ),
