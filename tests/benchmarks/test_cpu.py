@@ -26,7 +26,7 @@ def result(own: float = 0.4, engine: float = 25_000) -> dict[str, Any]:
         "engine": {load.name: {"messages": measured(engine), "effects": measured(5_000)} for load in LOADS},
         "with the Cosmos SDK": measured(3.0),
         "peak": 25_000,
-        "profile": {"strategies.outbox": 0.5, "handlers": 0.01},
+        "profile": {"protocols.outbox.protocol": 0.5, "handlers": 0.01},
     }
 
 
@@ -73,7 +73,7 @@ async def test_a_message_needs_memory_while_it_is_processed() -> None:
 
 
 def test_time_counts_for_the_module_that_asked_for_it() -> None:
-    assert module_of(str(ROOT / "exactlyonce/protocols/outbox/protocol.py")) == "strategies.outbox"
+    assert module_of(str(ROOT / "exactlyonce/protocols/outbox/protocol.py")) == "protocols.outbox.protocol"
     assert module_of(str(ROOT / "exactlyonce/records/ledger.py")) == "records"
     assert module_of(str(ROOT / "handlers/shooting_range.py")) == "handlers"
     for other in ("exactlyonce/values/frozen_json.py", "benchmarks/cpu.py", ".venv/lib/json/encoder.py"):
@@ -107,4 +107,4 @@ def test_the_page_gets_tables_in_place_of_those_before(tmp_path: Path) -> None:
     assert text.endswith(f"\n{END}\nafter\n")
     assert "| the library and the handler | 0.40 ms (0.40 to 0.40) |" in text
     assert "| 1 in a commit, no output each | 25,000 (25,000 to 25,000) | 5,000 |" in text
-    assert "| `strategies.outbox` | 50% |\n| others | 50% |" in text
+    assert "| `protocols.outbox.protocol` | 50% |\n| others | 50% |" in text
