@@ -12,7 +12,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 OWN: Final = ("exactlyonce", "handlers")
-TOOLS: Final = ("frozen_json", "shapes", "validation")
+TOOLS: Final = (("values", "frozen_json"), ("values", "shapes"), ("values", "validation"))
 """What they take, JSON and pydantic included, counts for whoever asked them."""
 EVERY: Final = 0.001
 """Seconds of CPU time between two looks, if the system's timer is that fine."""
@@ -61,6 +61,6 @@ def module_of(file: str) -> str | None:
     if not path.is_relative_to(ROOT):
         return None
     top, *rest = path.relative_to(ROOT).with_suffix("").parts
-    if top not in OWN or rest[0] in TOOLS:
+    if top not in OWN or tuple(rest) in TOOLS:
         return None
     return ".".join(rest) if top == "exactlyonce" else top

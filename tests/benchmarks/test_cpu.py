@@ -74,7 +74,7 @@ async def test_a_message_needs_memory_while_it_is_processed() -> None:
 
 def test_time_counts_for_the_module_that_asked_for_it() -> None:
     assert module_of(str(ROOT / "exactlyonce/protocols/outbox/protocol.py")) == "protocols.outbox.protocol"
-    assert module_of(str(ROOT / "exactlyonce/records/ledger.py")) == "records"
+    assert module_of(str(ROOT / "exactlyonce/records/ledger.py")) == "records.ledger"
     assert module_of(str(ROOT / "handlers/shooting_range.py")) == "handlers"
     for other in ("exactlyonce/values/frozen_json.py", "benchmarks/cpu.py", ".venv/lib/json/encoder.py"):
         assert module_of(str(ROOT / other)) is None

@@ -1,0 +1,93 @@
+"""Asking a protocol whether it knows a message: what operators see before they send a parked message as a new one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from exactlyonce import Outbox
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.companions import LoadCompanions
+from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.library import FindProcessed
+from tests.samples import deposit
+from tests.unit.boards import BOARD, scored
+from tests.unit.playing import ENTITY, Played, Script, attempt
+from tests.unit.protocols.steps.test_settling_beside import ALL, STRATEGIES, nothing_yet, processed
+
+MEMORY = Memory(entity_token="0:-1#0")
+NO_ANSWER = pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
+
+
+def asked(protocol: str, script: Any, message: Any, replies: dict[Any, Any] | None = None) -> Played:
+    entity = BOARD if protocol == "resequencer" else ENTITY
+    played: Played = script.play(STRATEGIES[protocol].knows(entity, message, MEMORY), replies)
+    return played
+
+
+@ALL
+class TestCompanions:
+    def test_a_message_that_was_processed_is_known(self, protocol: str) -> None:
+        script, message = processed(protocol)
+        played = asked(protocol, script, message)
+        assert played.result is True
+        entries = any(entry.message == f"{message.source}/{message.id}" for entry in script.ledger.entries)
+        assert played.kinds == ([LoadEntity] if entries else [LoadEntity, LoadCompanions])
+
+    def test_one_that_never_came_is_not_known(self, protocol: str) -> None:
+        script, message = nothing_yet(protocol)
+        played = asked(protocol, script, message)
+        assert played.result is False
+        assert played.kinds == [LoadEntity, LoadCompanions]
+        assert played.only(LoadCompanions).token == "0:-1#0"
+
+    def test_another_message_tells_nothing_of_it(self, protocol: str) -> None:
+        script, _ = processed(protocol)
+        other = scored(2, answers=1) if protocol == "resequencer" else deposit("m-2")
+        assert asked(protocol, script, other).result is False
+
+    @NO_ANSWER
+    @pytest.mark.parametrize("kind", [LoadEntity, LoadCompanions])
+    def test_without_an_answer_it_is_asked_again(self, protocol: str, kind: Any, reply: Any) -> None:
+        script, message = nothing_yet(protocol)
+        played = asked(protocol, script, message, {kind: reply})
+        assert played.kinds[-1] is kind
+        assert played.again.reason
+
+
+def test_a_read_model_knows_no_message_without_a_number() -> None:
+    script, _ = nothing_yet("resequencer")
+    played = asked("resequencer", script, deposit("m-1"))
+    assert (played.result, played.kinds) == (False, [LoadEntity])
+
+
+class TestTheOutbox:
+    def test_an_entry_proves_it(self) -> None:
+        script = Script()
+        script.play(attempt(Outbox(), deposit("m-1")))
+        played = script.play(Outbox().knows(ENTITY, deposit("m-1"), MEMORY))
+        assert (played.result, played.kinds) == (True, [LoadEntity])
+
+    def test_a_record_proves_it_and_is_looked_for_at_the_ledgers_token(self) -> None:
+        script = Script()
+        for number in (1, 2):
+            script.play(attempt(Outbox(window=1), deposit(f"m-{number}")))
+        played = script.play(Outbox().knows(ENTITY, deposit("m-1"), MEMORY))
+        assert (played.result, played.kinds) == (True, [LoadEntity, FindProcessed])
+        assert played.only(FindProcessed).token == script.ledger.token
+        assert script.ledger.token is not None
+
+    def test_neither_leaves_it_unknown(self) -> None:
+        script = Script()
+        script.play(attempt(Outbox(), deposit("m-1")))
+        played = script.play(Outbox().knows(ENTITY, deposit("m-2"), MEMORY))
+        assert (played.result, played.kinds) == (False, [LoadEntity, FindProcessed])
+
+    @NO_ANSWER
+    @pytest.mark.parametrize("kind", [LoadEntity, FindProcessed])
+    def test_without_an_answer_it_is_asked_again(self, kind: Any, reply: Any) -> None:
+        played = Script().play(Outbox().knows(ENTITY, deposit("m-1"), MEMORY), {kind: reply})
+        assert played.kinds[-1] is kind
+        assert played.again.reason
