@@ -9,9 +9,9 @@ import pytest
 
 from exactlyonce import ConfigurationError, Envelope, InvalidMessage, Outbox, VersionStream
 from exactlyonce.attempt import Again, Finished, Memory
-from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.companions import LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
-from exactlyonce.effects.entity import Conflict, LoadEntity
+from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.resequencer.gaps import REPLAY, Rebuild, missing_before, read_request
 from exactlyonce.protocols.resequencer.protocol import Resequencer
@@ -252,3 +252,58 @@ def test_what_is_missing_lies_before_the_first_that_is_held() -> None:
 def test_settings_that_would_quietly_mean_something_else_are_refused(settings: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
         Resequencer(**settings)
+
+
+class TestSweeping:
+    def test_what_was_published_is_marked_with_the_same_attempt(self) -> None:
+        readers = Readers()
+        readers.attempted(scored(1, answers=1))
+        played = readers.play(WAIT.sweep(readers.work(), Memory()))
+        assert played.kinds[-1] is SaveEntity
+        assert not readers.ledger.owing
+        assert played.finished.memory == Memory()
+
+    def test_where_nothing_is_owed_nothing_is_written(self) -> None:
+        readers = Readers()
+        readers.attempted(scored(1))
+        played = readers.play(WAIT.sweep(readers.work(), Memory()))
+        assert SaveEntity not in played.kinds
+        assert played.finished.memory.entity_token is not None
+
+    def test_a_handler_that_still_raises_is_reported_although_it_is_marked(self) -> None:
+        readers = Readers()
+        readers.at, readers.broken = AT, {("t", 2)}
+        readers.delivered(scored(2, "s", answers=1), scored(2, "t"))
+        readers.at = AT + HOUR
+        assert readers.play(SKIP.sweep(readers.work(), Memory())).again.progressed
+        played = readers.play(SKIP.sweep(readers.work(), Memory()))
+        assert played.kinds[-1] is SaveEntity
+        assert [key for key, _ in played.finished.stopped] == ["t/m-2"]
+
+    def test_a_sweep_that_has_to_start_over_marks_nothing(self) -> None:
+        readers = Readers()
+        readers.at = AT
+        readers.delivered(scored(2, "t"))
+        readers.attempted(scored(1, "s", answers=1))
+        readers.at = AT + HOUR
+        assert readers.play(SKIP.sweep(readers.work(), Memory())).again.progressed
+        played = readers.play(SKIP.sweep(readers.work(), Memory()), {SaveBatch: UNKNOWN})
+        assert (played.kinds[-1], Publish in played.kinds) == (SaveBatch, True)
+        assert played.again.memory.published
+
+    @pytest.mark.parametrize("kind", [LoadEntity, Publish, SaveEntity])
+    def test_without_an_answer_it_is_tried_again(self, kind: Any) -> None:
+        readers = Readers()
+        readers.attempted(scored(1, answers=1))
+        played = readers.play(WAIT.sweep(readers.work(), Memory()), {kind: UNKNOWN})
+        assert played.kinds[-1] is kind
+        assert played.again.reason
+
+    @pytest.mark.parametrize("kind", [LoadEntity, LoadCompanions])
+    def test_a_clean_up_without_an_answer_is_tried_again(self, kind: Any) -> None:
+        readers = Readers()
+        readers.attempted(scored(1))
+        candidates = (("any", '"1"'),)
+        played = readers.play(WAIT.clean(BOARD, candidates, Memory()), {kind: UNKNOWN})
+        assert played.kinds[-1] is kind
+        assert played.again.reason
