@@ -22,7 +22,7 @@ STATES = {
     "an entity is deleted and comes back": 44_104,
     "everything embedded": 75_026,
     "the sweeper beside processing": 43_984,
-    "the settler beside processing": 73_558,
+    "the settler beside processing": 76_098,
     "clean-up, lost and repeated writes": 48_118,
     "clean-up, lost writes and stale loads": 44_271,
     "clean-up, repeated writes and stale loads": 12_318,

@@ -18,8 +18,8 @@ from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import LoadProcessed
 from exactlyonce.protocols.colocated import Colocated
-from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.steps import clean_blobs as clean_blobs_module
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from tests.stateful.interleaving import PEACE, Interleaving
@@ -137,7 +137,7 @@ def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_without_its_fence_clean_up_is_convicted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "fence", unfenced)
+    monkeypatch.setattr(clean_blobs_module, "fence", unfenced)
     assert any(History(seed, name).play() for seed in range(100))
 
 

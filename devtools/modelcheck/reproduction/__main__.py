@@ -36,8 +36,15 @@ WALKED: Final[tuple[Scenario, ...]] = (
 
 def main() -> int:
     """Play one trace; the exit code is 0 if reality did what the model did."""
-    options = _options()
+    before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # The trouble is asked for.
+    try:
+        return _play(_options())
+    finally:
+        logging.disable(before)
+
+
+def _play(options: Namespace) -> int:
     console = Console()
     scenario, trace, violation = _chosen(options)
     if options.save is not None:
