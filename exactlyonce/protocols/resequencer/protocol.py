@@ -24,18 +24,19 @@ from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.protocols.outbox.protocol import Outbox, publish_owed
 from exactlyonce.protocols.resequencer.gaps import Rebuild, ask_again, is_overdue, skip
-from exactlyonce.protocols.resequencer.places import Known
+from exactlyonce.protocols.resequencer.places import Known, held_and_gone
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_companions
 from exactlyonce.protocols.steps.load import View, load, remembering
-from exactlyonce.protocols.steps.save import start_over, write_blobs
+from exactlyonce.protocols.steps.save import fence, start_over, write_blobs
 from exactlyonce.protocols.steps.settle import companions_know, settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import NumberedMessage, numbered_id
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.sequences import Order, order_of
 from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
 
@@ -196,7 +197,7 @@ class Resequencer:
 def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finished | Again]:
     """Take the messages, and release what can be."""
     release = Release(work, view, max_wait)
-    known = yield from _known(work.entity, release, view)
+    known = yield from _known(work.entity, release, view, work.absent)
     if isinstance(known, Again):
         return known
     # Begin, and release, hold or drop the messages. The next number is handled, and every held number that follows without
@@ -214,11 +215,12 @@ def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finish
     return Finished(memory, tuple(release.processed), tuple(release.failed.items()), tuple(release.stopped.items()))
 
 
-def _known(entity: EntityRef, release: Release, view: View) -> Step[Known | Again]:
-    """Read the documents of numbers that matter, in a view that is at least as new as the read model. At most one effect.
+def _known(entity: EntityRef, release: Release, view: View, absent: Json) -> Step[Known | Again]:
+    """Read the documents of numbers that matter, in a view that is at least as new as the read model. At most 2 effects; the
+    second only where a held message seems to be gone.
 
     Raises:
-        DamagedDocument: a held message is gone.
+        DamagedDocument: a held message is gone, and a fence holds: all that follow would wait for ever.
     """
     ids = {numbered_id(entity, place[0], Order(entity.id, place[1])): place for place in release.wanted}
     if not ids:
@@ -235,8 +237,14 @@ def _known(entity: EntityRef, release: Release, view: View) -> Step[Known | Agai
     }
     if release.is_behind(known):
         return Again(view.memory, "the read model was seen in an older view than what it holds")
-    release.require_held(ids.values(), known)
-    return known
+    missing = release.missing(ids.values(), known)
+    if missing is None:
+        return known
+    # Prove that a held message is gone. In an old view it may only seem so: it was released since, and its document cleaned up.
+    fenced = yield from fence(entity, view, absent)
+    if isinstance(fenced, Again):
+        return fenced
+    raise held_and_gone(entity, missing)
 
 
 def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Again]:

@@ -12,7 +12,7 @@ from exactlyonce.attempt import Before, Handled, Work, key_of
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
 from exactlyonce.protocols.resequencer.order import Head, earliest, is_late, later
-from exactlyonce.protocols.resequencer.places import Known, Place, held_and_gone, require_sense, two_with_one_number
+from exactlyonce.protocols.resequencer.places import Known, Place, require_sense, two_with_one_number
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
@@ -105,11 +105,9 @@ class Release:
         """Whether a message that the read model holds was released since it was loaded, so that no commit can succeed."""
         return any(document.held is None and self._is_held(place) for place, (document, _) in known.items())
 
-    def require_held(self, wanted: Iterable[Place], known: Known) -> None:
-        """Raise `DamagedDocument` if a message that the read model holds is gone: all that follow would wait for ever."""
-        for place in wanted:
-            if place not in known and self._is_held(place):
-                raise held_and_gone(self._work.entity, place)
+    def missing(self, wanted: Iterable[Place], known: Known) -> Place | None:
+        """The place of a message that this view of the read model holds, and that no document does; None if there is none."""
+        return next((place for place in wanted if place not in known and self._is_held(place)), None)
 
     def release(self, known: Known, begun: Begun) -> None:
         """Handle what follows without a gap, in each sequence as far as handlers and the batch allow; hold the others."""

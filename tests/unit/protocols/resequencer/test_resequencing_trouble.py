@@ -248,6 +248,24 @@ class TestNoAnswers:
         assert "older view" in played.again.reason
         assert readers.handled == ["s1", "s2"]
 
+    def test_one_that_was_released_and_cleaned_up_since_is_no_damage(self) -> None:
+        readers = Readers()
+        readers.delivered(scored(2))
+        old = readers.usual(LoadEntity(BOARD))
+        readers.delivered(scored(1))
+        readers.usual(DeleteCompanions(BOARD, listed(readers)))
+        played = readers.attempted(scored(2), replies={LoadEntity: old})
+        assert played.kinds == [LoadEntity, LoadCompanions, SaveEntity]
+        assert played.again.reason
+        assert readers.handled == ["s1", "s2"]
+
+    def test_whether_one_is_gone_is_not_known_without_the_fences_answer(self) -> None:
+        readers = Readers()
+        readers.delivered(scored(2))
+        played = readers.attempted(scored(2), replies={LoadCompanions: FoundCompanions(()), SaveEntity: UNKNOWN})
+        assert played.kinds[-1] is SaveEntity
+        assert played.again.reason
+
     def test_a_held_message_that_is_gone_is_damage(self) -> None:
         readers = Readers()
         readers.delivered(scored(2))
