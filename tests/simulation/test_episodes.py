@@ -31,7 +31,7 @@ FALLS = dict.fromkeys(NAMES, 0) | {
     "read model: sent again as handled on the newest state": 2,
     "ages are not judged": 3,
     "batch processes what it has settled": 370,
-    "lane goes on with what was given back": 45,
+    "lane goes on with what was given back": 18,
     "parks what its environment failed": 3,
     "poison is parked without a look at its age": 3,
 }
