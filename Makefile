@@ -29,10 +29,10 @@ help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
 demo: .make/python .make/node $(if $(filter servicebus,$(TRANSPORT)),.make/amqp)  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off AUDIT=on|off SEED STRATEGY=outbox|colocated|stream|naive… TRANSPORT=storage|servicebus SESSIONS BATCHES
-	$(PYTHON) -m devtools.demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --audit $(AUDIT) --strategy $(STRATEGY) --transport $(TRANSPORT) --sessions $(SESSIONS) --batches $(BATCHES) --seed $(SEED)
+	$(PYTHON) -m demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --audit $(AUDIT) --strategy $(STRATEGY) --transport $(TRANSPORT) --sessions $(SESSIONS) --batches $(BATCHES) --seed $(SEED)
 
 outage: .make/python .make/node  ## take the store away for 40 s under load, kill hosts, and wait until everything has healed by itself (up to 13 minutes)
-	$(PYTHON) -m devtools.outage
+	$(PYTHON) -m demo.outage
 
 test: check pytest  ## everything that has to pass before a change lands
 
@@ -57,11 +57,11 @@ cover: .make/python .make/amqp .make/node  ## which lines and branches the tests
 	$(PYTHON) -m pytest tests/unit tests/contract tests/stateful --numprocesses auto --dist worksteal --cov
 
 model: .make/python  ## explore the large scenarios and all mutants too; goes on where it was interrupted (an hour)
-	$(PYTHON) -m devtools.modelcheck --large --matrix
-	$(PYTHON) -m devtools.modelcheck.mutants
+	$(PYTHON) -m verification.checker --large --matrix
+	$(PYTHON) -m verification.mutants
 
 simulate: .make/python  ## simulate SECONDS of random trouble on a virtual clock: SECONDS=600 SEED MESSAGES TWIN=name
-	$(PYTHON) -m devtools.simulation --seconds $(SECONDS) --seed $(SEED) --messages $(MESSAGES) --twin '$(TWIN)'
+	$(PYTHON) -m verification.simulation --seconds $(SECONDS) --seed $(SEED) --messages $(MESSAGES) --twin '$(TWIN)'
 
 fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, a long model-based run against the local Cosmos
 	LOCAL_COSMOS_FUZZ=100000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_fuzz.py --timeout 3600

@@ -23,7 +23,7 @@ from benchmarks.contenders import Contender, contenders
 from benchmarks.feeding import feed
 from benchmarks.machine import machine
 from benchmarks.pages import require_place, write_cost
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from exactlyonce import Envelope
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 

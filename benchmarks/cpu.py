@@ -23,7 +23,7 @@ from benchmarks.cpu_library import over_memory, peak, spend_in_memory, spend_wit
 from benchmarks.cpu_profile import Profile
 from benchmarks.machine import machine
 from benchmarks.pages import require_place, write_cpu
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from local_cosmos.inprocess import running_emulator
 
 RESULT: Final = Path(__file__).with_name("results") / "cpu.json"

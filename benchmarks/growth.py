@@ -25,7 +25,7 @@ from benchmarks.pages import require_place, write_growth
 from benchmarks.processing import ROUTES, Cost, metering
 from benchmarks.seeding import History
 from benchmarks.subjects import Subject, subjects
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from exactlyonce.errors import EntityTooLarge
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 

@@ -17,7 +17,7 @@ from benchmarks.application import running
 from benchmarks.contenders import Contender, own
 from benchmarks.cost import Scene, Sizes, following
 from benchmarks.servers import ours
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import to_library

@@ -20,12 +20,12 @@ from typing import Final
 
 from benchmarks.machine import machine
 from benchmarks.pages import require_place, write_sessions
-from devtools.demo.bus import Bus, running_bus
-from devtools.demo.options import Options
-from devtools.demo.queues import open_queue
-from devtools.demo.shots import Shot
-from devtools.demo.stack import DATABASE, ROOT, Stack, running_stack
-from devtools.demo.trouble import WRITES
+from demo.bus import Bus, running_bus
+from demo.options import Options
+from demo.queues import open_queue
+from demo.shots import Shot
+from demo.stack import DATABASE, ROOT, Stack, running_stack
+from demo.trouble import WRITES
 
 RESULT: Final = ROOT / "benchmarks" / "results" / "sessions.json"
 PAGE: Final = ROOT / "docs" / "performance.md"

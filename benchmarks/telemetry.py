@@ -27,7 +27,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from benchmarks.machine import machine
 from benchmarks.processing import LATER, ROUTES
 from benchmarks.subjects import subjects
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from exactlyonce import Entity, Envelope
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.async_driver import AsyncDriver

@@ -29,7 +29,7 @@ from benchmarks.pages import require_place, write_throughput
 from benchmarks.servers import ours
 from benchmarks.targets import BUSY, CENTRE, FEW, targets
 from benchmarks.traffic import GAMES, Load, Pace, Traffic
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from local_cosmos.admin_client import AdminClient
 
 ROOT: Final = Path(__file__).resolve().parents[1]

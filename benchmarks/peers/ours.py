@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from benchmarks.peers.port import Message, Peer, Running, installed
 from benchmarks.peers.processes import first_line, process
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Combiner

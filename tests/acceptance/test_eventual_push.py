@@ -19,7 +19,7 @@ import pytest
 from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
 
-from devtools.demo.stack import ROOT, create_containers
+from demo.stack import ROOT, create_containers
 from exactlyonce import Envelope
 from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
 from exactlyonce.values.frozen_json import Json

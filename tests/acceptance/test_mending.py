@@ -17,7 +17,7 @@ from azure.cosmos.aio import CosmosClient
 from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
 
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from exactlyonce import (
     ConfigurationError,
     Envelope,

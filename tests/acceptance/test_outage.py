@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.outage.enduring import Outage, endure
+from demo.outage.enduring import Outage, endure
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(1000)]
 

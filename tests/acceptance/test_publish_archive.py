@@ -20,7 +20,7 @@ import aiohttp
 import pytest
 from azure.storage.queue import QueueServiceClient
 
-from devtools.demo.stack import QUEUES, ROOT, create_containers
+from demo.stack import QUEUES, ROOT, create_containers
 from devtools.publishing import build_archive, published_files
 from function_host.azurite import Azurite
 from local_cosmos.inprocess import RunningEmulator
@@ -30,7 +30,9 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 HERE: Final = Path(__file__).parent
 MOST_BYTES: Final = 1_000_000
 ABSENT: Final = (
+    "demo",
     "devtools",
+    "verification",
     "tests",
     "spark_jobs",
     "benchmarks",

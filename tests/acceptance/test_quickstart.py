@@ -15,7 +15,7 @@ from typing import Final
 import aiohttp
 import pytest
 
-from devtools.demo.stack import ROOT
+from demo.stack import ROOT
 from function_host.azurite import Azurite
 from local_cosmos.inprocess import RunningEmulator
 from tests.acceptance.conftest import SECONDS

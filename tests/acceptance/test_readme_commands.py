@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from exactlyonce import Outbox
 from local_cosmos.inprocess import running_emulator
 from tests.acceptance import test_demo, test_service_bus

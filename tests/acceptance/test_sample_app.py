@@ -13,7 +13,7 @@ from uuid import uuid4
 import aiohttp
 import pytest
 
-from devtools.demo.stack import ROOT, create_containers
+from demo.stack import ROOT, create_containers
 from exactlyonce import ConfigurationError
 from function_host import HostOptions, Point, function_host
 from function_host.azurite import Azurite

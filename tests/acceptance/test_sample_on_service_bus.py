@@ -18,7 +18,7 @@ import pytest_asyncio
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
-from devtools.demo.stack import ROOT, create_containers
+from demo.stack import ROOT, create_containers
 from function_host import HostOptions, function_host, load_host_json
 from local_cosmos.inprocess import RunningEmulator
 from local_service_bus.testing import endpoint

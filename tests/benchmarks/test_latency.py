@@ -13,12 +13,12 @@ import pytest
 from benchmarks.accounting import NO_REQUEST, RoundTrips
 from benchmarks.contenders import Contender, contenders, reports
 from benchmarks.processing import LATER
-from devtools.simulation.loop import START, VirtualClock, VirtualLoop
 from exactlyonce import Envelope
 from exactlyonce.effects.effect import Effect
 from exactlyonce.testing.world import World
 from handlers.leader_board import leader_board
 from tests.benchmarks.in_memory import competing_operations
+from verification.simulation.loop import START, VirtualClock, VirtualLoop
 
 BY_NAME = {one.name: one for one in contenders()}
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devtools.demo.disorder import Disorder, Gap, Place, gaps, place_of, plan_losses
-from devtools.demo.queues import Received
-from devtools.demo.shots import Shot
+from demo.disorder import Disorder, Gap, Place, gaps, place_of, plan_losses
+from demo.queues import Received
+from demo.shots import Shot
 from exactlyonce import Envelope
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.sequences import Order, Reception

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from devtools.demo.oracle import Evidence, judge
-from devtools.demo.shots import SOURCE, Shot
+from demo.oracle import Evidence, judge
+from demo.shots import SOURCE, Shot
 from exactlyonce import Envelope
 from exactlyonce.testing import run
 from exactlyonce.values.frozen_json import Json

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from devtools.demo.__main__ import verdict
-from devtools.demo.costs import Cost
-from devtools.demo.disorder import Gap
-from devtools.demo.display import Report
-from devtools.demo.options import Options, parse
-from devtools.demo.oracle import Evidence, Finding
-from devtools.demo.play import Progress
-from devtools.demo.trouble import Counted
+from demo.__main__ import verdict
+from demo.costs import Cost
+from demo.disorder import Gap
+from demo.display import Report
+from demo.options import Options, parse
+from demo.oracle import Evidence, Finding
+from demo.play import Progress
+from demo.trouble import Counted
 
 FINDING = Finding("lost", "g-1", "shot-1 has no outcome")
 GOOD = Report(

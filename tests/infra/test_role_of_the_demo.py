@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from devtools.demo.options import Options, Strategy
-from devtools.demo.play import play
-from devtools.demo.shots import plan_deliveries, plan_shots
-from devtools.demo.stack import DATABASE, ROOT, Stack, running_stack
+from demo.options import Options, Strategy
+from demo.play import play
+from demo.shots import plan_deliveries, plan_shots
+from demo.stack import DATABASE, ROOT, Stack, running_stack
 from tests.infra.permissions import needed
 from tests.infra.test_roles import definitions
 

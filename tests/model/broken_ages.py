@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from devtools.modelcheck.catalogue_ages import SMALL, changing, trimming
-from devtools.modelcheck.mutants.twin import Twin
-from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.twins import Patch, around
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.records.ledger import Entry
 from exactlyonce.values.lifetimes import Retention
+from verification.checker.catalogue_ages import SMALL, changing, trimming
+from verification.checker.scenarios import Scenario
+from verification.checker.twins import Patch, around
+from verification.mutants.twin import Twin
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 AHEAD = WORLDS["records go with age, a sender's clock a day ahead"]

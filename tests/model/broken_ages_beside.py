@@ -6,12 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from devtools.modelcheck.alterations import asks, called, comes_to, unasked
-from devtools.modelcheck.beside.catalogue_ages import SMALL
-from devtools.modelcheck.beside.scenarios import BesideScenario
-from devtools.modelcheck.catalogue_ages import changing
-from devtools.modelcheck.mutants.twin import Twin
-from devtools.modelcheck.twins import Patch, around
 from exactlyonce.attempt import Again, Memory, Work, never
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.publish import Owed, Publish
@@ -20,6 +14,12 @@ from exactlyonce.protocols import colocated
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.values.identity import EntityRef
 from tests.model.broken_ages import LOST, TWICE, DeletedAtOnce, JudgedAtOnce
+from verification.checker.alterations import asks, called, comes_to, unasked
+from verification.checker.beside.catalogue_ages import SMALL
+from verification.checker.beside.scenarios import BesideScenario
+from verification.checker.catalogue_ages import changing
+from verification.checker.twins import Patch, around
+from verification.mutants.twin import Twin
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 RECORDS = WORLDS["co-located: records go with age"]

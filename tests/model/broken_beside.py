@@ -5,11 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from devtools.modelcheck.alterations import answers, asks, deferred, first, unasked
-from devtools.modelcheck.beside.scenarios import BesideBudget, BesideScenario, Message, scenario_of
-from devtools.modelcheck.mutants.named import Mutation
-from devtools.modelcheck.scenarios import UNLIMITED
-from devtools.modelcheck.twins import around
 from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import Conflict
@@ -18,6 +13,11 @@ from exactlyonce.protocols import colocated
 from exactlyonce.protocols.colocated import Colocated
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
+from verification.checker.alterations import answers, asks, deferred, first, unasked
+from verification.checker.beside.scenarios import BesideBudget, BesideScenario, Message, scenario_of
+from verification.checker.scenarios import UNLIMITED
+from verification.checker.twins import around
+from verification.mutants.named import Mutation
 
 BrokenBeside = Broken[BesideScenario]
 

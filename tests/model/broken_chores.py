@@ -5,10 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from devtools.modelcheck.alterations import answers, comes_to, deferred, unasked
-from devtools.modelcheck.mutants.named import Mutation
-from devtools.modelcheck.scenarios import Budget, Scenario
-from devtools.modelcheck.twins import around
 from exactlyonce import Outbox
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import Conflict, SaveEntity
@@ -18,6 +14,10 @@ from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.steps import save as saving
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
+from verification.checker.alterations import answers, comes_to, deferred, unasked
+from verification.checker.scenarios import Budget, Scenario
+from verification.checker.twins import around
+from verification.mutants.named import Mutation
 
 SWEPT = Scenario("swept", (1, 1), Outbox(window=1), budget=Budget(crashes=1, unknown=1, sweeps=1))
 GIVEN_UP = Scenario("given up", (1,), Outbox(window=1), budget=Budget(crashes=1, unknown=1, stale=1, poisoned=1))

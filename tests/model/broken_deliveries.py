@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from devtools.modelcheck.alterations import answers, deferred
-from devtools.modelcheck.catalogue_deliveries import SMALL
-from devtools.modelcheck.mutants.named import Mutation, Part, twin_of_parts
-from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.twins import around
 from exactlyonce import Outbox
 from exactlyonce.effects.effect import Begin, Begun
 from exactlyonce.effects.library import DeleteParked
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.steps import park as parking
+from verification.checker.alterations import answers, deferred
+from verification.checker.catalogue_deliveries import SMALL
+from verification.checker.scenarios import Scenario
+from verification.checker.twins import around
+from verification.mutants.named import Mutation, Part, twin_of_parts
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 GIVEN_BACK = WORLDS["a delivery is given back"]

@@ -6,11 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from devtools.modelcheck.alterations import asks, called, comes_to
-from devtools.modelcheck.beside.catalogue import LOST, REBUILDING, SKIPPING
-from devtools.modelcheck.beside.scenarios import BesideScenario, scenario_of
-from devtools.modelcheck.mutants.named import Mutation
-from devtools.modelcheck.twins import Patch, around
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.resequencer import gaps
@@ -21,6 +16,11 @@ from tests.model.broken_beside import ONE, STALE, BrokenBeside, scenario, upsert
 from tests.model.broken_resequencers import FIRST, SECOND, THIRD
 from tests.model.broken_streams import ON_THE_NEWEST_STATE, STREAM
 from tests.model.zoo import Broken
+from verification.checker.alterations import asks, called, comes_to
+from verification.checker.beside.catalogue import LOST, REBUILDING, SKIPPING
+from verification.checker.beside.scenarios import BesideScenario, scenario_of
+from verification.checker.twins import Patch, around
+from verification.mutants.named import Mutation
 
 IMPATIENT = scenario_of("read model that skips", (), SKIPPING)
 ASKING = scenario_of("read model that asks", (), REBUILDING)

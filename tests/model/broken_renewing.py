@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from devtools.modelcheck.alterations import answers, asks, called, unasked
-from devtools.modelcheck.catalogue_renewing import SMALL
-from devtools.modelcheck.mutants.twin import Twin
-from devtools.modelcheck.renewing import RenewingScenario
-from devtools.modelcheck.scenarios import AT
-from devtools.modelcheck.twins import Patch, around
 from exactlyonce.effects.library import DeleteParked, FoundParked, LoadParked, Park, Written
 from exactlyonce.protocols.steps import park as parking
+from verification.checker.alterations import answers, asks, called, unasked
+from verification.checker.catalogue_renewing import SMALL
+from verification.checker.renewing import RenewingScenario
+from verification.checker.scenarios import AT
+from verification.checker.twins import Patch, around
+from verification.mutants.twin import Twin
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["a parked message is renewed beside a crash"]

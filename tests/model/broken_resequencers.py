@@ -7,12 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from devtools.modelcheck.alterations import asks, called, ending, first, replaced
-from devtools.modelcheck.beside.catalogue import ONE_AT_A_TIME
-from devtools.modelcheck.beside.scenarios import Message, scenario_of
-from devtools.modelcheck.mutants.named import Mutation
-from devtools.modelcheck.scenarios import UNLIMITED
-from devtools.modelcheck.twins import around
 from exactlyonce.attempt import Again
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Saved
@@ -25,6 +19,12 @@ from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.sequences import Reception, order_of
 from tests.model.broken_beside import STALE, BrokenBeside, scenario, upserted
 from tests.model.zoo import Broken
+from verification.checker.alterations import asks, called, ending, first, replaced
+from verification.checker.beside.catalogue import ONE_AT_A_TIME
+from verification.checker.beside.scenarios import Message, scenario_of
+from verification.checker.scenarios import UNLIMITED
+from verification.checker.twins import around
+from verification.mutants.named import Mutation
 
 READ_MODEL = scenario_of("resequencer", (), Resequencer())
 FIRST, SECOND, THIRD = (Message(number=number) for number in (1, 2, 3))

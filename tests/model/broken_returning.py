@@ -6,11 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from devtools.modelcheck.alterations import answers, asks, called, replaced
-from devtools.modelcheck.catalogue_returning import SMALL
-from devtools.modelcheck.mutants.twin import Twin
-from devtools.modelcheck.returning import Host, ReturningScenario
-from devtools.modelcheck.twins import Patch, around, constant, modules_of
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.hosting import returns as returning_host
@@ -18,6 +13,11 @@ from exactlyonce.hosting import settlement as giving_up
 from exactlyonce.hosting.settlement import GivenUp, GivingUp
 from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
+from verification.checker.alterations import answers, asks, called, replaced
+from verification.checker.catalogue_returning import SMALL
+from verification.checker.returning import Host, ReturningScenario
+from verification.checker.twins import Patch, around, constant, modules_of
+from verification.mutants.twin import Twin
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["returned beside a crash"]

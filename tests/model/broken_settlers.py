@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from devtools.modelcheck.mutants.named import Mutation
 from tests.model.broken_beside import COLOCATED, ONE, STALE, BrokenBeside, scenario
 from tests.model.broken_resequencers import FIRST, READ_MODEL, SECOND
 from tests.model.broken_streams import STREAM
 from tests.model.zoo import Broken
+from verification.mutants.named import Mutation
 
 BROKEN_SETTLERS: tuple[BrokenBeside, ...] = (
     Broken(

@@ -6,10 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from devtools.modelcheck.alterations import answers, asks, called, first, instead, replaced
-from devtools.modelcheck.beside.scenarios import scenario_of
-from devtools.modelcheck.mutants.named import Mutation
-from devtools.modelcheck.twins import Patch, around
 from exactlyonce.attempt import Finished
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step, Together
@@ -22,6 +18,10 @@ from exactlyonce.records.outputs import Output
 from tests.model.broken_beside import KEEPS, ONE, STALE, TWO, BrokenBeside, scenario, upserted
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
+from verification.checker.alterations import answers, asks, called, first, instead, replaced
+from verification.checker.beside.scenarios import scenario_of
+from verification.checker.twins import Patch, around
+from verification.mutants.named import Mutation
 
 STREAM = scenario_of("stream", (), VersionStream(2))
 UNTOLD = replace(scenario(STREAM, KEEPS, ONE, ONE), untold=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from devtools.modelcheck.reproduction.reality import emulator_of_the_model
 from local_cosmos.inprocess import RunningEmulator
+from verification.reproduction.reality import emulator_of_the_model
 
 
 @pytest.fixture(scope="module")

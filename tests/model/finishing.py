@@ -6,12 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from devtools.modelcheck.specification.driving import Crash
-from devtools.modelcheck.specification.leftovers import Leftover, is_finished, left_by
-from devtools.modelcheck.specification.occasions import cleaning_blobs, cleaning_staged, replaying, settling, sweeping
-from devtools.modelcheck.specification.pasts import SOURCE, ordered
-from devtools.modelcheck.specification.playing import Occasion, Start, finish, marking, message, play, process
-from devtools.modelcheck.specification.stored import Stored
 from exactlyonce import Outbox
 from exactlyonce.attempt import Settled, key_of
 from exactlyonce.errors import ExactlyOnceError
@@ -19,6 +13,12 @@ from exactlyonce.protocols.steps.park import renew, requeue
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.sequences import Reception
 from exactlyonce.values.envelope import Envelope
+from verification.specification.driving import Crash
+from verification.specification.leftovers import Leftover, is_finished, left_by
+from verification.specification.occasions import cleaning_blobs, cleaning_staged, replaying, settling, sweeping
+from verification.specification.pasts import SOURCE, ordered
+from verification.specification.playing import Occasion, Start, finish, marking, message, play, process
+from verification.specification.stored import Stored
 
 Finisher = Callable[[Occasion, Stored], Stored]
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from devtools.modelcheck.alterations import asks, called, ending, first, instead
-from devtools.modelcheck.mutants.named import Mutation
-from devtools.modelcheck.scenarios import Budget, Scenario
-from devtools.modelcheck.twins import around
 from exactlyonce import Outbox
 from exactlyonce.attempt import Again, key_of
 from exactlyonce.effects.effect import Begin, Step
@@ -18,6 +14,10 @@ from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.records.library import processed_record
 from tests.model.broken_strategies import COMMIT, PUBLISH_OWED, STAGED, TWO, staging
 from tests.model.zoo import Broken
+from verification.checker.alterations import asks, called, ending, first, instead
+from verification.checker.scenarios import Budget, Scenario
+from verification.checker.twins import around
+from verification.mutants.named import Mutation
 
 STALE = replace(TWO, name="a stale load beside a fresh record", budget=Budget(crashes=1, stale=1))
 CLEANED = Scenario(

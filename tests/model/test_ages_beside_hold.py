@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.modelcheck.beside.catalogue_ages import SMALL
-from devtools.modelcheck.beside.scenarios import BesideScenario
-from devtools.modelcheck.search import explore
 from tests.model.broken_ages_beside import BROKEN_AGES_BESIDE, BrokenAgesBeside
+from verification.checker.beside.catalogue_ages import SMALL
+from verification.checker.beside.scenarios import BesideScenario
+from verification.checker.search import explore
 
 LIMIT = 40_000
 """More states than any twin takes to fall."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.modelcheck.catalogue_ages import SMALL
-from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.search import explore
 from tests.model.broken_ages import BROKEN_AGES, BrokenAges
+from verification.checker.catalogue_ages import SMALL
+from verification.checker.scenarios import Scenario
+from verification.checker.search import explore
 
 LONGEST_STORY = 20
 LIMIT = 20_000

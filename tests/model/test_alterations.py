@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from devtools.modelcheck.alterations import (
+from exactlyonce.effects.effect import UNKNOWN, Begin, Step
+from exactlyonce.effects.library import DeleteStaged, HasRecords
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.protocols.resequencer import gaps
+from exactlyonce.protocols.resequencer import protocol as resequencer
+from exactlyonce.protocols.resequencer import release as resequencing
+from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.values.identity import EntityRef
+from tests.model.broken_strategies import ONE
+from verification.checker.alterations import (
     answers,
     asks,
     called,
@@ -22,22 +33,11 @@ from devtools.modelcheck.alterations import (
     seeing,
     unasked,
 )
-from devtools.modelcheck.mutants.finding import all_mutants
-from devtools.modelcheck.mutants.named import Mutation, sources_of, twin_of_parts
-from devtools.modelcheck.mutants.reviewed import Tables
-from devtools.modelcheck.situations import Situations
-from devtools.modelcheck.twins import Patch, around, constant, modules_of
-from exactlyonce.effects.effect import UNKNOWN, Begin, Step
-from exactlyonce.effects.library import DeleteStaged, HasRecords
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import protocol as outbox
-from exactlyonce.protocols.resequencer import gaps
-from exactlyonce.protocols.resequencer import protocol as resequencer
-from exactlyonce.protocols.resequencer import release as resequencing
-from exactlyonce.protocols.stream import replay as replaying
-from exactlyonce.values.identity import EntityRef
-from tests.model.broken_strategies import ONE
+from verification.checker.situations import Situations
+from verification.checker.twins import Patch, around, constant, modules_of
+from verification.mutants.finding import all_mutants
+from verification.mutants.named import Mutation, sources_of, twin_of_parts
+from verification.mutants.reviewed import Tables
 
 ENTITY = EntityRef("account", ("e0",), "e0")
 HAS, DELETE = HasRecords(ENTITY), DeleteStaged(ENTITY, ("t0",))

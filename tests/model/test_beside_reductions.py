@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from devtools.modelcheck import explorer as exploring
-from devtools.modelcheck.answers import STALE
-from devtools.modelcheck.beside import explorer as beside
-from devtools.modelcheck.beside.answers import BesideWorld
-from devtools.modelcheck.beside.catalogue import BESIDE, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
-from devtools.modelcheck.beside.explorer import BesideExplorer
-from devtools.modelcheck.beside.partition import partition_of
-from devtools.modelcheck.beside.scenarios import BesideBudget, BesideScenario, scenario_of
-from devtools.modelcheck.reductions import State
-from devtools.modelcheck.scenarios import UNLIMITED
-from devtools.modelcheck.store import NOW, Store, position_of, token_at, told_history
-from devtools.modelcheck.writes import Answer
 from exactlyonce.effects.entity import Loaded, LoadEntity
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage
 from exactlyonce.records.ledger import Ledger
+from verification.checker import explorer as exploring
+from verification.checker.answers import STALE
+from verification.checker.beside import explorer as beside
+from verification.checker.beside.answers import BesideWorld
+from verification.checker.beside.catalogue import BESIDE, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
+from verification.checker.beside.explorer import BesideExplorer
+from verification.checker.beside.partition import partition_of
+from verification.checker.beside.scenarios import BesideBudget, BesideScenario, scenario_of
+from verification.checker.reductions import State
+from verification.checker.scenarios import UNLIMITED
+from verification.checker.store import NOW, Store, position_of, token_at, told_history
+from verification.checker.writes import Answer
 
 LOST, OLD = BesideBudget(crashes=1, unknown=1), BesideBudget(stale=UNLIMITED)
 SCENARIOS = (

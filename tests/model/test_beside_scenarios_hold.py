@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.modelcheck.beside.catalogue import SMALL
-from devtools.modelcheck.beside.scenarios import BesideScenario
-from devtools.modelcheck.search import explore
+from verification.checker.beside.catalogue import SMALL
+from verification.checker.beside.scenarios import BesideScenario
+from verification.checker.search import explore
 
 STATES = {
     "stream: all faults": 46_142,

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from devtools.modelcheck.beside.scenarios import BesideScenario
-from devtools.modelcheck.search import explore
 from tests.model.broken_beside import BROKEN_COLOCATED, BrokenBeside
 from tests.model.broken_cleaners import BROKEN_CLEANERS, HARMLESS_CLEANERS
 from tests.model.broken_menders import BROKEN_MENDERS
@@ -15,6 +13,8 @@ from tests.model.broken_resequencers import BROKEN_RESEQUENCERS
 from tests.model.broken_settlers import BROKEN_SETTLERS
 from tests.model.broken_streams import BROKEN_STREAMS
 from tests.model.harmless_beside import HARMLESS
+from verification.checker.beside.scenarios import BesideScenario
+from verification.checker.search import explore
 
 LONGEST_STORY = 20
 ZOO: tuple[BrokenBeside, ...] = (

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from devtools.modelcheck.scenarios import Budget, Scenario
-from devtools.modelcheck.search import explore
 from exactlyonce import Outbox
 from tests.model.broken_chores import BROKEN_CHORES
 from tests.model.broken_strategies import TWINS
 from tests.model.zoo import Broken
+from verification.checker.scenarios import Budget, Scenario
+from verification.checker.search import explore
 
 LONGEST_STORY = 20
 LIMIT = 20_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.modelcheck.catalogue_deliveries import SMALL
-from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.search import explore
 from tests.model.broken_deliveries import BROKEN_DELIVERIES, BrokenDelivery
+from verification.checker.catalogue_deliveries import SMALL
+from verification.checker.scenarios import Scenario
+from verification.checker.search import explore
 
 LONGEST_STORY = 20
 LIMIT = 20_000

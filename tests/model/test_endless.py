@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from devtools.modelcheck import naming
-from devtools.modelcheck.answers import STALE
-from devtools.modelcheck.catalogue import EVERYTHING
-from devtools.modelcheck.endless import FREE, EndlessExplorer
-from devtools.modelcheck.explorer import Explorer
-from devtools.modelcheck.handler import key_of_number
-from devtools.modelcheck.moves import Move
-from devtools.modelcheck.reductions import State
-from devtools.modelcheck.scenarios import UNLIMITED, Budget, Scenario
-from devtools.modelcheck.scopes import found_at_once
-from devtools.modelcheck.search import explore
-from devtools.modelcheck.writes import Answer
 from exactlyonce import Outbox
 from exactlyonce.effects.library import FoundStaged
 from tests.model.broken_strategies import TWINS
 from tests.model.zoo import Broken
+from verification.checker import naming
+from verification.checker.answers import STALE
+from verification.checker.catalogue import EVERYTHING
+from verification.checker.endless import FREE, EndlessExplorer
+from verification.checker.explorer import Explorer
+from verification.checker.handler import key_of_number
+from verification.checker.moves import Move
+from verification.checker.reductions import State
+from verification.checker.scenarios import UNLIMITED, Budget, Scenario
+from verification.checker.scopes import found_at_once
+from verification.checker.search import explore
+from verification.checker.writes import Answer
 
 MESSAGES, PLACES, GONE = 3, 2, -2
 FAULTS = Budget(crashes=UNLIMITED, unknown=UNLIMITED, repeated=UNLIMITED)

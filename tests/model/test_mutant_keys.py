@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from devtools.modelcheck.mutants.finding import Verdict
-from devtools.modelcheck.mutants.reviewed import Tables, carried
-from devtools.modelcheck.mutants.source import Mutant, mutants_of
+from verification.mutants.finding import Verdict
+from verification.mutants.reviewed import Tables, carried
+from verification.mutants.source import Mutant, mutants_of
 
 SHIPPED = '''
 class Strategy:

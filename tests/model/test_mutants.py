@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.modelcheck.mutants.finding import ALL_STATES, ALL_WORLDS, COSTS, NO_END, QUIET, all_mutants, find
-from devtools.modelcheck.mutants.outside import fails, file_and_name
-from devtools.modelcheck.mutants.reviewed import Tables
-from devtools.modelcheck.mutants.source import Mutant
-from devtools.modelcheck.mutants.twin import Twin
-from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.search import explore
+from verification.checker.scenarios import Scenario
+from verification.checker.search import explore
+from verification.mutants.finding import ALL_STATES, ALL_WORLDS, COSTS, NO_END, QUIET, all_mutants, find
+from verification.mutants.outside import fails, file_and_name
+from verification.mutants.reviewed import Tables
+from verification.mutants.source import Mutant
+from verification.mutants.twin import Twin
 
 TABLES = Tables.read()
 QUICK = 300
 """Most states of a search that every test run repeats; `make model` repeats all, and those that come to no end."""
-AGAIN = "Look for those that changed: python -m devtools.modelcheck.mutants --changed --write"
+AGAIN = "Look for those that changed: python -m verification.mutants --changed --write"
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from devtools.modelcheck.published import AS_PUBLISHED, REPAIRED, Deletion, PublishedAlgorithm, Repairs
-from devtools.modelcheck.published_faults import FAULTS, PAGE, Fault, playing, with_stories
-from devtools.modelcheck.quiet import QuietWorld, handled_in_turn
-from devtools.modelcheck.scenarios import Budget, Scenario
-from devtools.modelcheck.search import explore
 from exactlyonce import Outbox
 from exactlyonce.attempt import Attempts
+from verification.checker.published import AS_PUBLISHED, REPAIRED, Deletion, PublishedAlgorithm, Repairs
+from verification.checker.published_faults import FAULTS, PAGE, Fault, playing, with_stories
+from verification.checker.quiet import QuietWorld, handled_in_turn
+from verification.checker.scenarios import Budget, Scenario
+from verification.checker.search import explore
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -99,4 +99,4 @@ def requests_of_the_next_message(strategy: Attempts, world: QuietWorld) -> int:
 
 def test_the_page_tells_the_stories_as_they_are() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert with_stories(page) == page, "To write them anew: python -m devtools.modelcheck.published_faults"
+    assert with_stories(page) == page, "To write them anew: python -m verification.checker.published_faults"

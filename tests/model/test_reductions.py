@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from devtools.modelcheck import explorer as exploring
-from devtools.modelcheck.explorer import Explorer
-from devtools.modelcheck.reductions import State
-from devtools.modelcheck.scenarios import Budget, Scenario
-from devtools.modelcheck.store import Store, told_history
 from exactlyonce import Outbox
+from verification.checker import explorer as exploring
+from verification.checker.explorer import Explorer
+from verification.checker.reductions import State
+from verification.checker.scenarios import Budget, Scenario
+from verification.checker.store import Store, told_history
 
 INLINE, STAGED = Outbox(window=1), Outbox.transaction_id()
 LOST = Budget(crashes=1, unknown=1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.modelcheck.catalogue_renewing import SMALL
-from devtools.modelcheck.renewing import RenewingScenario
-from devtools.modelcheck.search import explore
 from tests.model.broken_renewing import BROKEN_RENEWING, BrokenRenewing
+from verification.checker.catalogue_renewing import SMALL
+from verification.checker.renewing import RenewingScenario
+from verification.checker.search import explore
 
 LIMIT = 5_000
 """More states than any twin takes to fall."""

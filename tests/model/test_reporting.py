@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from devtools.modelcheck import __main__ as command
-from devtools.modelcheck.reporting import Findings, crossed, finding, markdown
-from devtools.modelcheck.scenarios import Budget, Scenario
-from devtools.modelcheck.search import explore
 from exactlyonce import Outbox
+from verification.checker import __main__ as command
+from verification.checker.reporting import Findings, crossed, finding, markdown
+from verification.checker.scenarios import Budget, Scenario
+from verification.checker.search import explore
 
 SCENARIO = Scenario("tiny", (1,), Outbox(window=1), workers=1)
 

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from devtools.modelcheck.catalogue import SMALL
-from devtools.modelcheck.explorer import Explorer
-from devtools.modelcheck.reproduction import __main__ as command
-from devtools.modelcheck.reproduction.careless import CarelessStore
-from devtools.modelcheck.reproduction.stories import Story, retraced
-from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.search import explore
 from exactlyonce.effects.effect import BEHIND
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_chores import BROKEN_CHORES
 from tests.model.broken_strategies import TWINS
 from tests.model.walking import SCENARIOS, SEEDS, named, played, walked
 from tests.model.zoo import Broken
+from verification.checker.catalogue import SMALL
+from verification.checker.explorer import Explorer
+from verification.checker.scenarios import Scenario
+from verification.checker.search import explore
+from verification.reproduction import __main__ as command
+from verification.reproduction.careless import CarelessStore
+from verification.reproduction.stories import Story, retraced
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)

@@ -8,13 +8,6 @@ from random import Random
 
 import pytest
 
-from devtools.modelcheck.beside.catalogue import SMALL
-from devtools.modelcheck.beside.scenarios import BesideScenario
-from devtools.modelcheck.reproduction import __main__ as command
-from devtools.modelcheck.reproduction.careless import CarelessStore
-from devtools.modelcheck.reproduction.walks import LONGEST
-from devtools.modelcheck.search import explore, explorer_of
-from devtools.modelcheck.trace import NOBODY, replayed
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import LoadEntity
@@ -23,6 +16,13 @@ from tests.model.broken_beside import BrokenBeside
 from tests.model.test_broken_beside import ZOO, told
 from tests.model.walking import played, walked
 from tests.model.walking_beside import WALKS
+from verification.checker.beside.catalogue import SMALL
+from verification.checker.beside.scenarios import BesideScenario
+from verification.checker.search import explore, explorer_of
+from verification.checker.trace import NOBODY, replayed
+from verification.reproduction import __main__ as command
+from verification.reproduction.careless import CarelessStore
+from verification.reproduction.walks import LONGEST
 
 
 @pytest.mark.parametrize("twin", ZOO, ids=told)

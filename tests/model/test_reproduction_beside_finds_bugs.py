@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-from devtools.modelcheck.beside.business import ENTITY
-from devtools.modelcheck.reproduction.conductor import Divergence
-from devtools.modelcheck.reproduction.correspondence import Correspondence, entity_log
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -27,6 +24,9 @@ from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.walking import played, walked
 from tests.model.walking_beside import WALKS
+from verification.checker.beside.business import ENTITY
+from verification.reproduction.conductor import Divergence
+from verification.reproduction.correspondence import Correspondence, entity_log
 
 
 class ForgetsTokens(CosmosStore):

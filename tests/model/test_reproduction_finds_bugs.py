@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from devtools.modelcheck.catalogue import SMALL
-from devtools.modelcheck.reproduction.conductor import Divergence
-from devtools.modelcheck.reproduction.correspondence import Correspondence, TornViewError, library_log
-from devtools.modelcheck.search import explore
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, LoadStaged, Stage, WriteProcessed, Written
 from exactlyonce.stores.cosmos.store import CosmosStore
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.walking import SCENARIOS, named, played, walked
+from verification.checker.catalogue import SMALL
+from verification.checker.search import explore
+from verification.reproduction.conductor import Divergence
+from verification.reproduction.correspondence import Correspondence, TornViewError, library_log
 
 
 class ForgetsTokens(CosmosStore):

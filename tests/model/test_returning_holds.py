@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.modelcheck.catalogue_returning import SMALL
-from devtools.modelcheck.returning import ReturningScenario
-from devtools.modelcheck.search import explore
 from tests.model.broken_returning import BROKEN_RETURNING, PARKED_FOR_EVER, BrokenReturning
+from verification.checker.catalogue_returning import SMALL
+from verification.checker.returning import ReturningScenario
+from verification.checker.search import explore
 
 LIMIT = 20_000
 """More states than any twin takes to fall."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.modelcheck.catalogue import SMALL, STREAM
-from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.search import explore
+from verification.checker.catalogue import SMALL, STREAM
+from verification.checker.scenarios import Scenario
+from verification.checker.search import explore
 
 STATES = {
     "endless stream, inline: 2 workers, 2 messages, copies of one": 149_601,

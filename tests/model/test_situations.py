@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from devtools.modelcheck.situations import ImpureStrategyError, Situations
 from exactlyonce.effects.effect import Effect, Step
+from verification.checker.situations import ImpureStrategyError, Situations
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,27 +15,6 @@ from typing import Any, Literal, cast, get_args, get_origin
 
 import pytest
 
-from devtools.modelcheck.all_effects import MODULES
-from devtools.modelcheck.specification.chapters import CHAPTERS
-from devtools.modelcheck.specification.diagrams import NO_ANSWER
-from devtools.modelcheck.specification.driving import Driven, Outcome
-from devtools.modelcheck.specification.leftovers import is_finished, leftovers
-from devtools.modelcheck.specification.occasions import stream_attempts
-from devtools.modelcheck.specification.pages import COMMAND, FOLDER, pages
-from devtools.modelcheck.specification.pasts import FIRST, NEW, ONE, TWO, crowded
-from devtools.modelcheck.specification.places import Place
-from devtools.modelcheck.specification.playing import WHERE, Occasion, attempt, play, process
-from devtools.modelcheck.specification.settings import (
-    COLOCATED,
-    IN_TIME,
-    PRESETS,
-    STRATEGIES,
-    STREAM,
-    WAITING,
-)
-from devtools.modelcheck.specification.stored import Stored
-from devtools.modelcheck.specification.vocabulary import FINISHERS, LEFTOVERS, REPLIES
-from devtools.modelcheck.specification.words import Line, words_at
 from exactlyonce import Resequencer, VersionStream
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
 from exactlyonce.effects.effect import Effect, Step, Together
@@ -44,6 +23,27 @@ from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.model.finishing import redeliver, who_finishes
 from tests.packaging.sources import files
+from verification.checker.all_effects import MODULES
+from verification.specification.chapters import CHAPTERS
+from verification.specification.diagrams import NO_ANSWER
+from verification.specification.driving import Driven, Outcome
+from verification.specification.leftovers import is_finished, leftovers
+from verification.specification.occasions import stream_attempts
+from verification.specification.pages import COMMAND, FOLDER, pages
+from verification.specification.pasts import FIRST, NEW, ONE, TWO, crowded
+from verification.specification.places import Place
+from verification.specification.playing import WHERE, Occasion, attempt, play, process
+from verification.specification.settings import (
+    COLOCATED,
+    IN_TIME,
+    PRESETS,
+    STRATEGIES,
+    STREAM,
+    WAITING,
+)
+from verification.specification.stored import Stored
+from verification.specification.vocabulary import FINISHERS, LEFTOVERS, REPLIES
+from verification.specification.words import Line, words_at
 
 MOST_NODES = 25
 MOST_LINES = 260

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from devtools.modelcheck.specification.pasts import FIRST, ONE, SECOND, TWO, tending
-from devtools.modelcheck.specification.playing import finish, play, process
-from devtools.modelcheck.specification.replies import options
-from devtools.modelcheck.specification.settings import COLOCATED, SKIPPING, STRATEGIES, STREAM, WAITING
-from devtools.modelcheck.specification.stored import ENTITY, TOKEN, Stored
 from exactlyonce.attempt import key_of
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved
 from exactlyonce.records.companions import ColocatedRecord, entry_id, record_id
 from exactlyonce.values.frozen_json import Json
+from verification.specification.pasts import FIRST, ONE, SECOND, TWO, tending
+from verification.specification.playing import finish, play, process
+from verification.specification.replies import options
+from verification.specification.settings import COLOCATED, SKIPPING, STRATEGIES, STREAM, WAITING
+from verification.specification.stored import ENTITY, TOKEN, Stored
 
 IDS = tuple(entry_id(ENTITY, key_of(one)) for one in (FIRST, SECOND))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from devtools.modelcheck.scenarios import Scenario
-from devtools.modelcheck.search import explore
 from tests.model.subtle_strategies import HARMLESS, SUBTLE
 from tests.model.zoo import Broken
+from verification.checker.scenarios import Scenario
+from verification.checker.search import explore
 
 LONGEST_STORY = 20
 LIMIT = 5_000

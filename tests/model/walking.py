@@ -6,17 +6,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from devtools.modelcheck.catalogue import SMALL
-from devtools.modelcheck.reproduction.conductor import Reproduction, reproduce
-from devtools.modelcheck.reproduction.reality import opened
-from devtools.modelcheck.reproduction.walks import walk
-from devtools.modelcheck.scenarios import Budget, Scenario
-from devtools.modelcheck.trace import Event
 from exactlyonce import Outbox
 from exactlyonce.stores.cosmos.store import CosmosStore
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_strategies import TWINS
 from tests.model.zoo import Broken
+from verification.checker.catalogue import SMALL
+from verification.checker.scenarios import Budget, Scenario
+from verification.checker.trace import Event
+from verification.reproduction.conductor import Reproduction, reproduce
+from verification.reproduction.reality import opened
+from verification.reproduction.walks import walk
 
 SEEDS = range(3)
 LATE = Scenario("late writes", (1, 1, 1), Outbox(window=1), budget=Budget(unknown=6))

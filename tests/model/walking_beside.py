@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from devtools.modelcheck.beside.catalogue import (
+from verification.checker.beside.catalogue import (
     BESIDE,
     DELETES,
     IN_ORDER,
@@ -21,7 +21,7 @@ from devtools.modelcheck.beside.catalogue import (
     TWO,
     numbered,
 )
-from devtools.modelcheck.beside.scenarios import BesideBudget, BesideScenario, Message, scenario_of
+from verification.checker.beside.scenarios import BesideBudget, BesideScenario, Message, scenario_of
 
 TROUBLE: Final = BesideBudget(crashes=2, unknown=6, repeated=2, stale=3)
 LATE: Final = BesideBudget(crashes=1, unknown=12, repeated=1)

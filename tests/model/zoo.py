@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from devtools.modelcheck.mutants.named import Part, twin_of_parts
-from devtools.modelcheck.scenarios import Scenario
+from verification.checker.scenarios import Scenario
+from verification.mutants.named import Part, twin_of_parts
 
 World = TypeVar("World", bound=Scenario)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.packaging.sources import ROOT, name_of
 
-FOLDERS = ("docs", "infra", "benchmarks", "spark_jobs", "exactlyonce", "devtools", "packages")
+FOLDERS = ("docs", "infra", "benchmarks", "spark_jobs", "exactlyonce", "verification", "demo", "devtools", "packages")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 

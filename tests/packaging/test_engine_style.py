@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from devtools.modelcheck.all_effects import MODULES
 from exactlyonce import attempt
 from exactlyonce.effects.effect import Effect
 from tests.packaging.sources import files, name_of
+from verification.checker.all_effects import MODULES
 
 Placed = ast.Expr | ast.Assign | ast.AnnAssign
 

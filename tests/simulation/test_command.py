@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from devtools.simulation.__main__ import main
+from verification.simulation.__main__ import main
 
 
 def simulate(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
-from devtools.simulation.episode import Report, run_episode
-from devtools.simulation.protocols import COLOCATED, SHIPPED, STREAM, Protocols, shipped
-from devtools.simulation.reading import Reading
-from devtools.simulation.twins import NAMES, protocols_of
-from devtools.simulation.weather import FAULTS, WITNESSES
+from verification.simulation.episode import Report, run_episode
+from verification.simulation.protocols import COLOCATED, SHIPPED, STREAM, Protocols, shipped
+from verification.simulation.reading import Reading
+from verification.simulation.twins import NAMES, protocols_of
+from verification.simulation.weather import FAULTS, WITNESSES
 
 MESSAGES = 200
 TELLING = (9, 39, 6, 2)
@@ -88,7 +88,7 @@ def test_nothing_is_counted_under_a_name_that_no_table_shows(reports: list[Repor
 def test_one_seed_is_one_history_whatever_sets_and_dicts_hash_to() -> None:
     digests = {
         subprocess.run(
-            [sys.executable, "-c", f"from devtools.simulation.episode import run_episode; print({DIGESTS})"],
+            [sys.executable, "-c", f"from verification.simulation.episode import run_episode; print({DIGESTS})"],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             check=True,
             capture_output=True,

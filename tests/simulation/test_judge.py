@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from devtools.simulation import copies, history, judge, model, sequences
-from devtools.simulation.history import History
-from devtools.simulation.model import NOTHING, Order, Tally, execute
+from verification.simulation import copies, history, judge, model, sequences
+from verification.simulation.history import History
+from verification.simulation.model import NOTHING, Order, Tally, execute
 
 ONE = Order("web-1", "7")
 TWO = Order("web-2", "7", tells=2, relays=("8",))
@@ -231,5 +231,5 @@ def test_the_judge_imports_nothing_of_the_library(module: ModuleType) -> None:
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     assert not [name for name in imported if name.startswith("exactlyonce")]
-    inside = {name for name in imported if name.startswith("devtools")}
-    assert inside <= {f"devtools.simulation.{name}" for name in ("copies", "history", "model", "sequences")}
+    inside = {name for name in imported if name.startswith("verification")}
+    assert inside <= {f"verification.simulation.{name}" for name in ("copies", "history", "model", "sequences")}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from devtools.simulation.history import History, Promises
-from devtools.simulation.judge import judge
-from devtools.simulation.model import NOTHING, Order, execute
+from verification.simulation.history import History, Promises
+from verification.simulation.judge import judge
+from verification.simulation.model import NOTHING, Order, execute
 
 BOARD = "board-1"
 SKIPPING = Promises(complete=False)

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Strategy
 from exactlyonce.values.lifetimes import RETENTION

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from devtools.demo import copies
-from devtools.demo.damage import DAMAGES, Database, damaged
+from demo import copies
+from demo.damage import DAMAGES, Database, damaged
 from exactlyonce import Colocated, Outbox, VersionStream
 from exactlyonce.attempt import Strategy
 from local_cosmos.inprocess import RunningEmulator

@@ -12,7 +12,7 @@ import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 from pyspark.sql import SparkSession
 
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from exactlyonce import Outbox
 from exactlyonce.stores.cosmos.layout import to_library
 from local_cosmos.inprocess import RunningEmulator

@@ -10,8 +10,8 @@ import pytest
 from azure.cosmos import CosmosClient
 from pyspark.sql import SparkSession
 
-from devtools.demo.copies import read
-from devtools.demo.damage import History, owed, twice
+from demo.copies import read
+from demo.damage import History, owed, twice
 from local_cosmos.inprocess import running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock

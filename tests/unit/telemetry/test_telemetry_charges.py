@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from devtools.demo.stack import create_containers
+from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Combiner

@@ -1,0 +1,179 @@
+"""The last acts: audit what the game left, which has to be in order; damage a copy of it, and audit that; clean up another.
+
+Each act takes what it works on and returns what it shows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from json import loads
+from pathlib import Path
+from typing import Any, Final
+
+from demo import copies
+from demo.damage import damaged
+from demo.stack import DATABASE
+from exactlyonce.errors import ConfigurationError
+from handlers.leader_board import boards
+from handlers.shooting_range import ranges
+from handlers.strategies import reading, writing
+from local_cosmos.administration import Administration
+
+DAMAGED, OLD = f"{DATABASE}-damaged", f"{DATABASE}-old"
+"""Copies of the game's database."""
+DAY: Final = 86_400
+"""How far the account's clock is moved on before an audit, so that nothing is in its grace."""
+GARBAGE_AFTER: Final = timedelta(hours=12)
+"""Age from which garbage is a finding in the damaged copy, where some is planted."""
+MONTH: Final = 32 * DAY
+"""The same before clean-up: longer than its retention."""
+
+Told = tuple[str, str]
+"""A rule, and the key of an entity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What an act works on.
+
+    Attributes:
+        cosmos: where the database is.
+        strategy: of the games.
+        folder: for what is kept.
+        began: when the demo did, in seconds since 1970.
+    """
+
+    cosmos: Administration
+    strategy: str
+    folder: Path
+    began: float
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What an act shows.
+
+    Attributes:
+        title: what was done.
+        expected: what had to come out.
+        found: what came out.
+        report: page to look at.
+        seconds: how long it took.
+        told: what else there is to say.
+        failure: what else is wrong; empty if nothing is.
+    """
+
+    title: str
+    expected: frozenset[Told]
+    found: frozenset[Told]
+    report: Path
+    seconds: float
+    told: str = ""
+    failure: str = ""
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong; None if it came out as it had to."""
+        if self.failure or self.found == self.expected:
+            return self.failure or None
+        missing, surplus = self.expected - self.found, self.found - self.expected
+        return f"{self.title}: missing {sorted(missing)}, not expected {sorted(surplus)}. See {self.report}."
+
+
+def unavailable() -> str | None:
+    """Why there are no such acts on this machine; None if there are."""
+    try:
+        from spark_jobs.spark.session import require_java  # noqa: PLC0415  # Spark is for developers only.
+
+        require_java()
+    except ImportError:
+        return "The audit is left out: Spark is not installed."
+    except ConfigurationError as error:
+        return f"The audit is left out. {error}"
+    return None
+
+
+def audit_of_the_game(scene: Scene) -> Act:
+    """What the game left is in order."""
+    return _audit(scene, "Audit of what the game left", DATABASE, frozenset())
+
+
+def audit_of_a_damaged_copy(scene: Scene) -> Act:
+    """Damage of every kind is found, and nothing else."""
+    copy = copies.without_garbage(copies.read(scene.cosmos, DATABASE))
+    expected = damaged(copy)
+    copies.write(scene.cosmos, DAMAGED, copy)
+    return _audit(
+        scene, "Audit of a copy with damage of every kind", DAMAGED, frozenset(expected), garbage_after=GARBAGE_AFTER
+    )
+
+
+def clean_up_of_an_old_copy(scene: Scene) -> Act:
+    """A month later what tells of old commits may go; it goes, and what is left is in order."""
+    begun = time.monotonic()
+    copies.write(scene.cosmos, OLD, copies.read(scene.cosmos, DATABASE))
+    scene.cosmos.advance_clock(MONTH)
+    dry, real = (_clean_up(scene, delete=delete) for delete in (False, True))
+    rest = _audit(scene, "Clean-up of a copy a month later, and an audit of what is left", OLD, frozenset())
+    told = f"{dry:,} documents would go; {real:,} were removed"
+    left = f"{told}; {rest.told}" if rest.told else told
+    failure = "" if dry == real and not rest.told else f"{rest.title}: {left}."
+    return replace(rest, told=left, failure=failure, seconds=time.monotonic() - begun)
+
+
+ACTS: Final[tuple[Callable[[Scene], Act], ...]] = (
+    audit_of_the_game,
+    audit_of_a_damaged_copy,
+    clean_up_of_an_old_copy,
+)
+
+
+def _audit(scene: Scene, title: str, database: str, expected: frozenset[Told], **limits: timedelta) -> Act:
+    from spark_jobs.auditor.auditor import Auditor, Options  # noqa: PLC0415  # See `unavailable`.
+
+    begun = time.monotonic()
+    scene.cosmos.advance_clock(DAY)
+    out = scene.folder / database
+    with _stage(scene, database, **limits) as stage:
+        garbage = Auditor(stage).run(Options(str(out))).garbage
+    lines = (out / "findings.jsonl").read_text().splitlines()
+    found = frozenset((one["rule"], one["entity"]) for one in map(loads, lines))
+    told = f"{garbage:,} staged documents of lost attempts are for clean-up to take" if garbage and not expected else ""
+    return Act(title, expected, found, out / "report.html", time.monotonic() - begun, told)
+
+
+def _clean_up(scene: Scene, *, delete: bool) -> int:
+    """Returns how many documents would go, or went."""
+    from spark_jobs.cleaner.cleaner import Cleaner, Options  # noqa: PLC0415
+    from spark_jobs.cleaner.summary import REMOVED  # noqa: PLC0415  # See `unavailable`.
+    from spark_jobs.cleaner.verdicts import GOES  # noqa: PLC0415
+
+    with _stage(scene, OLD) as stage:
+        summary = Cleaner(stage).run(Options(str(scene.folder / f"{OLD}-cleanup"), delete=delete))
+    return summary.total(REMOVED if delete else GOES)
+
+
+@contextmanager
+def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[Any]:
+    """What a job works with, by the account's clock: that of this machine was not moved on."""
+    from exactlyonce.values.lifetimes import Retention  # noqa: PLC0415
+    from spark_jobs.job.configuration import Account, Job  # noqa: PLC0415
+    from spark_jobs.report.progress import shown  # noqa: PLC0415  # See `unavailable`.
+    from spark_jobs.source.application import Beginning  # noqa: PLC0415
+    from spark_jobs.source.factory import source_of  # noqa: PLC0415
+    from spark_jobs.spark.session import session  # noqa: PLC0415
+    from spark_jobs.work import Work  # noqa: PLC0415
+
+    games = ranges.using(writing(scene.strategy))
+    entities = (games, boards.using(reading(games)))
+    live = datetime.fromtimestamp(scene.began, timezone.utc)
+    job = Job.of(entities, database=database, consumers={"leader-board": "board"}, live_since=live, **limits)
+    account = Account(scene.cosmos.endpoint, scene.cosmos.key)
+    spark = session("demo")
+    with shown() as progress:
+        beginning = Beginning.of(scene.cosmos.now(), Retention())
+        yield Work(spark, job, account, source_of(spark, job, account), beginning, progress)

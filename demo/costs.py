@@ -1,0 +1,184 @@
+"""What exactly-once costs, counted at the local Cosmos: one message at a time, no trouble, the library's share only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Final, Literal
+
+import azure.functions as func
+
+from demo.stack import Stack, create_containers
+from exactlyonce import Destination, Entity, Envelope, Outbox
+from exactlyonce.hosting import ExactlyOnce, Settings
+from exactlyonce.hosting.config.connections import StorageConnection
+from exactlyonce.values.frozen_json import Json
+from handlers.messages import FireAt, Hit, Missed
+from handlers.shooting_range import Range, fire_at
+from local_cosmos.semantics.request_log import LoggedRequest
+
+_MEASURED: Final = 48
+_DUPLICATES: Final = 16
+"""Messages of each kind. The first third warms up; what remains of the new ones is a multiple of what the window holds."""
+_LATENCY_MILLISECONDS: Final = 2
+"""Long enough that requests sent side by side overlap at the server."""
+
+Kind = Literal["busy entity", "quiet entity", "duplicate in the window", "duplicate after it"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Means over the measured messages.
+
+    Attributes:
+        preset: of the outbox.
+        kind: of message and entity.
+        operations: requests to the store per message.
+        limit: operations that the design allows.
+        rounds: most requests one after the other before the outputs are published, where nothing is written apart.
+        rounds_apart: the same where records are written or outputs staged; 0 if that never happened.
+        charge: request units per message.
+    """
+
+    preset: str
+    kind: Kind
+    operations: float
+    limit: float
+    rounds: int
+    rounds_apart: int
+    charge: float
+
+
+PRESETS: Final[tuple[tuple[str, Callable[[], Outbox], dict[Kind, float]], ...]] = (
+    (
+        "Outbox()",
+        Outbox,
+        {
+            "busy entity": 3.1,
+            "quiet entity": 4.1,
+            "duplicate in the window": 2,
+            "duplicate after it": 2,
+        },
+    ),
+    (
+        ".transaction_id()",
+        Outbox.transaction_id,
+        {
+            "busy entity": 6,
+            "quiet entity": 7,
+            "duplicate in the window": 2,
+            "duplicate after it": 2,
+        },
+    ),
+)
+
+
+async def measure(stack: Stack) -> list[Cost]:
+    """Measure every preset."""
+    stack.cosmos.set_latency(_LATENCY_MILLISECONDS)
+    costs: list[Cost] = []
+    for number, (name, preset, limits) in enumerate(PRESETS):
+        meter = _Meter(stack, f"costs-{number}", preset())
+        try:
+            for kind, limit in limits.items():
+                costs.append(await meter.measure(name, kind, limit))
+        finally:
+            await meter.close()
+    stack.cosmos.set_latency(0)
+    return costs
+
+
+class _Meter:
+    """An application of its own, fed by hand, so that nothing else adds to the count."""
+
+    def __init__(self, stack: Stack, database: str, preset: Outbox) -> None:
+        create_containers(stack.cosmos, database)
+        self._cosmos = stack.cosmos
+        self._database = database
+        self._entity = Entity("range", state=Range, container="games", partition_key="/gameId", strategy=preset)
+        self._entity.handles(FireAt, key=lambda shot: shot.game_id)(fire_at)
+        settings = Settings.model_validate(
+            {
+                "COSMOS__accountEndpoint": stack.cosmos.endpoint,
+                "COSMOS__accountKey": stack.cosmos.key,
+                "COSMOS__database": database,
+                "EXACTLYONCE__markAfter": 3600,
+            }
+        )
+        self._once = ExactlyOnce(
+            [self._entity],
+            destinations=[Destination("costs", receives=(Hit, Missed))],
+            settings=settings,
+            storage=StorageConnection(stack.storage.connection_string),
+        )
+        self._fired = 0
+        self._seen = 0
+
+    async def measure(self, preset: str, kind: Kind, limit: float) -> Cost:
+        """Process messages one at a time and look at the log after each."""
+        chains: list[list[LoggedRequest]] = []
+        for number in range(_DUPLICATES if kind.startswith("duplicate") else _MEASURED):
+            before = self._last_request()
+            if kind == "duplicate in the window":
+                await self._process(self._fired - 1)
+            elif kind == "duplicate after it":
+                await self._process(number)
+            else:
+                await self._process(self._fired)
+                self._fired += 1
+            if kind == "quiet entity":
+                await self._once.quiesce()
+            chains.append([one for one in self._cosmos.requests(before) if one.database == self._database])
+        return _summed(preset, kind, limit, chains)
+
+    async def close(self) -> None:
+        await self._once.close()
+
+    async def _process(self, number: int) -> None:
+        data = Json.of({"game_id": "busy", "position": number % 100})
+        envelope = Envelope("costs", f"shot-{number}", "shooting-range.fire-at", data, datetime.now(timezone.utc))
+        message = func.QueueMessage(id=envelope.id, body=envelope.to_json().text.encode())
+        await self._once.process(message, self._entity)
+
+    def _last_request(self) -> int:
+        for request in self._cosmos.requests(self._seen):
+            self._seen = request.n
+        return self._seen
+
+
+def _summed(preset: str, kind: Kind, limit: float, chains: Sequence[Sequence[LoggedRequest]]) -> Cost:
+    # The first third warms up: a window has to fill before entries leave it.
+    steady = chains[len(chains) // 3 :]
+    rounds = {apart: [_rounds(chain) for chain in steady if _writes_apart(chain) is apart] for apart in (False, True)}
+    return Cost(
+        preset,
+        kind,
+        operations=sum(map(len, steady)) / len(steady),
+        limit=limit,
+        rounds=max(rounds[False], default=0),
+        rounds_apart=max(rounds[True], default=0),
+        charge=sum(one.charge for chain in steady for one in chain) / len(steady),
+    )
+
+
+def _writes_apart(chain: Sequence[LoggedRequest]) -> bool:
+    """Whether the library's partition was written before the commit."""
+    return any(one.container == "exactlyonce" and one.applied for one in _until_commit(chain))
+
+
+def _rounds(chain: Sequence[LoggedRequest]) -> int:
+    """How many requests follow one another until the commit is answered; side by side counts once."""
+    rounds, free_at = 0, 0.0
+    for one in sorted(_until_commit(chain), key=lambda one: one.started):
+        if one.started >= free_at:
+            rounds += 1
+            free_at = one.finished
+        else:
+            free_at = max(free_at, one.finished)
+    return rounds
+
+
+def _until_commit(chain: Sequence[LoggedRequest]) -> Sequence[LoggedRequest]:
+    commit = next((one for one in chain if one.container == "games" and one.applied), None)
+    return chain if commit is None else [one for one in chain if one.finished <= commit.finished]

@@ -1,0 +1,195 @@
+"""One game: fire, make trouble, wait until the queues are empty, gather the evidence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from aiohttp import ClientSession
+
+from demo import trouble
+from demo.disorder import Disorder, Gap, gaps, plan_losses
+from demo.options import Options
+from demo.oracle import Evidence
+from demo.queues import Queue, open_queue
+from demo.shots import Shot
+from demo.stack import DATABASE, QUEUES, WAY, Stack
+from exactlyonce import Envelope
+from handlers.leader_board import Score
+from handlers.shooting_range import Range
+
+_SENDERS: Final = 8
+_POLL_SECONDS: Final = 0.2
+_DRAIN_SECONDS: Final = 240
+_MENDINGS: Final = 40
+_MENDING_SECONDS: Final = 0.3
+"""How often, and how far apart, the board is tended; a gap has to be some seconds old."""
+_SWEEPS: Final = 60
+_SWEEPING_SECONDS: Final = 1.0
+"""The same for games that owe."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a spectator sees grow."""
+
+    sent: int = 0
+    kills: int = 0
+    writes: int = 0
+    waiting: int = 0
+    displaced: int = 0
+    gaps: tuple[Gap, ...] = ()
+    mended: str = ""
+    act: str = "starting"
+
+
+async def play(
+    stack: Stack, options: Options, deliveries: tuple[Shot, ...], show: Callable[[Progress], None]
+) -> Progress:
+    """Send every delivery while hosts work, fail and are killed; return when all queues are empty.
+
+    Raises:
+        TimeoutError: the queues did not drain.
+    """
+    progress = Progress()
+    if options.faults:
+        trouble.inject(stack, options.seed)
+    kills = [round(len(deliveries) * share) for share in trouble.KILLS] if options.faults else []
+    async with AsyncExitStack() as clients:
+        queues = {name: await clients.enter_async_context(open_queue(stack, name)) for name in (*QUEUES, WAY)}
+        random = Random(options.seed)
+        disorder = Disorder(random, plan_losses(frozenset(deliveries), random))
+        if options.disordered:
+            bringing = asyncio.create_task(disorder.reign(queues[WAY], queues["leader-board"]))
+            clients.push_async_callback(_end, bringing)
+        for start, end in zip([0, *kills], [*kills, len(deliveries)], strict=True):
+            progress.act = "shooting"
+            await _send(queues["shooting-range"], deliveries[start:end], progress, lambda: _look(stack, progress, show))
+            if end == len(deliveries):
+                break
+            progress.act = "killing hosts"
+            if end == kills[len(kills) // 2]:
+                progress.kills += await trouble.kill_between_commit_and_publish(stack)
+            else:
+                progress.kills += stack.kill_host()
+            await asyncio.to_thread(stack.start_hosts, options.hosts)
+        drain = partial(_drain, stack, queues, progress, show)
+        await drain()
+        if options.disordered:
+            await _mend(stack, disorder, queues["leader-board"], progress, drain)
+        await _sweep(stack, progress)
+        await drain()
+        return progress
+
+
+async def _mend(
+    stack: Stack, disorder: Disorder, board: Queue, progress: Progress, drain: Callable[[], Awaitable[None]]
+) -> None:
+    """Show what the board waits for, and get it: from the games' streams, or because the lost messages turn up."""
+    disorder.calm = True
+    progress.displaced, progress.gaps = disorder.displaced, gaps(stack)
+    progress.act = "mending"
+    if stack.strategy != "stream":
+        progress.mended = "the lost messages turned up"
+        await disorder.give_back(board)
+        return await drain()
+    progress.mended = "rebuilt from the streams of their games"
+    async with ClientSession(stack.http) as http:
+        for _ in range(_MENDINGS):
+            if not (waiting := gaps(stack)):
+                return None
+            for gap in waiting:
+                async with http.post(f"/api/games/{gap.game}/mending") as reply:
+                    reply.raise_for_status()
+            await drain()
+            await asyncio.sleep(_MENDING_SECONDS)
+    return None
+
+
+async def _sweep(stack: Stack, progress: Progress) -> None:
+    """Have done what killed hosts owe, as the sweeper's timer would within a minute. Others mark their own meanwhile."""
+    progress.act = "sweeping"
+    async with ClientSession(stack.http) as http:
+        for _ in range(_SWEEPS):
+            if not owing(stack):
+                return
+            async with http.post("/admin/functions/sweep", json={}) as reply:
+                reply.raise_for_status()
+            await asyncio.sleep(_SWEEPING_SECONDS)
+    raise TimeoutError(f"Some games still owe what they announced; the hosts' logs are in {stack.logs}.")
+
+
+def owing(stack: Stack) -> bool:
+    """Whether the newest document of a game, or a record beside one, owes."""
+    newest = {write.id: write.document for write in stack.cosmos.history(DATABASE, "games")}
+    return any(one.get("_ledger", one).get("owing_since") for one in newest.values() if one)
+
+
+async def _drain(
+    stack: Stack, queues: Mapping[str, Queue], progress: Progress, show: Callable[[Progress], None]
+) -> None:
+    """Wait until the queues are empty."""
+    progress.act = "draining"
+    for _ in range(round(_DRAIN_SECONDS / _POLL_SECONDS)):
+        progress.waiting = sum([await queues[name].waiting() for name in ("shooting-range", WAY, "leader-board")])
+        _look(stack, progress, show)
+        if not progress.waiting:
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+    raise TimeoutError(f"{progress.waiting} messages are still in the queues; the hosts' logs are in {stack.logs}.")
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    """Cancel a task; what it failed with before comes out."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def gather(stack: Stack) -> Evidence:
+    """Read what everybody can see: the audience's queue, the accepted writes, the boards, the poison queues."""
+    outcomes, poison = [], 0
+    async with open_queue(stack, "audience") as audience:
+        while await audience.waiting():
+            for message in await audience.receive():
+                outcomes.append(Envelope.read(message.body))
+                await audience.delete(message)
+    for name in QUEUES:
+        async with open_queue(stack, name) as queue:
+            poison += await queue.given_up()
+    states = _documents(stack, "games", Range.model_validate)
+    boards = _documents(stack, "boards", Score.model_validate)
+    return Evidence(tuple(outcomes), states, {game: written[-1] for game, written in boards.items()}, poison)
+
+
+def _documents(stack: Stack, container: str, read: Callable[[dict[str, Any]], Any]) -> dict[str, tuple[Any, ...]]:
+    """The documents of a container after each accepted write, by id, without the library's own property."""
+    found: dict[str, list[Any]] = defaultdict(list)
+    for write in stack.cosmos.history(DATABASE, container):
+        if write.document is not None and "_kind" not in write.document:
+            found[write.id].append(read({name: value for name, value in write.document.items() if name[0] != "_"}))
+    return {id: tuple(states) for id, states in found.items()}
+
+
+async def _send(queue: Queue, deliveries: Iterable[Shot], progress: Progress, look: Callable[[], None]) -> None:
+    waiting = iter(deliveries)
+
+    async def sender() -> None:
+        for shot in waiting:
+            await queue.send(shot.envelope.to_json().text.encode())
+            progress.sent += 1
+            if progress.sent % 10 == 0:
+                look()
+
+    await asyncio.gather(*(sender() for _ in range(_SENDERS)))
+
+
+def _look(stack: Stack, progress: Progress, show: Callable[[Progress], None]) -> None:
+    progress.writes = sum(total.applied for total in stack.cosmos.totals() if total.database == DATABASE)
+    show(progress)

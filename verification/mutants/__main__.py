@@ -1,0 +1,114 @@
+"""`python -m verification.mutants`: look for every mutant, and print those that were not found.
+
+Those that show outside the model's world only are run with the unit tests that stand in for the checker. With `--changed` it
+looks for those only whose functions have changed, and with `--write` it writes down what it found: so both together carry the
+tables on after a change. A function that was moved, or whose local variables got other names, is one that has not changed.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from os import cpu_count
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from verification.mutants.finding import Verdict, all_mutants, find, find_again, reached
+from verification.mutants.outside import fails
+from verification.mutants.reviewed import FOLDER, Tables, carried
+from verification.mutants.source import Mutant
+
+
+def main() -> int:
+    """Look for them; the exit code is 0 if every survivor is listed, and every one that is listed is what its list says."""
+    options = _options()
+    tables, changed = carried(Tables.read(), all_mutants())
+    mutants = [
+        one for one in all_mutants() if options.only in one.name and (not options.changed or one.name in changed)
+    ]
+    console = Console()
+    verdicts = _looked_for(console, mutants, tables, options)
+    _tell(console, verdicts)
+    surprises = [*_unlisted(console, mutants, verdicts, tables), *_found_after_all(console, verdicts, tables)]
+    if not options.no_tests:
+        surprises += _unproven(console, mutants, tables, options.jobs)
+    if options.write:
+        found = {name: one for name, one in {**tables.found, **verdicts}.items() if one.world}
+        order = {mutant.name: place for place, mutant in enumerate(all_mutants())}
+        replace(tables, found=dict(sorted(found.items(), key=lambda row: order[row[0]]))).write()
+        console.print(f"Written: {FOLDER}")
+    return int(bool(surprises))
+
+
+def _options() -> Namespace:
+    parser = ArgumentParser(prog="python -m verification.mutants", description=main.__doc__)
+    parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose names contain this")
+    parser.add_argument("--changed", action="store_true", help="mutants of functions that have changed")
+    parser.add_argument("--jobs", type=int, default=cpu_count(), help="processes (default %(default)s)")
+    parser.add_argument(
+        "--no-tests", action="store_true", help="do not run the unit tests that stand in for the checker"
+    )
+    parser.add_argument("--write", action="store_true", help="write down where each was found, for the tests")
+    return parser.parse_args()
+
+
+def _looked_for(console: Console, mutants: Sequence[Mutant], tables: Tables, options: Namespace) -> dict[str, Verdict]:
+    """What becomes of each. Where only some are looked for, the first look is where they were found before."""
+    if not mutants:
+        return {}
+    reached()  # Once, before there are several processes.
+    before = [tables.found.get(mutant.name) if options.changed else None for mutant in mutants]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        looks = pool.map(find_again, mutants, before) if options.changed else pool.map(find, mutants)
+        shown = track(looks, "Mutants", len(mutants), console=console)
+        return dict(zip((mutant.name for mutant in mutants), shown, strict=True))
+
+
+def _tell(console: Console, verdicts: dict[str, Verdict]) -> None:
+    table = Table(title="Where mutants are found", title_justify="left")
+    for title in ("world", "by", "mutants"):
+        table.add_column(title, justify="right" if title == "mutants" else "left")
+    by = Counter((verdict.world or "nowhere", verdict.how.partition(":")[0]) for verdict in verdicts.values())
+    for (world, how), number in by.items():
+        table.add_row(world, how, str(number))
+    console.print(table)
+
+
+def _unlisted(console: Console, mutants: Sequence[Mutant], verdicts: dict[str, Verdict], tables: Tables) -> list[str]:
+    """Survivors that nobody has looked at: a hole in the checker, or a guard that nobody needs."""
+    listed = tables.harmless.keys() | tables.outside.keys()
+    survivors = [one for one in mutants if not verdicts[one.name].world and one.name not in listed]
+    for mutant in survivors:
+        console.print(f"[bold red]Not found, and not listed:[/] {mutant.name}\n{mutant.diff}\n", highlight=False)
+    return [mutant.name for mutant in survivors]
+
+
+def _found_after_all(console: Console, verdicts: dict[str, Verdict], tables: Tables) -> list[str]:
+    listed = tables.harmless.keys() | tables.outside.keys()
+    wrong = [name for name, verdict in verdicts.items() if verdict.world and name in listed]
+    for name in wrong:
+        console.print(f"[bold red]Listed, but found:[/] {name}: {verdicts[name].how}", highlight=False)
+    return wrong
+
+
+def _unproven(console: Console, mutants: Sequence[Mutant], tables: Tables, jobs: int) -> list[str]:
+    """Mutants whose unit test does not fail with them."""
+    outside = tables.outside
+    listed = [mutant for mutant in mutants if mutant.name in outside]
+    with ThreadPoolExecutor(jobs) as pool:
+        failing = pool.map(lambda mutant: fails(outside[mutant.name], mutant), listed)
+        shown = track(zip(listed, failing, strict=True), "Unit tests", len(listed), console=console)
+        passed = [mutant.name for mutant, failed in shown if not failed]
+    for name in passed:
+        console.print(f"[bold red]Its unit test does not fail:[/] {name}: {outside[name]}", highlight=False)
+    return passed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

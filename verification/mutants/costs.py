@@ -1,0 +1,81 @@
+"""What a strategy and its chores cost where nothing goes wrong, or hardly anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from exactlyonce import Outbox
+from exactlyonce.attempt import Memory
+from exactlyonce.values.frozen_json import Json
+from verification.checker.quiet import ENTITY, SILENT, QuietWorld, handled_in_turn, repeated, work_of
+from verification.checker.scenarios import Scenario
+
+_SERIES: Final = ((0, 1, 2, 0, 1, 3), (0, 0, 1, 1), (SILENT, SILENT + 1, SILENT))
+_ABSENT: Final = Json.of({"id": ENTITY.id})
+
+
+def costs_of_world(world: Scenario, shipped: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
+    """What the strategy and the chores of a world cost; the chores beside the strategy that ships."""
+    return (
+        *costs(world.strategy, marking, lagging),
+        *costs_of_chores(shipped, world, marking, lagging),
+    )
+
+
+def costs(strategy: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
+    """Requests, rounds, sendings, bytes saved, and what is left staged or owed, of some series of messages and two crashes."""
+    worlds = [handled_in_turn(strategy, series, QuietWorld(lagging=lagging), marking=marking) for series in _SERIES]
+    for first, second in ((1, 2), (2, 1)):  # The message comes back, or another one comes first.
+        world = handled_in_turn(strategy, (0,), QuietWorld(lagging=lagging), marking=marking)
+        world.stopped_after_commit(strategy, 1)
+        worlds.append(handled_in_turn(strategy, (first, second), world, marking=marking))
+    return _summed(worlds)
+
+
+def costs_of_chores(strategy: Outbox, world_of_chores: Scenario, marking: bool, lagging: bool) -> tuple[int, ...]:
+    """The same, of all chores: on an entity that is absent, owes nothing, or owes what a message came to."""
+    worlds = []
+    for series, stopped in (((), None), ((0, 1), None), ((0,), 1), ((), 0)):
+        for chore in range(5):
+            world = handled_in_turn(strategy, series, QuietWorld(lagging=lagging), marking=marking)
+            if stopped is not None:
+                world.stopped_after_commit(strategy, stopped)
+            _done(world_of_chores, chore, world, marking=marking)
+            worlds.append(world)
+    return _summed(worlds)
+
+
+def _done(scenario: Scenario, chore: int, world: QuietWorld, *, marking: bool) -> None:
+    """A chore twice by one process, marking included where wanted."""
+    strategy, chores, memory = scenario.strategy, scenario.chores, Memory()
+    for number in (0, 1):
+        match chore:
+            case 0:
+                memory = repeated(world, partial(strategy.sweep, replace(work_of(0), messages=())), memory)
+            case 1 | 2:
+                work = work_of((number + chore) % 2)
+                memory = repeated(world, partial(strategy.settle, work, work.messages[0], "given up"), memory)
+            case 3:
+                candidates = (*world.staged, *(("in vain",) if number else ()))
+                memory = repeated(world, partial(chores.clean_staged, ENTITY, candidates, _ABSENT), memory)
+            case _:
+                records = tuple((key, "any") for key in world.records if number)
+                world.run(strategy.clean(ENTITY, records, Memory()))
+        if marking:
+            memory = repeated(world, partial(strategy.mark, ENTITY), memory)
+
+
+def _summed(worlds: Iterable[QuietWorld]) -> tuple[int, ...]:
+    return tuple(
+        sum(amounts)
+        for amounts in zip(
+            *(
+                (world.requests.total(), world.rounds, world.published, world.bytes, len(world.staged), world.owing)
+                for world in worlds
+            ),
+            strict=True,
+        )
+    )

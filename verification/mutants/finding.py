@@ -1,0 +1,205 @@
+"""Is a mutant found? By the explorer, in the first world in which it shows; or by what it costs when nothing goes wrong."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from signal import ITIMER_VIRTUAL, SIGVTALRM, setitimer, signal
+from types import FrameType
+from typing import Any, Final
+
+from exactlyonce import Outbox
+from exactlyonce.protocols.outbox import clean as retention
+from verification.checker.beside import quiet
+from verification.checker.beside.scenarios import BesideScenario
+from verification.checker.scenarios import Budget, Scenario
+from verification.checker.search import explore
+from verification.checker.twins import EVERYTHING, OUTBOX, STEPS
+from verification.mutants.costs import costs_of_world
+from verification.mutants.scenarios import STATES, WORLDS
+from verification.mutants.scenarios_beside import STATES_BESIDE, WORLDS_BESIDE
+from verification.mutants.source import Mutant, mutants_of
+from verification.mutants.twin import Twin
+
+GROWTH: Final = 8
+"""A mutant with so many times the states of the shipped strategy never comes to an end."""
+PATIENCE: Final = 20
+"""Most seconds of processor time for one search. A mutant that takes longer goes round and round."""
+COSTS: Final = "costs more"
+NO_END: Final = "no end"
+QUIET: Final = "nothing goes wrong"
+ALL_WORLDS: Final[tuple[Scenario, ...]] = (*WORLDS, *WORLDS_BESIDE)
+ALL_STATES: Final = {**STATES, **STATES_BESIDE}
+_SHIPPED: Final = Twin({})
+
+
+class _OutOfPatienceError(BaseException):
+    """Not an `Exception`, which would be taken for the outcome of an attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a mutant.
+
+    Attributes:
+        world: where it was found; "" if nowhere.
+        how: the property that fell, or what else gave it away; "" if nothing did.
+        states: explored there.
+    """
+
+    world: str
+    how: str
+    states: int = 0
+
+
+SURVIVED: Final = Verdict("", "")
+
+
+@cache
+def all_mutants() -> tuple[Mutant, ...]:
+    """Every mutant of every module whose generators the worlds run."""
+    return tuple(mutants_of(EVERYTHING))
+
+
+def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:
+    """Look for a mutant in these worlds, or in all that reach it; one after the other, and then at its costs."""
+    if worlds is None:
+        worlds = [world for world in ALL_WORLDS if (mutant.module, mutant.line) in reached()[world.name]]
+    twin = Twin({mutant.module: mutant.source})
+    for look in (_explored, _dearer):
+        for world in worlds:
+            verdict = look(twin, world)
+            if verdict is not None:
+                return verdict
+    concerned = mutant.module in {module.__name__ for module in (*STEPS, *OUTBOX, retention)}
+    return (_dearer_outbox(twin) if concerned else None) or SURVIVED
+
+
+def find_again(mutant: Mutant, before: Verdict | None) -> Verdict:
+    """Look for a mutant where one like it was found before, and only then everywhere."""
+    if before is not None:
+        worlds = [world for world in ALL_WORLDS if world.name == before.world]
+        found = find(mutant, worlds)
+        if found.world:
+            return found
+    return find(mutant)
+
+
+def _explored(twin: Twin, world: Scenario) -> Verdict | None:
+    usual = ALL_STATES[world.name]
+    try:
+        with _patience():
+            report = explore(twin.within(world), limit=GROWTH * usual, liveness=True)
+    except _OutOfPatienceError:
+        return Verdict(world.name, f"{NO_END}: more than {PATIENCE} seconds", GROWTH * usual)
+    except Exception as error:  # The attempt came to something that is no result, or asked for nonsense.
+        return Verdict(world.name, f"refused: {type(error).__name__}: {error}")
+    if report.violation is not None:
+        return Verdict(world.name, report.violation, report.states)
+    if report.stuck:
+        return Verdict(world.name, f"termination: {report.stuck} states are stuck", report.states)
+    if not report.complete:
+        return Verdict(world.name, f"{NO_END}: more than {GROWTH} times as many states as usual", report.states)
+    return None
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise _OutOfPatienceError
+
+    before = signal(SIGVTALRM, give_up)
+    setitimer(ITIMER_VIRTUAL, PATIENCE)
+    try:
+        yield
+    finally:
+        setitimer(ITIMER_VIRTUAL, 0)
+        signal(SIGVTALRM, before)
+
+
+@cache
+def reached() -> dict[str, frozenset[tuple[str, int]]]:
+    """The lines, each with its module, that each world runs at all: a mutant of another line cannot show there."""
+    files = {inspect.getsourcefile(module): module.__name__ for module in EVERYTHING}
+    files |= {f"<{module.__name__}>": module.__name__ for module in EVERYTHING}  # Those that were made for a world.
+    lines: set[tuple[str, int]] = set()
+
+    def trace(frame: FrameType, _event: str, _argument: Any) -> Any:
+        module = files.get(frame.f_code.co_filename)
+        if module is not None:
+            lines.add((module, frame.f_lineno))
+        return trace if module is not None else None
+
+    found: dict[str, frozenset[tuple[str, int]]] = {}
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        for world in ALL_WORLDS:
+            lines.clear()
+            explore(_SHIPPED.within(world))
+            found[world.name] = frozenset(lines)
+    finally:
+        sys.settrace(before)
+    return found
+
+
+def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
+    """Whether it asks for more than what is shipped beside an entity, where nothing goes wrong, or hardly anything."""
+    if not isinstance(world, BesideScenario):
+        return None
+    for lagging in (False, True):
+        try:
+            with _patience():
+                now = quiet.costs(_beside(twin, world), lagging=lagging)
+        except _OutOfPatienceError:
+            return Verdict(world.name, f"{QUIET}: no end")
+        except Exception as error:
+            return Verdict(world.name, f"{QUIET}: raised {type(error).__name__}: {error}")
+        more = [
+            name for name, one, usual in zip(quiet.NAMES, now, _usual(world.name, lagging), strict=True) if one > usual
+        ]
+        if more:
+            return Verdict(world.name, f"{COSTS}: {', '.join(more)}")
+    return None
+
+
+@cache
+def _usual(name: str, lagging: bool) -> tuple[int, ...]:
+    world = next(one for one in WORLDS_BESIDE if one.name == name)
+    return quiet.costs(_beside(_SHIPPED, world), lagging=lagging)
+
+
+def _beside(twin: Twin, world: BesideScenario) -> BesideScenario:
+    changed = twin.within(world)
+    assert isinstance(changed, BesideScenario)  # noqa: S101
+    return changed
+
+
+def _dearer_outbox(twin: Twin) -> Verdict | None:
+    """The same for the outbox and its chores."""
+    for world, marking, lagging in product(_quiet_outboxes(), (False, True), (False, True)):
+        try:
+            now = costs_of_world(twin.within(world), world.strategy, marking, lagging)
+        except Exception as error:
+            return Verdict(QUIET, f"raised {type(error).__name__}: {error}")
+        usual = _usual_outbox(world.strategy, marking, lagging)
+        if any(one > before for one, before in zip(now, usual, strict=True)):
+            return Verdict(QUIET, COSTS)
+    return None
+
+
+def _quiet_outboxes() -> Iterator[Scenario]:
+    """Every preset, with all chores."""
+    chores = Budget(sweeps=1, poisoned=1, cleanings=1)
+    for strategy in dict.fromkeys(world.strategy for world in WORLDS):
+        yield Scenario(QUIET, (), strategy, budget=chores)
+
+
+@cache
+def _usual_outbox(shipped: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
+    return costs_of_world(Scenario(QUIET, (), shipped), shipped, marking, lagging)

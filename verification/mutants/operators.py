@@ -1,0 +1,236 @@
+"""What can be done to one place of a syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from itertools import chain
+from types import ModuleType
+from typing import Any, Final
+
+from verification.mutants.replies import ARGUMENTS, UNDONE, reply_to
+
+COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+LONGEST: Final = 72
+"""Characters of source in a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Source text that takes the place of a node.
+
+    Attributes:
+        what: in words; without line numbers, so that it stays when other lines change.
+        node: what is replaced.
+        text: what takes its place.
+    """
+
+    what: str
+    node: ast.stmt | ast.expr
+    text: str
+
+
+def swaps(function: ast.FunctionDef, module: ModuleType) -> Iterator[Swap]:
+    """Everything that can be done to one function, in the order of the source."""
+    bound = {argument.arg for argument in chain(function.args.args, function.args.kwonlyargs)}
+    for statement in function.body:
+        yield from _in_statement(statement, bound, module)
+
+
+def _in_statement(statement: ast.stmt, bound: set[str], module: ModuleType) -> Iterator[Swap]:
+    yield from _of_statement(statement, bound)
+    for field, value in ast.iter_fields(statement):
+        if isinstance(value, ast.expr) and field != "annotation":
+            yield from _in_expression(value, module)
+    if isinstance(statement, ast.For):
+        bound.update(_names(statement))
+    blocks: list[list[ast.stmt]] = [getattr(statement, "body", []), getattr(statement, "orelse", [])]
+    blocks += [part.body for name in ("handlers", "cases") for part in getattr(statement, name, [])]
+    for block in blocks:
+        if len(block) > 1:  # If the only one goes, that is the condition forced False.
+            yield from (_without(one) for one in block if isinstance(one, ast.Return | ast.Continue | ast.Break))
+        for one in block:
+            yield from _in_statement(one, bound, module)
+    bound.update(_names(statement))
+
+
+def _of_statement(statement: ast.stmt, bound: set[str]) -> Iterator[Swap]:
+    match statement:
+        case ast.AugAssign() | ast.Expr(value=ast.Call()):
+            yield _without(statement)
+        case ast.While(test=test):  # One that never ends is no use to anybody.
+            yield Swap(f"'while {said(test)}' never entered", test, "False")
+        case ast.Assign(value=value) if _names(statement) <= bound and not isinstance(value, ast.YieldFrom):
+            yield _without(statement)
+        case _:
+            pass
+
+
+def _without(statement: ast.stmt) -> Swap:
+    return Swap(f"no '{said(statement)}'", statement, "pass")
+
+
+def _names(statement: ast.stmt) -> set[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return {one.id for target in targets if target for one in ast.walk(target) if isinstance(one, ast.Name)}
+
+
+def _in_expression(node: ast.expr, module: ModuleType) -> Iterator[Swap]:
+    """A node, then what it consists of."""
+    match node:
+        case ast.JoinedStr():  # Messages are for people.
+            return
+        case ast.YieldFrom():
+            yield from _of_effect(node, module)
+        case ast.Call():
+            yield from _of_call(node, module)
+        case ast.Tuple(elts=elements) if any(isinstance(one, ast.Starred) for one in elements):
+            for element in elements:
+                rest = [one for one in elements if one is not element]
+                yield Swap(f"'{said(node)}' without '{said(element)}'", node, _text(ast.Tuple(rest, ast.Load())))
+        case _:
+            yield from _of_operation(node)
+    for part in _parts(node):
+        yield from _in_expression(part, module)
+
+
+def _of_operation(node: ast.expr) -> Iterator[Swap]:
+    match node:
+        case ast.BoolOp(values=operands):
+            for operand in operands:
+                rest = [one for one in operands if one is not operand]
+                yield Swap(f"'{said(node)}' without '{said(operand)}'", node, _joined(node, rest))
+        case ast.Compare():
+            yield from _of_comparison(node)
+        case ast.BinOp(left=left, op=ast.Add() | ast.BitOr() | ast.BitAnd() | ast.Sub(), right=right):
+            yield Swap(f"'{said(node)}' without '{said(right)}'", node, _text(left))
+            yield Swap(f"'{said(node)}' without '{said(left)}'", node, _text(right))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield Swap(f"'{said(node)}' without 'not'", node, _text(operand))
+        case _:
+            pass
+
+
+def conditions(function: ast.FunctionDef) -> Iterator[ast.expr]:
+    """Whatever decides: conditions of statements, expressions and comprehensions."""
+    for node in ast.walk(function):
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test):
+                yield test
+            case ast.comprehension(ifs=tests):
+                yield from tests
+            case _:
+                pass
+
+
+def forced(condition: ast.expr) -> Iterator[Swap]:
+    """A condition that always or never holds."""
+    binds = any(isinstance(node, ast.NamedExpr) for node in ast.walk(condition))
+    always, never = (f"{_text(condition)} or True", f"{_text(condition)} and False") if binds else ("True", "False")
+    yield Swap(f"condition '{said(condition)}' forced True", condition, always)
+    yield Swap(f"condition '{said(condition)}' forced False", condition, never)
+    inverted = isinstance(condition, ast.Compare) and len(condition.ops) == 1 and not _ordered(condition.ops[0])
+    if not inverted and not isinstance(condition, ast.UnaryOp):  # Those two are inverted as what they are.
+        yield Swap(f"condition '{said(condition)}' negated", condition, f"not {_text(condition)}")
+
+
+def _ordered(operator: ast.cmpop) -> bool:
+    return isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
+
+
+def _of_effect(node: ast.YieldFrom, module: ModuleType) -> Iterator[Swap]:
+    reply = reply_to(node.value, module)
+    if reply is not None:
+        # Without its only effect a function is still to be a generator.
+        yield Swap(f"no '{said(node)}'", node, f"((yield from ()) or {reply})")
+
+
+def _of_comparison(node: ast.Compare) -> Iterator[Swap]:
+    for place, operator in enumerate(node.ops):
+        other = deepcopy(node)
+        other.ops[place] = COMPARISONS[type(operator)]()
+        yield Swap(f"'{said(node)}' turned into '{said(other)}'", node, _text(other))
+
+
+def _of_call(node: ast.Call, module: ModuleType) -> Iterator[Swap]:
+    name = ast.unparse(node.func)
+    for (effect, place), text in ARGUMENTS.items():
+        if name == effect and place < len(node.args) and ast.unparse(node.args[place]) != text:
+            yield Swap(f"'{said(node)}' with {text} for '{said(node.args[place])}'", node.args[place], text)
+    if (helper := name.rpartition(".")[2]) in UNDONE:
+        first = ast.unparse(node.args[0]) if node.args else ""
+        text = UNDONE[helper].format(name.rpartition(".")[0], first)
+        yield Swap(f"'{said(node)}' left at '{text}'", node, text)
+    for place, argument in enumerate(node.args):
+        if place >= _required(name, module):
+            other = deepcopy(node)
+            del other.args[place]
+            yield Swap(f"'{said(node)}' without '{said(argument)}'", node, _text(other))
+    for place, keyword in enumerate(node.keywords):
+        if keyword.arg is not None and _optional(name, keyword.arg, module):
+            other = deepcopy(node)
+            del other.keywords[place]
+            yield Swap(f"'{said(node)}' without '{keyword.arg}'", node, _text(other))
+
+
+def _required(name: str, module: ModuleType) -> int:
+    """How many arguments a record must have; any number if it is no record."""
+    made = _record(name, module)
+    return (
+        99 if made is None else sum(one.default is MISSING and one.default_factory is MISSING for one in fields(made))
+    )
+
+
+def _optional(name: str, keyword: str, module: ModuleType) -> bool:
+    made = _record(name, module)
+    if made is None:
+        return name == "replace"
+    return any(one.name == keyword and one.default is not MISSING for one in fields(made))
+
+
+def _record(name: str, module: ModuleType) -> Any:
+    made = getattr(module, name, None)
+    is_effect = any(effect == name for effect, _ in ARGUMENTS)
+    return made if isinstance(made, type) and is_dataclass(made) and not is_effect else None
+
+
+def _joined(node: ast.BoolOp, operands: list[ast.expr]) -> str:
+    return _text(operands[0] if len(operands) == 1 else ast.BoolOp(node.op, operands))
+
+
+def _parts(node: ast.expr) -> Iterator[ast.expr]:
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.expr):
+            yield part
+        elif isinstance(part, ast.keyword):
+            yield part.value
+        elif isinstance(part, ast.comprehension):
+            yield from (part.iter, *part.ifs)
+
+
+def _text(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return (
+        f"({text})"
+        if isinstance(node, ast.BoolOp | ast.Compare | ast.BinOp | ast.IfExp | ast.UnaryOp | ast.NamedExpr)
+        else text
+    )
+
+
+def said(node: ast.AST) -> str:
+    """A node in at most so many characters."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,154 @@
+"""Mutants as data: a name, a key, a diff, and a module that can be run."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import unified_diff
+from heapq import merge
+from types import ModuleType
+from typing import Final
+
+from verification.mutants.keys import Key, form_of, key_of
+from verification.mutants.operators import Swap, conditions, forced, swaps
+
+LEFT_OUT: Final = frozenset({"__post_init__"})
+"""Functions that only refuse nonsense in settings: unit tests see to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A module with one change.
+
+    Attributes:
+        name: function, and what was done; with its module only where another module has a function of that name.
+        key: by which it is found again when files are moved and names are changed.
+        module: name of the module that is changed.
+        line: where; for a statement of several lines the first.
+        original: source of the module.
+        start, end: the bytes of it that the change takes out.
+        text: what takes their place.
+    """
+
+    name: str
+    key: Key
+    module: str
+    line: int
+    original: str
+    start: int
+    end: int
+    text: str
+
+    @property
+    def source(self) -> str:
+        """Source of the module, changed."""
+        original = self.original.encode()
+        return (original[: self.start] + self.text.encode() + original[self.end :]).decode()
+
+    @property
+    def diff(self) -> str:
+        """The lines that differ."""
+        lines = unified_diff(self.original.splitlines(), self.source.splitlines(), lineterm="", n=0)
+        return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A function of a module.
+
+    Attributes:
+        name: with its class.
+        node: in the module's tree.
+        outermost: the function that it is a part of; itself for most.
+    """
+
+    name: str
+    node: ast.FunctionDef
+    outermost: ast.FunctionDef
+
+
+def mutants_of(modules: Iterable[ModuleType]) -> Iterator[Mutant]:
+    """Every mutant of these modules, in the order of the source; those that come to the same text once."""
+    trees = {module: ast.parse(inspect.getsource(module)) for module in modules}
+    times = Counter(name for tree in trees.values() for name in {function.name for function in _functions(tree)})
+    ambiguous = {name for name, number in times.items() if number > 1}
+    for module, tree in trees.items():
+        yield from _of_module(module, tree, ambiguous)
+
+
+def _of_module(module: ModuleType, tree: ast.Module, ambiguous: Collection[str]) -> Iterator[Mutant]:
+    source = inspect.getsource(module)
+    starts = _starts(source.encode())
+    names: Counter[str] = Counter()
+    seen: set[tuple[str, str]] = set()
+    for function in _functions(tree):
+        alias = f"{module.__name__.removeprefix('exactlyonce.protocols.')}." if function.name in ambiguous else ""
+        first, last = _lines(function.outermost)
+        shipped = _parsed(source.encode()[starts[first - 1] : starts[last]])
+        seen.add((function.outermost.name, ast.dump(shipped)))
+        form = form_of(shipped)
+        for swap in _by_place(function.node, module):
+            node = swap.node
+            assert node.end_lineno is not None  # noqa: S101
+            assert node.end_col_offset is not None  # noqa: S101
+            start = starts[node.lineno - 1] + node.col_offset  # Columns count bytes.
+            end = starts[node.end_lineno - 1] + node.end_col_offset
+            around = source.encode()[starts[first - 1] : start], source.encode()[end : starts[last]]
+            changed = _parsed(swap.text.encode().join(around))
+            again = (function.outermost.name, ast.dump(changed))
+            if again in seen:
+                continue
+            seen.add(again)
+            name = f"{alias}{function.name}: {swap.what}"
+            names[name] += 1
+            place = f" (place {names[name]})" if names[name] > 1 else ""
+            key = key_of(form, form_of(changed))
+            yield Mutant(name + place, key, module.__name__, node.lineno, source, start, end, swap.text)
+
+
+def _functions(tree: ast.Module) -> list[_Function]:
+    """All functions of a module, those within others after all others."""
+    found: list[_Function] = []
+    waiting: list[tuple[ast.AST, str, ast.FunctionDef | None]] = [(tree, "", None)]
+    for node, prefix, outermost in waiting:  # It grows as long as something is found.
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef):
+                if child.name not in LEFT_OUT:
+                    found.append(_Function(prefix + child.name, child, outermost or child))
+                waiting.append((child, f"{prefix}{child.name}.", outermost or child))
+            elif isinstance(child, ast.ClassDef):
+                waiting.append((child, f"{prefix}{child.name}.", outermost))
+            else:
+                waiting.append((child, prefix, outermost))
+    return found
+
+
+def _lines(function: ast.FunctionDef) -> tuple[int, int]:
+    """First and last line of a function, from 1; decorators included."""
+    assert function.end_lineno is not None  # noqa: S101
+    return min([function.lineno, *(one.lineno for one in function.decorator_list)]), function.end_lineno
+
+
+def _starts(source: bytes) -> list[int]:
+    """Where each line starts, in bytes; and at last the end."""
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    return starts
+
+
+def _parsed(lines: bytes) -> ast.Module:
+    """The tree of a function, whatever its indentation."""
+    return ast.parse(b"if True:\n" + lines if lines[:1].isspace() else lines)
+
+
+def _by_place(function: ast.FunctionDef, module: ModuleType) -> Iterator[Swap]:
+    tests = (swap for condition in conditions(function) for swap in forced(condition))
+    return merge(sorted(tests, key=_place), sorted(swaps(function, module), key=_place), key=_place)
+
+
+def _place(swap: Swap) -> tuple[int, int]:
+    return swap.node.lineno, swap.node.col_offset

@@ -1,0 +1,78 @@
+"""A mutant as something that worlds can run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import fields, replace
+from itertools import count
+from types import ModuleType
+from typing import Any, TypeVar
+
+from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.steps import park as parking
+from exactlyonce.protocols.stream import replay as replaying
+from verification.checker.beside.scenarios import BesideScenario, Menders
+from verification.checker.scenarios import Chores, Scenario
+from verification.checker.twins import Patch, modules_of
+from verification.mutants.scenarios_beside import PATCHES
+
+World = TypeVar("World", bound=Scenario)
+_numbers = count()
+
+
+class Twin:
+    """A mutant, or modules with patches, made as far as a world runs it: making all of it takes as long as a small search.
+
+    Args:
+        sources: that differ from what ships, by the names of their modules.
+        patches: to be applied besides.
+    """
+
+    def __init__(self, sources: Mapping[str, str], patches: Collection[Patch] = ()) -> None:
+        self._sources = sources
+        self._patches = tuple(patches)
+        self._made: dict[object, Mapping[str, ModuleType]] = {}
+
+    def of(self, shipped: Any) -> Any:
+        """What becomes of a function or class that ships; that itself, if the twin does not concern it."""
+        made = modules_of(f"twin_{next(_numbers)}", {shipped.__module__}, self._sources, self._patches)
+        module = made.get(shipped.__module__)
+        return shipped if module is None else getattr(module, shipped.__name__)
+
+    def within(self, world: World) -> World:
+        """The world with the twin in it, wherever it differs from what ships."""
+        wanted = frozenset(_run_by(world))
+        in_all = PATCHES.get(world.name, ())
+        made = self._made.get((wanted, in_all))
+        if made is None:
+            patches = (*in_all, *self._patches)
+            made = self._made[wanted, in_all] = modules_of(f"twin_{next(_numbers)}", wanted, self._sources, patches)
+
+        return _replaced(world, made)
+
+
+def _replaced(world: World, made: Mapping[str, ModuleType]) -> World:
+    """The world in which modules are replaced."""
+
+    def twin(shipped: Any) -> Any:
+        module = made.get(shipped.__module__)
+        return shipped if module is None else getattr(module, shipped.__name__)
+
+    kind = type(world.strategy)
+    strategy = twin(kind)(**{one.name: getattr(world.strategy, one.name) for one in fields(kind)})
+    if not isinstance(world, BesideScenario):
+        chores = Chores(twin(parking.requeue), twin(retention.clean_staged), twin(parking.renew))
+        return replace(world, strategy=strategy, chores=chores)
+    menders = (replaying.versions_of, replaying.replay, replaying.Missing)
+    return replace(world, strategy=strategy, menders=Menders(*map(twin, menders)))
+
+
+def _run_by(world: Scenario) -> Iterator[str]:
+    """Names of the modules that a world runs."""
+    budget = world.budget
+    yield type(world.strategy).__module__
+    if isinstance(world, BesideScenario):
+        chores = {replaying: world.budget.replays}
+    else:
+        chores = {parking: budget.requeues, retention: budget.cleanings}
+    yield from (module.__name__ for module, wanted in chores.items() if wanted)

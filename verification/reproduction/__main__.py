@@ -1,0 +1,131 @@
+"""`python -m verification.reproduction`: play a trace on the real stack, and print the model's story beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+from verification.checker import catalogue
+from verification.checker.beside import catalogue as beside_catalogue
+from verification.checker.scenarios import Scenario
+from verification.checker.search import explore, explorer_of
+from verification.checker.trace import Event
+from verification.reproduction.careless import CarelessStore
+from verification.reproduction.conductor import Divergence, Reproduction, reproduce
+from verification.reproduction.correspondence import TornViewError
+from verification.reproduction.reality import emulator_of_the_model, opened
+from verification.reproduction.stories import Story, retraced
+from verification.reproduction.walks import exact_explorer, walk
+
+Found = TypeVar("Found")
+
+WALKED: Final[tuple[Scenario, ...]] = (
+    *(*catalogue.SMALL, *catalogue.LARGE),
+    *(*beside_catalogue.SMALL, *beside_catalogue.LARGE),
+)
+"""Scenarios that a random walk may be asked of."""
+
+
+def main() -> int:
+    """Play one trace; the exit code is 0 if reality did what the model did."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # The trouble is asked for.
+    try:
+        return _play(_options())
+    finally:
+        logging.disable(before)
+
+
+def _play(options: Namespace) -> int:
+    console = Console()
+    scenario, trace, violation = _chosen(options)
+    if options.save is not None:
+        Story(options.twin or scenario.name, violation, tuple(map(str, trace))).write(options.save)
+    try:
+        played = asyncio.run(_played(scenario, trace))
+    except (Divergence, TornViewError) as difference:
+        console.print(f"[bold]{scenario.name}[/bold]: {difference}", highlight=False)
+        return 1
+    console.print(_table(scenario, played))
+    console.print(f"fell in the model: {violation or 'nothing'}", highlight=False)
+    console.print(f"fell in reality: {', '.join(sorted(played.fallen)) or 'nothing'}", highlight=False)
+    return 0
+
+
+def _options() -> Namespace:
+    parser = ArgumentParser(prog="python -m verification.reproduction", description=main.__doc__)
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument(
+        "--twin",
+        metavar="NAME",
+        help="a shortest counterexample to a broken twin; of one with records beside the entity 'PROTOCOL, NAME'",
+    )
+    chosen.add_argument(
+        "--walk", metavar="SCENARIO", help="a random walk of the shipped strategy; part of the name will do"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the walk (default %(default)s)")
+    parser.add_argument(
+        "--story", type=Path, metavar="FILE", help="this way through the scenario, instead of searching one"
+    )
+    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the story in a file")
+    return parser.parse_args()
+
+
+def _chosen(options: Namespace) -> tuple[Scenario, tuple[Event, ...], str | None]:
+    """Scenario, trace, and the property that falls at its end."""
+    story = None if options.story is None else Story.read(options.story)
+    if options.walk is not None:
+        scenario = _first((one for one in WALKED if options.walk in one.name), options.walk)
+        found = retraced(exact_explorer(scenario), story) if story else walk(scenario, options.seed)
+        return scenario, found, None
+    scenario = _first((make() for name, make in _twins() if name == options.twin), options.twin)
+    if story is not None:
+        return scenario, retraced(explorer_of(scenario), story), story.violation
+    report = explore(scenario)
+    return scenario, report.trace, report.violation
+
+
+def _twins() -> Iterator[tuple[str, Callable[[], Scenario]]]:
+    """The zoo, which lives with the tests and is not needed for walks: names, and what makes the scenarios."""
+    from tests.model.broken_chores import BROKEN_CHORES  # noqa: PLC0415
+    from tests.model.broken_strategies import TWINS  # noqa: PLC0415
+    from tests.model.test_broken_beside import ZOO, told  # noqa: PLC0415
+
+    yield from ((twin.name, twin.scenario_with_twin) for twin in TWINS)
+    yield from ((chore.name, chore.scenario_with_twin) for chore in BROKEN_CHORES)
+    yield from ((told(beside), beside.scenario_with_twin) for beside in ZOO)
+
+
+def _first(fitting: Iterator[Found], name: str) -> Found:
+    found = next(fitting, None)
+    if found is None:
+        raise SystemExit(f"There is nothing called {name!r}.")
+    return found
+
+
+async def _played(scenario: Scenario, trace: tuple[Event, ...]) -> Reproduction:
+    with emulator_of_the_model() as emulator:
+        async with opened(emulator) as reality:
+            return await reproduce(scenario, trace, reality, CarelessStore)
+
+
+def _table(scenario: Scenario, played: Reproduction) -> Table:
+    table = Table(title=scenario.name, title_justify="left", show_lines=True)
+    table.add_column("", justify="right")
+    table.add_column("the model")
+    table.add_column("the local Cosmos DB")
+    for number, step in enumerate(played.steps, 1):
+        table.add_row(str(number), step.told, "\n".join(step.requests))
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

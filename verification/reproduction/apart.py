@@ -1,0 +1,114 @@
+"""The outbox and its chores: records, staged outputs and parked messages lie in the library's container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from exactlyonce.attempt import Again, Memory, Work
+from exactlyonce.effects.effect import Step
+from exactlyonce.effects.entity import Loaded
+from exactlyonce.effects.library import Found, FoundStaged, LoadStaged
+from exactlyonce.values.frozen_json import Json
+from verification.checker.handler import envelope_of, handle, key_of_number
+from verification.checker.scenarios import AT, Scenario
+from verification.checker.store import Store, entity_number, entity_ref, position_of
+from verification.checker.trace import Event
+from verification.reproduction.correspondence import Correspondence
+from verification.reproduction.families import Deeds, Task
+from verification.reproduction.holdings import holding_differences, library_documents
+from verification.reproduction.judging import fallen
+from verification.reproduction.reality import Documents, Reality
+
+
+class RecordsApart:
+    """Plays scenarios of the outbox.
+
+    Args:
+        scenario: what is played.
+
+    Attributes:
+        names: what stands for what.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.names = Correspondence()
+
+    def task(self, event: Event, before: Store, documents: Documents) -> Task:
+        """What a process begins with a step."""
+        assert event.task is not None  # noqa: S101
+        entity = entity_number(event.effect.entity)  # type: ignore[union-attr]  # Every task begins with a request for its entity.
+        messages = tuple(int(key.rpartition("/m")[2]) for key in event.messages)
+        library = before.libraries[entity].now
+        staged = sorted(id.removeprefix("staged:") for id in library if id.startswith("staged:"))
+        candidates = tuple(self.names.transaction(tx) for tx in staged) if event.task == "clean" else ()
+        found = library_documents(documents, entity, "processed")
+        records = tuple((key, found[key]["_etag"]) for key in event.messages) if event.task == "forget" else ()
+        return Task(event.task, entity, messages, candidates, records)
+
+    def step(self, task: Task, memory: Memory) -> Step[Any]:
+        """The production generator that does a task."""
+        scenario, entity = self.scenario, entity_ref(task.entity)
+        absent = Json.of({"id": entity.id})
+        deletes = key_of_number(len(scenario.copies) - 1) if scenario.deletes else None
+        handler = partial(handle, deletes=deletes, entity=entity.id)
+        work = Work(entity, tuple(envelope_of(number) for number in task.messages), handler, absent)
+        match task.name:
+            case "attempt":
+                return scenario.strategy.attempt(work, memory)
+            case "mark":
+                return scenario.strategy.mark(entity, memory)
+            case "sweep":
+                return scenario.strategy.sweep(work, memory)
+            case "settle":
+                return scenario.strategy.settle(work, envelope_of(task.messages[0]), "given up", memory)
+            case "clean":
+                return scenario.chores.clean_staged(entity, task.candidates, absent, memory)
+            case "forget":
+                return scenario.strategy.clean(entity, task.records, memory)
+            case _:
+                raise ValueError(f"There is no task {task.name!r}.")
+
+    def following(self, task: Task, result: Any) -> Task | None:
+        """The same again, if it has to be."""
+        return task if isinstance(result, Again) else None
+
+    def time(self, task: Task, loaded: Loaded) -> datetime:
+        """Time never moves."""
+        del task, loaded
+        return AT
+
+    def position(self, event: Event, entity: int, before: Store) -> int | None:
+        """The position in the model's log that a read saw; None for the newest."""
+        match event.reply:
+            case Loaded() | Found():
+                return position_of(event.reply.token)
+            case FoundStaged():
+                assert isinstance(event.effect, LoadStaged)  # noqa: S101
+                library, wanted = before.libraries[entity], event.effect.transactions
+                found = {document.tx for document in event.reply.documents}
+                for position in range(library.end, position_of(event.effect.token) - 1, -1):
+                    view = library.view(position)
+                    if {tx for tx in wanted if f"staged:{tx}" in view} == found:
+                        return position
+                raise LookupError(f"no view of the model's log has what {event} found")
+            case _:
+                return None
+
+    def etags(self, store: Store) -> Iterator[tuple[str, str]]:
+        """Id and ETag of the entities."""
+        for number, entity in enumerate(store.entities):
+            if entity.truth.etag is not None:
+                yield entity_ref(number).id, entity.truth.etag
+
+    def differences(self, reality: Reality, documents: Documents, store: Store) -> Iterator[str]:
+        """Where reality holds something else than the model."""
+        sweeps = not self.scenario.budget.cleanings
+        return holding_differences(reality, documents, store, self.names, sweeps=sweeps)
+
+    def fallen(self, reality: Reality, deeds: Sequence[Deeds]) -> frozenset[str]:
+        """The names of the properties that do not hold in reality."""
+        return fallen(reality, self.scenario, {done for one in deeds for done in one.acknowledged})

@@ -1,0 +1,256 @@
+"""Plays a trace on the real stack: opens one gate at a time, in the order of the trace, and compares after every step."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, starmap
+from typing import Any, Final
+
+from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.entity import Conflict, Loaded, SaveEntity
+from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from verification.checker.beside.scenarios import BesideScenario
+from verification.checker.beside.workers import IN_VAIN
+from verification.checker.mentions import Write
+from verification.checker.scenarios import Scenario
+from verification.checker.search import explorer_of
+from verification.checker.store import Store, entity_number, entity_ref
+from verification.checker.trace import NOBODY, Event
+from verification.checker.writes import ANY
+from verification.reproduction.apart import RecordsApart
+from verification.reproduction.beside import RecordsBeside
+from verification.reproduction.correspondence import entity_log, library_log, log_of
+from verification.reproduction.families import Family
+from verification.reproduction.processes import MakeStore, Process
+from verification.reproduction.reality import ENTITIES, Documents, Reality
+from verification.reproduction.trouble import Trouble
+
+SAVES: Final = (SaveEntity, SaveBatch)
+"""Writes that are conditional on an entity's version."""
+
+
+class Divergence(Exception):
+    """Reality did something else than the model. The message names the step and every difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step as it went.
+
+    Attributes:
+        told: by the model.
+        requests: what the local Cosmos DB saw of it, one line each.
+    """
+
+    told: str
+    requests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A trace that was played to its end, without a difference.
+
+    Attributes:
+        steps: as they went.
+        fallen: the properties that do not hold in reality, by its own documents, queues and acknowledgements; and what was
+            raised, as "raised LedgerRemoved".
+    """
+
+    steps: tuple[Step, ...]
+    fallen: frozenset[str]
+
+
+async def reproduce(
+    scenario: Scenario, trace: Sequence[Event], reality: Reality, make_store: MakeStore = CosmosStore
+) -> Reproduction:
+    """Play a trace.
+
+    Args:
+        scenario: that it is of.
+        trace: the steps, from the start.
+        reality: a fresh one.
+        make_store: makes the adapter; that of a broken twin may have to be broken, too.
+
+    Raises:
+        Divergence: reality did something else.
+        TornViewError: a read of the trace sees a part of a batch.
+        ValueError: the scenario is an endless stream, whose states give new names to what is still known.
+    """
+    if scenario.endless:
+        raise ValueError(f"The endless stream {scenario.name!r} has no trace with lasting names to be played.")
+    conductor = _Conductor(scenario, reality, make_store)
+    try:
+        await conductor.prepare()
+        for number, event in enumerate(trace, 1):
+            await conductor.step(number, event)
+        await conductor.close_the_books()
+    finally:
+        await conductor.stop()
+    return Reproduction(tuple(conductor.steps), conductor.fallen())
+
+
+def family_of(scenario: Scenario) -> Family:
+    """Who knows how to play a scenario."""
+    return RecordsBeside(scenario) if isinstance(scenario, BesideScenario) else RecordsApart(scenario)
+
+
+class _Conductor:
+    """Plays one trace."""
+
+    def __init__(self, scenario: Scenario, reality: Reality, make_store: MakeStore) -> None:
+        self._reality = reality
+        self._family = family_of(scenario)
+        self._names = self._family.names
+        self._trouble = Trouble(reality, self._family)
+        self._store = explorer_of(scenario).start()[0]
+        self._delayed: list[tuple[Write, int]] = []
+        self._about: dict[int, int] = defaultdict(int)
+        self._number = 0
+        self._event: Event | None = None
+        self.processes = [Process(self._family, reality, make_store) for _ in range(scenario.workers)]
+        self.steps: list[Step] = []
+
+    async def prepare(self) -> None:
+        """Make what there is in the beginning."""
+        for number, entity in enumerate(self._store.entities):
+            if entity.truth.document is not None:
+                await self._reality.create(entity_ref(number), entity.truth.document)
+        self._follow(self._store)
+
+    async def step(self, number: int, event: Event) -> None:
+        """Do what a step says, and compare."""
+        self._number, self._event = number, event
+        if event.process == NOBODY:
+            if event.effect is not None:
+                self._land(event)
+        elif event.crash:
+            await self.processes[event.process].crash()
+        elif event.effect is None:
+            await self.processes[event.process].give_back()
+        else:
+            await self._answer(event)
+        if event.process == NOBODY or event.effect is None:
+            self._follow(event.store)
+        self._store = event.store
+        self.steps.append(Step(str(event), self._reality.requests()))
+
+    async def close_the_books(self) -> None:
+        """What waits for ever in reality and is forgotten by the model must do nothing; and the log must not deceive."""
+        for write, rule in self._delayed:
+            if _is_dead(write, self._store):
+                self._reality.emulator.release_delayed_writes(self._reality.database, rule)
+        self._reality.catch_up()
+        self._require(self._holding_differences(await self._reality.read_documents(), self._store))
+
+    async def stop(self) -> None:
+        """End all processes."""
+        for process in self.processes:
+            await process.crash()
+        self._reality.calm()
+
+    def fallen(self) -> frozenset[str]:
+        """The properties that do not hold in reality, and what was raised there."""
+        deeds = [process.deeds for process in self.processes]
+        raised = {f"raised {type(error).__name__}" for one in deeds for error in one.raised}
+        return self._family.fallen(self._reality, deeds) | raised
+
+    async def _answer(self, event: Event) -> None:
+        """Open the gate of a process for one request."""
+        process = self.processes[event.process]
+        if event.task is not None:
+            self._require(("it is at work still",) if process.busy else ())
+            task = self._family.task(event, self._store, self._reality.documents)
+            self._about[event.process] = task.entity
+            await process.begin(task)
+        entity = self._about[event.process]
+        turn = process.turn
+        if turn is None:
+            raise self._divergence(("it asks for nothing",))
+        self._require(self._effect_differences(turn.effect, event.effect, entity))
+        effect, caught = self._trouble.arrange(event, turn.effect, entity, self._store)
+        try:
+            reply = await process.perform(effect)
+        except ExactlyOnceError as error:
+            raise self._divergence((f"the adapter raises {type(error).__name__}: {error}",)) from error
+        self._reality.calm()
+        if caught is not None:
+            assert event.effect is not None  # noqa: S101
+            self._delayed.append((_write(event.effect), caught))
+        self._follow(event.store)
+        self._require(self._reply_differences(reply, event, entity))
+        if isinstance(event.reply, Loaded) and process.task is not None:
+            process.clock.time = self._family.time(process.task, event.reply)
+        await process.hear()
+        if event.crashed:
+            await process.crash()
+        process.acknowledge()
+
+    def _land(self, event: Event) -> None:
+        """A delayed write arrives."""
+        written = _write(event.effect)
+        landed = next((one for one in self._delayed if one[0] == written), None)
+        if isinstance(written, SAVES) and event.store is not self._store:
+            # The event may name another save, whose condition fails from now on.
+            truth = event.store.entities[entity_number(written.entity)].truth.document
+            landed = next((one for one in self._delayed if _would_save(one[0], written.entity, truth)), landed)
+        if landed is None:
+            raise self._divergence(("no such write is under way",))
+        self._delayed.remove(landed)
+        self._reality.emulator.release_delayed_writes(self._reality.database, landed[1])
+
+    def _follow(self, after: Store) -> None:
+        """Take note of what was written, and compare what is held."""
+        self._reality.catch_up()
+        for entity, found in enumerate(after.entities):
+            self._names.advance(entity_log(entity), found.newest, self._reality.lsn[ENTITIES.container])
+        for entity, library in enumerate(after.libraries):
+            self._names.advance(library_log(entity), library.end, self._reality.lsn[LIBRARY_CONTAINER])
+        real = self._reality.etags
+        versions = ((id, etag, real[id]) for id, etag in self._family.etags(after) if id in real)
+        self._require(tuple(chain.from_iterable(starmap(self._names.version_differences, versions))))
+        self._require(self._holding_differences(self._reality.documents, after))
+
+    def _effect_differences(self, asked: Any, effect: Any, entity: int) -> tuple[str, ...]:
+        if effect is IN_VAIN:  # Of a save that has to fail the model has forgotten what it would say.
+            return () if isinstance(asked, SaveBatch) else (f"{type(asked).__name__} in place of a save in vain",)
+        return self._names.differences(asked, effect, entity)
+
+    def _reply_differences(self, reply: Any, event: Event, entity: int) -> tuple[str, ...]:
+        if isinstance(event.reply, Conflict):
+            return self._names.conflict_differences(reply, event.reply, log_of(event.effect, entity))
+        return self._names.differences(reply, event.reply, entity)
+
+    def _holding_differences(self, documents: Documents, store: Store) -> tuple[str, ...]:
+        return tuple(self._family.differences(self._reality, documents, store))
+
+    def _require(self, differences: tuple[str, ...]) -> None:
+        if differences:
+            raise self._divergence(differences)
+
+    def _divergence(self, differences: tuple[str, ...]) -> Divergence:
+        lines = [f"Step {self._number}, {self._event}: reality differs from the model.", *differences]
+        lines += ["What the local Cosmos DB saw of it:", *self._reality.requests()]
+        before = [f"  {number}. {step.told}" for number, step in enumerate(self.steps, 1)]
+        return Divergence("\n  ".join(lines) + "\nBefore it:\n" + "\n".join(before))
+
+
+def _write(effect: Any) -> Write:
+    assert isinstance(effect, Write)  # noqa: S101
+    return effect
+
+
+def _would_save(write: Write, entity: EntityRef, document: Json | None) -> bool:
+    return isinstance(write, SAVES) and write.entity == entity and write.document == document
+
+
+def _is_dead(write: Write, store: Store) -> bool:
+    """Whether the condition of a save no longer holds, so that the model has forgotten it."""
+    if not isinstance(write, SAVES):
+        return False
+    return write.etag not in (ANY, store.entities[entity_number(write.entity)].truth.etag)

@@ -1,0 +1,200 @@
+"""Which properties fell in reality, where records lie beside the entity: by the accepted batches, queues and acknowledgements.
+
+The judgement knows nothing of the model's. It handles the messages of each batch anew, on what was stored before it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from exactlyonce.attempt import Before
+from exactlyonce.errors import ExactlyOnceError, InvalidMessage
+from exactlyonce.records.companions import NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.outputs import digest
+from exactlyonce.records.sequences import holds
+from exactlyonce.testing.guarantee import Commit, Facts, Place, violations
+from exactlyonce.testing.guarantee import nothing_lost as lost
+from verification.checker.beside.business import ENTITY, by_key, envelope_of, handle, keys_of
+from verification.checker.beside.mending import asked_for
+from verification.checker.beside.scenarios import BesideScenario, Message
+from verification.checker.beside.workers import NUDGE
+from verification.checker.scenarios import UNLIMITED
+from verification.reproduction.families import Deeds
+from verification.reproduction.moments import Moment, ledger_in, moments, numbered
+from verification.reproduction.reality import Reality
+from verification.reproduction.sequences import out_of_order, wrongly_held
+
+
+def fallen_beside(reality: Reality, scenario: BesideScenario, deeds: Sequence[Deeds]) -> frozenset[str]:
+    """The names of the properties that do not hold.
+
+    Args:
+        reality: what happened.
+        scenario: says what the messages are.
+        deeds: what the processes came to.
+    """
+    judge = _Judge(reality, scenario, deeds)
+    return frozenset((*judge.of_batches(), *judge.of_outputs(), *judge.of_messages()))
+
+
+class _Judge:
+    """Judges one run."""
+
+    def __init__(self, reality: Reality, scenario: BesideScenario, deeds: Sequence[Deeds]) -> None:
+        keys = keys_of(scenario.messages)
+        self._scenario = scenario
+        self._reality = reality
+        self._messages = by_key(scenario.messages)
+        self._moments = tuple(moments(reality))[scenario.adopted :]
+        self._parked = {
+            write.document["message"] for write in reality.writes if write.id.startswith("parked:") and write.document
+        }
+        self._acknowledged = Counter(keys[number] for one in deeds for _, number in one.acknowledged)
+        self._failed = {key: error for one in deeds for key, error in one.failed}
+        self._begun = Counter(task for one in deeds for task in one.begun)
+        self._sent_again = [version for one in deeds for version in one.sent_again]
+        self._skipped: set[Place] = set()
+        self._late: set[str] = set()
+        self._commits = [commit for moment in self._moments for commit in self._told(moment)]
+        self._committed = {commit.message for commit in self._commits}
+
+    def of_batches(self) -> Iterator[str]:
+        """What fell with a batch."""
+        for moment in self._moments:
+            if moment.saved and not self._is_serial(moment):
+                yield "serial_execution"
+            yield from wrongly_held(moment)
+            if self._scenario.ordered and out_of_order(moment, self._scenario):
+                yield "in_order"
+
+    def of_outputs(self) -> Iterator[str]:
+        """What fell with an output. That the same are published again and again is for `violations`."""
+        made = {told.message: told for moment in self._moments for told in moment.made}
+        for output in self._reality.published:
+            said = output.envelope.value
+            told = made.get(said["message"])
+            number = None if output.order is None else output.order.number
+            if told is not None and (output.ref not in told.outputs or number != said["number"]):
+                yield "consistent_state_and_output"
+
+    def of_messages(self) -> Iterator[str]:
+        """What fell with the messages, as far as nobody else will do anything about it."""
+        key = ENTITY.key
+        done = frozenset((key, message) for message in self._messages if self._is_done(message))
+        facts = Facts(
+            tuple(self._commits),
+            self._reality.published,
+            done | frozenset((key, message) for message in self._to_be_sent_again()),
+            skipped=frozenset((key, place) for place in self._skipped),
+            late=frozenset((key, message) for message in self._late),
+        )
+        yield from (violation.property for violation in (*violations(facts, drained=False), *lost(facts)))
+        once = {message for message, one in self._messages.items() if one.copies == 1}
+        if self._parked & once & self._committed:
+            yield "parked_is_unprocessed"
+        if not all(self._is_refused(message, error) for message, error in self._failed.items()):
+            yield "no_failure"
+
+    def _told(self, moment: Moment) -> Iterator[Commit]:
+        """What the documents of a batch tell of commits, and note what they tell of messages that were given up on."""
+        places: dict[str, Place] = {}
+        for one in moment.written:
+            match one:
+                case NumberedMessage(held=None, message=None):
+                    self._skipped.add((one.source, one.order.number))
+                case NumberedMessage(held=None, message=str(message)):
+                    if (one.source, one.order.number) in self._skipped:
+                        self._late.add(message)
+                    else:
+                        places[message] = (one.source, one.order.number)
+        for told in moment.made:
+            yield replace(Commit.of(ENTITY.key, told), place=places.get(told.message))
+
+    def _is_serial(self, moment: Moment) -> bool:
+        """Whether the state follows from the one before by the messages that the batch commits."""
+        old, new = ledger_in(moment.before), ledger_in(moment.after)
+        body, sequences, version = moment.before.body, old.sequences, old.version
+        messages = self._scenario.messages
+        for told in moment.made:
+            number = keys_of(messages).index(told.message)
+            given = Before(body, told.at, told.tx, sequences)
+            handled = handle(
+                given, envelope_of(number, messages[number]), messages=messages, sourced=self._scenario.sourced
+            )
+            version += 1
+            if (told.version, told.digest) != (version, digest(handled.outputs)):
+                return False
+            body, sequences = None if handled.deleted else handled.body, handled.sequences
+        return (moment.after.body, new.sequences, new.version) == (body, sequences, version)
+
+    def _is_done(self, message: str) -> bool:
+        """Whether nobody will do any more for a message, so that it has to have been processed."""
+        if message in self._parked | self._failed.keys() | self._late:
+            return False
+        one = self._messages[message]
+        if (one.source, one.number) in self._skipped:
+            return False
+        if self._is_over:
+            return not self._waits_for_parked(one)
+        return self._acknowledged[message] > 0 and not self._is_taken(message)
+
+    def _is_taken(self, message: str) -> bool:
+        """Whether a read model holds a message, or owes what it sent: then whoever comes next finishes it."""
+        if self._scenario.protocol != "resequencer" or not self._moments:
+            return False
+        held = {one.message for one in numbered(self._moments[-1].held) if one.held is not None}
+        return message in held | {entry.message for entry in self._ledger.entries if entry.owed is not None}
+
+    @property
+    def _ledger(self) -> Ledger:
+        return ledger_in(self._moments[-1].after) if self._moments else Ledger()
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether all deliveries are done with, and a timer would find nothing to do either."""
+        asked = Counter(key for request in self._reality.requested for key in asked_for(self._scenario, request))
+        arrived = all(
+            self._acknowledged[key] >= (one.copies or min(asked[key], 1)) for key, one in self._messages.items()
+        )
+        ledger, scenario = self._ledger, self._scenario
+        ready = any(holds(one.held, one.next) for one in ledger.receptions)
+        gap = scenario.mends and any(one.gap_since is not None for one in ledger.receptions)
+        return arrived and not (self._may_be_nudged and (ready or gap or ledger.owing))
+
+    @property
+    def _may_be_nudged(self) -> bool:
+        nudges = self._scenario.budget.nudges
+        return nudges == UNLIMITED or self._begun[NUDGE] < nudges
+
+    def _waits_for_parked(self, waiting: Message) -> bool:
+        parked = (self._messages[key] for key in self._parked)
+        return any(one.source == waiting.source and (one.number or 0) < (waiting.number or 0) for one in parked)
+
+    def _rivals(self, message: str) -> set[str]:
+        """Other messages with the same number."""
+        mine = self._messages[message]
+        if mine.number is None:
+            return set()
+        others = (key for key, one in self._messages.items() if (one.source, one.number) == (mine.source, mine.number))
+        return set(others) - {message}
+
+    def _is_refused(self, message: str, error: ExactlyOnceError) -> bool:
+        """Whether a message failed because another one with its number was processed."""
+        return isinstance(error, InvalidMessage) and bool(self._rivals(message) & self._committed)
+
+    def _to_be_sent_again(self) -> Iterator[str]:
+        """Keys of the messages whose outputs a stream was asked to send again, by who has done so to the end."""
+        entries = [told for moment in self._moments for told in moment.made if isinstance(told, StreamEntry)]
+        for version in self._sent_again:
+            for entry in entries:
+                if self._scenario.missing is None:
+                    wanted = entry.version <= version
+                else:
+                    first, last = self._scenario.missing
+                    orders = (output.order for output in entry.outputs)
+                    wanted = any(order is not None and first <= order.number <= last for order in orders)
+                if wanted:
+                    yield entry.message

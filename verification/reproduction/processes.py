@@ -1,0 +1,265 @@
+"""Processes that wait for their turn: production drivers whose every request stops at a gate until the conductor opens it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from random import Random
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+from exactlyonce.attempt import Finished, Memory, Settled
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings, SystemClock
+from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.entity import Loaded
+from exactlyonce.effects.publish import Publish
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.stores.port import AsyncStore
+from exactlyonce.transports.port import SendReply
+from exactlyonce.values.lifetimes import Lifetimes, Retention
+from verification.checker.beside.mending import ANSWER
+from verification.checker.beside.workers import COMES_BACK, STUMBLE
+from verification.checker.scenarios import AT
+from verification.checker.store import ledger_of
+from verification.reproduction.families import Deeds, Family, Task
+from verification.reproduction.placing import Perform, placing
+from verification.reproduction.reality import BOARD, ENTITIES, OUTSIDE, SOURCES, Reality, forget_sessions
+
+MakeStore = Callable[..., CosmosStore]
+ATTEMPTS: Final = ("attempt", "mark", STUMBLE)
+"""Tasks that begin with what their process remembers."""
+AGELESS = Lifetimes(Retention(timedelta(days=10_000)))
+"""The worlds that are played have no ages: nothing in them is ever too old."""
+IMPATIENT = Retrying(Backoff(tries=1), Random(0))
+"""In the model a strategy hears of every refusal: its retries are used up."""
+
+
+class ModelClock(SystemClock):
+    """The present as the model has it.
+
+    Attributes:
+        time: what it shows.
+    """
+
+    def __init__(self) -> None:
+        self.time = AT
+
+    def now(self) -> datetime:
+        return self.time
+
+
+class Turn:
+    """One request at the gate.
+
+    Attributes:
+        effect: what is asked for.
+    """
+
+    def __init__(self, effect: Effect[Any]) -> None:
+        loop = asyncio.get_running_loop()
+        self.effect = effect
+        self._opened: asyncio.Future[Effect[Any]] = loop.create_future()
+        self._answered: asyncio.Future[Any] = loop.create_future()
+        self._heard: asyncio.Future[None] = loop.create_future()
+
+    async def taken(self, perform: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Wait for the turn, perform the request, wait until the reply may be heard."""
+        effect = await self._opened
+        reply = await perform(effect)
+        self._answered.set_result(reply)
+        await self._heard
+        return reply
+
+    async def performed(self, effect: Effect[Any], failed: asyncio.Task[None]) -> Any:
+        """Open the gate for this request and return the reply, which the process has yet to hear.
+
+        Args:
+            effect: what to perform: what was asked for, or what stands for it.
+            failed: of the process; what it raises comes out here.
+        """
+        self._opened.set_result(effect)
+        await asyncio.wait((self._answered, failed), return_when=asyncio.FIRST_COMPLETED)
+        if not self._answered.done():
+            await failed
+        return self._answered.result()
+
+    def hear(self) -> None:
+        """Let the reply through."""
+        self._heard.set_result(None)
+
+
+class _GatedPublisher(Publisher):
+    """The publisher, behind the gate."""
+
+    def __init__(self, reality: Reality, gate: Callable[..., Awaitable[Any]]) -> None:
+        super().__init__({name: Address(reality.transport, name) for name in (OUTSIDE, SOURCES, BOARD)})
+        self._gate = gate
+
+    async def publish(self, effect: Publish) -> SendReply:
+        reply: SendReply = await self._gate(super().publish, effect)
+        return reply
+
+
+class Process:
+    """One process of a trace.
+
+    Args:
+        family: of the scenario whose strategy it runs.
+        reality: where.
+        make_store: makes the adapter; a broken twin may need a broken one.
+
+    Attributes:
+        task: what it does, or has done last.
+        deeds: what it came to.
+        clock: its own.
+    """
+
+    def __init__(self, family: Family, reality: Reality, make_store: MakeStore) -> None:
+        self._family = family
+        self._reality = reality
+        self._make_store = make_store
+        self._connection = reality.connection()
+        self._memories: dict[int, Memory] = {}
+        self._turns: deque[Turn] = deque()
+        self._changed = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._done: list[tuple[int, int]] = []
+        self._version = 0
+        self.task: Task | None = None
+        self.deeds = Deeds()
+        self.clock = ModelClock()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is at work."""
+        return self._running is not None
+
+    async def begin(self, task: Task) -> None:
+        """Begin a task, as far as its first request."""
+        self.task = task
+        self.deeds.begun.append(task.name)
+        self._running = asyncio.create_task(self._run(task))
+        self._running.add_done_callback(lambda _: self._changed.set())
+        await self.settled()
+
+    async def settled(self) -> None:
+        """Wait until it stands at the gate, or is done."""
+        while self._running is not None and not self._turns and not self._running.done():
+            self._changed.clear()
+            await self._changed.wait()
+        if self._running is not None and self._running.done():
+            running, self._running = self._running, None
+            try:
+                await running
+            except Exception as error:  # It is the attempt's outcome, as in the model.
+                self.deeds.raised.append(error)
+
+    @property
+    def turn(self) -> Turn | None:
+        """The request at the gate; the first one, of two side by side."""
+        return self._turns[0] if self._turns else None
+
+    async def perform(self, effect: Effect[Any]) -> Any:
+        """Perform the request at the gate, or what stands for it."""
+        assert self._running is not None  # noqa: S101
+        return await self._turns[0].performed(effect, self._running)
+
+    async def hear(self) -> None:
+        """Let it hear the reply, and go on as far as its next request."""
+        self._turns.popleft().hear()
+        await self.settled()
+
+    def acknowledge(self) -> None:
+        """Acknowledge what it is done with."""
+        self.deeds.acknowledged += self._done
+        self._done.clear()
+
+    async def give_back(self) -> None:
+        """It has tried often enough, and keeps what it remembers."""
+        running, self._running = self._running, None
+        self._turns.clear()
+        if running is not None:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def crash(self) -> None:
+        """Nothing volatile survives."""
+        await self.give_back()
+        self._memories.clear()
+        self._done.clear()
+        await self._connection.close()  # It is opened again on its next use.
+
+    async def _run(self, task: Task) -> None:
+        """Run a task, and what follows it, until it comes to an end."""
+        remembered = self._memories.pop(task.entity, Memory())
+        # Chores belong to processes of their own, which remember nothing of it.
+        memory = remembered if task.name in ATTEMPTS else Memory()
+        following: Task | None = task
+        while following is not None:
+            task = following
+            self._memories[task.entity] = memory
+            result = await self._run_once(task, memory)
+            memory = self._kept(getattr(result, "memory", Memory()))
+            following = self._family.following(task, result)
+            self._note(task, result, following)
+        self._memories[task.entity] = memory
+
+    def _note(self, task: Task, result: Any, following: Task | None) -> None:
+        """What a run came to."""
+        if isinstance(result, Finished | Settled):
+            again = () if following is None else following.messages
+            self._done += ((task.entity, number) for number in task.messages if number not in again)
+        if isinstance(result, Finished):
+            self.deeds.failed += (one for one in result.failed if not isinstance(one[1], COMES_BACK))
+        if following is None and task.name in ("replay", ANSWER):
+            self.deeds.sent_again.append(self._version)
+
+    async def _run_once(self, task: Task, memory: Memory) -> Any:
+        """One run."""
+        store = self._make_store(self._connection, [ENTITIES])
+        surroundings = Surroundings(self.clock, Random(0), self._reality.new_transaction)
+        publisher = _GatedPublisher(self._reality, self._at_gate)
+        driver = AsyncDriver(self._gated(store), publisher, surroundings, lifetimes=lambda: AGELESS)
+        return await driver.run(IMPATIENT.insist(self._family.step(task, memory)))
+
+    def _gated(self, store: CosmosStore) -> AsyncStore:
+        return cast(
+            "AsyncStore", SimpleNamespace(perform=partial(self._at_gate, self._forgetting(placing(store.perform))))
+        )
+
+    def _forgetting(self, perform: Perform) -> Perform:
+        """A request by a client that remembers no session.
+
+        The SDK adds tokens of its own to reads that carry none. The model leaves them out, so that it covers a process that has
+        just been started, one that has several clients, and reads side by side, which are sent before either is answered.
+        """
+
+        async def performed(effect: Any) -> Any:
+            await forget_sessions(self._connection)
+            return await perform(effect)
+
+        return performed
+
+    async def _at_gate(self, perform: Callable[[Any], Awaitable[Any]], effect: Effect[Any]) -> Any:
+        turn = Turn(effect)
+        self._turns.append(turn)
+        self._changed.set()
+        reply = await turn.taken(perform)
+        if isinstance(reply, Loaded):
+            self._version = ledger_of(reply.document).version
+        return reply
+
+    def _kept(self, memory: Memory) -> Memory:
+        """What of a memory the scenario looks at, as in the model."""
+        if not self._family.scenario.marking:
+            memory = replace(memory, saved=None)
+        if not self._family.scenario.tokens:
+            memory = replace(memory, entity_token=None, library_token=None)
+        return memory

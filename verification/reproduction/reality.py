@@ -1,0 +1,220 @@
+"""The real stack that a trace is played on: one database of a local Cosmos DB, and the queues that outputs go to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final
+
+from azure.cosmos import PartitionKey
+
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from local_cosmos.inprocess import RunningEmulator, running_emulator
+from local_cosmos.semantics.clock import Clock
+from local_cosmos.semantics.faults import FaultRule
+from local_cosmos.semantics.history import AcceptedWrite
+from local_cosmos.semantics.replicas import Lag
+from local_cosmos.semantics.request_log import LoggedRequest
+from verification.checker.store import NOW, entity_ref
+from verification.reproduction.placing import PLACE, placed
+
+ENTITIES: Final = EntityContainer(entity_ref(0).type, "entities", (f"/{PLACE}",), companions=True)
+OUTSIDE: Final = "out"
+"""The destination of the model's outputs, and the name of its queue."""
+SOURCES: Final = "sender"
+"""The destination of requests to send again, and the name of its queue."""
+BOARD: Final = "board"
+"""The destination that sources have for what they send to a read model. What arrives there is taken as traces say."""
+
+_EVERYTHING_KEPT: Final = Lag(writes=1_000_000, share=0.0)
+"""Reads meet the primary, and every version stays within reach of a replica."""
+
+_numbers = count(1)
+
+Place = tuple[str, str]
+"""Of a document: the text of its partition key, and its id."""
+Documents = dict[str, dict[Place, dict[str, Any]]]
+"""By container, partition key and id."""
+
+
+@dataclass
+class Fate:
+    """What becomes of the next send: whether it arrives, and whether its sender is told so."""
+
+    arrives: bool = True
+    answered: bool = True
+
+
+@dataclass
+class Reality:
+    """One database, and what was accepted there so far.
+
+    Attributes:
+        emulator, database: where it is.
+        documents: by container and place, as the emulator's log of accepted writes tells them.
+        lsn: of each container: how many commits it has seen.
+        writes: every accepted write, in order.
+        fate: of the next send.
+        transport: has every output that arrived, copies included.
+    """
+
+    emulator: RunningEmulator
+    database: str
+    documents: Documents = field(default_factory=dict)
+    lsn: dict[str, int] = field(default_factory=dict)
+    writes: list[AcceptedWrite] = field(default_factory=list)
+    fate: Fate = field(default_factory=Fate)
+    transport: MemoryTransport = field(init=False)
+    _transactions: Iterator[int] = field(default_factory=count)
+    _read: int = 0
+    _logged: int = 0
+    _batches: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.documents = {ENTITIES.container: {}, LIBRARY_CONTAINER: {}}
+        self.lsn = dict.fromkeys(self.documents, 0)
+        self.transport = MemoryTransport(outcome=lambda _: (self.fate.arrives, self.fate.answered))
+        self._logged = max((request.n for request in self.emulator.requests()), default=0)
+
+    @property
+    def published(self) -> tuple[Output, ...]:
+        """Every output that arrived, copies included."""
+        return tuple(self.transport.queues[OUTSIDE])
+
+    @property
+    def requested(self) -> tuple[Output, ...]:
+        """Every request to send again that arrived, copies included."""
+        return tuple(self.transport.queues[SOURCES])
+
+    @property
+    def etags(self) -> dict[str, str]:
+        """ETag of each document in the container of entities, by id. No two partitions have the same ids there."""
+        return {id: document["_etag"] for (_, id), document in self.documents[ENTITIES.container].items()}
+
+    def new_transaction(self) -> str:
+        """An id that nobody else has."""
+        return f"real-{next(self._transactions)}"
+
+    def connection(self) -> CosmosConnection:
+        """A connection of one's own."""
+        return CosmosConnection(self.emulator.endpoint, self.database, key=self.emulator.key)
+
+    def arm(self, **rule: Any) -> int:
+        """Arm a fault for the requests to come; returns its id."""
+        return self.emulator.add_fault(FaultRule(self.database, **rule))
+
+    def view(self, container: str, lsn: int) -> None:
+        """Let reads of a container meet a replica that has seen so many commits."""
+        behind = self.lsn[container] - lsn
+        if behind > 0:
+            self.emulator.set_lag(self.database, container, Lag(writes=behind))
+
+    def calm(self) -> None:
+        """No fault, no lag; whatever waits for its arrival goes on waiting."""
+        self.emulator.clear_faults()
+        self.emulator.set_lag(self.database, lag=_EVERYTHING_KEPT)
+        self.fate = Fate()
+
+    def catch_up(self) -> list[AcceptedWrite]:
+        """Read what was accepted since the last time."""
+        found = self.emulator.history(self.database, after=self._read)
+        for write in found:
+            self._read = write.sequence
+            held = self.documents[write.container]
+            place = (write.partition_key, write.id)
+            if write.document is None:
+                held.pop(place, None)
+            else:
+                held[place] = write.document
+            if write.batch is None or write.batch not in self._batches:
+                self.lsn[write.container] += 1
+            if write.batch is not None:
+                self._batches.add(write.batch)
+        self.writes += found
+        return found
+
+    def requests(self) -> tuple[str, ...]:
+        """The requests since the last time, one line each."""
+        found = [one for one in self.emulator.requests(self._logged) if one.database == self.database]
+        self._logged = max((one.n for one in found), default=self._logged)
+        return tuple(_told(one) for one in found)
+
+    async def create(self, entity: EntityRef, document: Json) -> None:
+        """An entity that was there before anything happened."""
+        connection = self.connection()
+        try:
+            container = await connection.container(ENTITIES.container)
+            await container.create_item(placed(entity, document).value)
+        finally:
+            await connection.close()
+
+    async def read_documents(self) -> Documents:
+        """All documents, read by the SDK instead of from the log."""
+        connection = self.connection()
+        try:
+            held: Documents = {}
+            for name, path in ((ENTITIES.container, PLACE), (LIBRARY_CONTAINER, LIBRARY_PATH[1:])):
+                container = await connection.container(name)
+                documents = [document async for document in container.read_all_items()]
+                held[name] = {(partition_text(one[path]), one["id"]): one for one in documents}
+            return held
+        finally:
+            await connection.close()
+
+
+async def forget_sessions(connection: CosmosConnection) -> None:
+    """Empty the SDK's own memory of session tokens, as a restart does. It has no public way, and opening a client is slow."""
+    client: Any = await connection.client()
+    sessions = client.client_connection.session.session_container
+    sessions.collection_name_to_rid.clear()
+    sessions.rid_to_session_token.clear()
+
+
+def partition_text(value: str) -> str:
+    """A partition key of one level, as the log of accepted writes tells it."""
+    return json.dumps([value], ensure_ascii=False, separators=(",", ":"))
+
+
+@contextmanager
+def emulator_of_the_model() -> Iterator[RunningEmulator]:
+    """A local Cosmos DB whose time is the model's, which never moves."""
+    with running_emulator(clock=Clock(lambda: float(NOW))) as emulator:
+        yield emulator
+
+
+@asynccontextmanager
+async def opened(emulator: RunningEmulator) -> AsyncIterator[Reality]:
+    """A fresh database with the containers that a scenario needs."""
+    reality = Reality(emulator, f"reproduction-{next(_numbers)}")
+    connection = reality.connection()
+    try:
+        database = await (await connection.client()).create_database(reality.database)
+        await database.create_container(ENTITIES.container, PartitionKey(ENTITIES.paths[0]))
+        await database.create_container(LIBRARY_CONTAINER, PartitionKey(LIBRARY_PATH), default_ttl=-1)
+    finally:
+        await connection.close()
+    reality.calm()
+    try:
+        yield reality
+    finally:
+        emulator.clear_faults()
+        emulator.release_delayed_writes(reality.database)
+
+
+def _told(request: LoggedRequest) -> str:
+    about = f" {request.id}" if request.id else ""
+    status = "no reply" if request.status is None else f"{request.status}"
+    if request.substatus:
+        status += f"/{request.substatus}"
+    written = ", applied" if request.applied else ""
+    late = "late: " if request.delayed else ""
+    return f"{late}{request.operation} {request.container}{about}: {status}{written}"

@@ -1,0 +1,211 @@
+"""Sweeper, clean-up, and who looks after boards: jobs beside everything, twice, and at any time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterator
+from datetime import timedelta
+from functools import partial
+from random import Random
+from typing import Any, Final, TypeVar
+
+from exactlyonce import Envelope, ExactlyOnceError, Outbox
+from exactlyonce.attempt import Memory, Strategy
+from exactlyonce.effects.effect import Step
+from exactlyonce.protocols.resequencer.gaps import read_request
+from exactlyonce.protocols.stream.replay import Missing, Replayed
+from exactlyonce.stores.memory.partitions import Partition, Version
+from exactlyonce.values.identity import EntityRef
+from verification.simulation.application import Application
+from verification.simulation.host import Hosts
+from verification.simulation.loop import START
+from verification.simulation.plans import Plan
+from verification.simulation.wire import Surrounding
+from verification.simulation.workload import tallies
+
+Thing = TypeVar("Thing")
+_STAGED: Final = "staged:"
+_PROCESSED: Final = "processed:"
+_MOST_AT_ONCE: Final = 100  # Companions that one clean-up takes.
+_A_ROUND: Final = 10
+_MOST_GAPS: Final = 100  # Far more than any sequence has in the end.
+_ATTRACTED: Final = 0.2
+
+
+class Caretakers:
+    """What an operator and timers do.
+
+    Args:
+        world: what all processes share.
+        random: the source of chance.
+        hosts: whose processes run the jobs.
+        application: what they look after.
+        plan: how often.
+    """
+
+    def __init__(self, world: Surrounding, random: Random, hosts: Hosts, application: Application, plan: Plan) -> None:
+        self._world = world
+        self._random = random
+        self._hosts = hosts
+        self._protocols = application.protocols
+        self._application = application
+        self._plan = plan
+
+    def answer(self, request: Envelope) -> None:
+        """Send again, soon, what a board lacks."""
+        self._world.weather.counted["source asked to send again"] += 1
+        self._soon(self._answer, request)
+
+    def look_after(self, entity: EntityRef) -> None:
+        """Do a job on an entity soon, perhaps: chance alone would hardly ever meet a write that has yet to land."""
+        ours = self._application.is_board(entity) or entity.type == tallies.name
+        if ours and not self._world.weather.calm and self._random.random() < _ATTRACTED:
+            loop, other = self._world.loop, self._clean_up if self._stages(entity) else self._sweep
+            job = self._random.choice((self._sweep, other))
+            loop.call_later(10 ** self._random.uniform(-3, 1.5), lambda: loop.create_task(job(entity)))
+
+    async def go_round(self) -> None:
+        """Do one job after the other until the weather has cleared up."""
+        while not self._world.weather.calm:
+            await asyncio.sleep(self._random.expovariate(1 / self._plan.rounds))
+            job = self._random.choice((self.sweep, self.sweep, self.clean_up, self.forget))
+            await job()
+
+    async def sweep(self, at_least: float = 60.0) -> None:
+        """Finish what has been owed or held for so many seconds."""
+        for entity in self._world.owing.since(self._world.loop.time() - at_least):
+            await self._sweep(entity)
+
+    async def finish(self) -> None:
+        """Sweep until nothing is owed or held. Behind a gap there may be another, which is as old only later."""
+        for _ in range(_MOST_GAPS):
+            await self.sweep(at_least=0.0)
+            if not self.owed:
+                break
+            await asyncio.sleep(self._plan.reading.patience)
+
+    async def clean_up(self, most: int = _A_ROUND) -> None:
+        """Delete staged documents that nothing refers to, of so many entities at most. No age is too low for it."""
+        keys = list(dict.fromkeys(key for key, _ in self._documents(_STAGED) if self._stages(self._entity(key))))
+        for key in self._random.sample(keys, min(most, len(keys))):
+            await self._clean_up(self._entity(key))
+
+    async def forget(self) -> None:
+        """Delete processed records and companions older than the retention."""
+        old: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for key, version in self._documents(_PROCESSED):
+            if self._is_old(version):
+                old[key].append((version.id.removeprefix(_PROCESSED), version.etag))
+        for key, records in old.items():
+            self._world.weather.counted["processed record cleaned up"] += len(records)
+            await self._run(self._entity(key), partial(Outbox().clean, self._entity(key), tuple(records)))
+        if self._plan.reading.on_gap != "rebuild":  # In eight days nobody may have come to ask for what is missing.
+            await self._truncate()
+
+    async def _truncate(self) -> None:
+        old: dict[str, list[Version]] = defaultdict(list)
+        for partition in self._world.store.entities.values():
+            for version in {version.id: version for version in partition.log}.values():
+                # What was given up stays known: its sender may not have been swept for days.
+                if self._is_old(version) and (companion := version.companion) and companion["message"] is not None:
+                    old[companion["entity"]].append(version)
+        for key, versions in old.items():
+            oldest = sorted(versions, key=lambda one: one.timestamp)[:_MOST_AT_ONCE]
+            candidates = tuple((one.id, one.etag) for one in oldest)
+            self._world.weather.counted["companion cleaned up"] += len(candidates)
+            entity = self._entity(key)
+            await self._run(entity, partial(self._strategy(entity).clean, entity, candidates))
+
+    def _is_old(self, version: Version) -> bool:
+        now = START + timedelta(seconds=self._world.loop.time())
+        kept: timedelta = self._protocols.kept(self._plan.lifetimes, now)
+        return now.timestamp() - version.timestamp > kept.total_seconds()
+
+    def _strategy(self, entity: EntityRef) -> Strategy:
+        """The protocol under test that an entity belongs to."""
+        if self._application.is_board(entity):
+            return self._application.boards.strategy
+        return self._protocols.beside[0] if self._protocols.beside else self._protocols.outbox()
+
+    def garbage(self) -> Iterator[str]:
+        """Entities with staged documents that their newest document does not name."""
+        for key, version in self._documents(_STAGED):
+            entity = self._entity(key)
+            if not self._stages(entity):
+                continue  # What is staged there was staged by nobody, for the token, and clean-up leaves it.
+            partition = self._world.store.entities.get((entity.type, *entity.partition), Partition())
+            document = partition.newest(entity.id)
+            named = document is not None and document.document is not None and document.document.text
+            if version.id.removeprefix(_STAGED) not in (named or ""):
+                yield entity.id
+
+    @property
+    def owed(self) -> bool:
+        """Whether something is owed, or held."""
+        return bool(self._world.owing)
+
+    async def _sweep(self, entity: EntityRef) -> None:
+        strategy = self._strategy(entity)
+        swept = await self._run(entity, partial(strategy.sweep, self._application.work(entity)))
+        if swept and not self._application.is_board(entity) and strategy.unfinished:
+            self._world.weather.counted["entity swept"] += 1
+
+    async def _answer(self, request: Envelope) -> None:
+        source, missing = read_request(request)
+        entity = tallies.ref_of_source(source)
+        versions = await self._run(entity, partial(self._protocols.versions_of, entity, missing))
+        if versions is None or not await self._sent_again(entity, versions, missing):
+            self._soon(self._answer, request)
+
+    async def _sent_again(self, entity: EntityRef, versions: tuple[int, int], missing: Missing) -> bool:
+        """Replay part by part; whether it came to the end."""
+        work = self._application.work(entity)
+        following: int | None = versions[0]
+        while following is not None:
+            step = partial(self._protocols.replay, work, (following, versions[1]), missing=missing)
+            part: Replayed | None = await self._run(entity, step)
+            if part is None:
+                return False
+            self._world.weather.counted["sent again by its source"] += part.sent
+            following = part.following
+        return True
+
+    def _stages(self, entity: EntityRef) -> bool:
+        """Whether attempts on the entity stage anything: those of no other protocol do."""
+        return entity.type == tallies.name and self._protocols.protocol == "outbox"
+
+    async def _clean_up(self, entity: EntityRef) -> None:
+        staged = self._documents(_STAGED, entity.key)
+        candidates = tuple(version.id.removeprefix(_STAGED) for _, version in staged)
+        absent = tallies.shape.tombstone(entity)
+        cleaned = await self._run(entity, partial(self._protocols.clean_staged, entity, candidates, absent))
+        if cleaned and cleaned.transactions:
+            self._world.weather.counted["staged garbage deleted"] += len(cleaned.transactions)
+
+    async def _run(self, entity: EntityRef, step: Callable[[Memory], Step[Any]], memory: Memory | None = None) -> Any:
+        """Run a job on an entity; None if it came to nothing."""
+        process = self._hosts.any_process()
+        try:
+            return None if process is None else await process.run(entity, step, memory)
+        except ExactlyOnceError as error:
+            self._world.history.convict("no_surprise", entity.id, f"a job raised {error!r}")
+            return None
+
+    def _soon(self, job: Callable[[Thing], Coroutine[Any, Any, None]], thing: Thing) -> None:
+        loop = self._world.loop
+        loop.call_later(10 ** self._random.uniform(-1, 3), lambda: loop.create_task(job(thing)))
+
+    def _documents(self, kind: str, entity: str | None = None) -> Iterator[tuple[str, Version]]:
+        """Key of the entity and newest version of every document of a kind: what a query would find."""
+        library = self._world.store.library
+        for key in list(library) if entity is None else [entity]:
+            partition = library.get(key, Partition())
+            newest = {version.id: version for version in partition.log if version.id.startswith(kind)}
+            yield from ((key, version) for version in newest.values() if version.document is not None)
+
+    @staticmethod
+    def _entity(key: str) -> EntityRef:
+        type, *partition, id = json.loads(key)
+        return EntityRef(type, tuple(partition), id)

@@ -1,0 +1,243 @@
+"""What an outside observer sees of an episode: deliveries, acknowledgements, accepted writes, published messages.
+
+It never looks at the library's own bookkeeping: the reserved property is taken off before anything is looked at, and the
+library's container is out of sight. What a read model tells of numbers that it skipped, and of messages that came late, is
+told to whoever runs it, and so seen here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from verification.simulation.copies import Copies
+from verification.simulation.model import NOTHING, Order, Place, Tally, order_in
+
+_RESERVED: Final = "_ledger"
+
+
+Spot = tuple[str, str, int]
+"""A number at a board: board, source, number."""
+
+
+class Event(NamedTuple):
+    """One thing that happened; `names` are those of messages."""
+
+    at: float
+    tally: str
+    what: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that does not add up."""
+
+    property: str
+    tally: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What the boards of an episode promise besides the order of each source.
+
+    Attributes:
+        complete: nothing is ever skipped.
+        one_order: the messages of all sources are brought into one order, by their time and source.
+    """
+
+    complete: bool = True
+    one_order: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message as it was published first: data and all attributes, to the letter."""
+
+    text: str
+    data: dict[str, Any]
+
+
+class History:
+    """Everything seen in one episode, and what was wrong the moment it was seen.
+
+    Args:
+        now: virtual seconds since the start.
+        promises: of the boards.
+
+    Attributes:
+        skipped: numbers that boards told they have given up.
+        noted: those of them whose messages came after all, as boards told.
+        late: numbers whose messages came too late for the one order, as boards told.
+        copies: of each message, in queues and under way.
+        took_place: messages that are known to have changed their entity.
+        kept: outputs that were parked since they are too old to be published.
+    """
+
+    def __init__(self, now: Callable[[], float], promises: Promises | None = None) -> None:
+        self._now = now
+        self.promises = promises or Promises()
+        self.skipped: set[Spot] = set()
+        self.noted: set[Spot] = set()
+        self.late: set[Spot] = set()
+        self.events: list[Event] = []
+        self.violations: list[Violation] = []
+        self.orders: dict[str, Order] = {}
+        self.writes: dict[str, list[Tally]] = {}
+        self.sent: dict[str, Sent] = {}
+        self.acknowledged: set[str] = set()
+        self.parked: set[str] = set()
+        self.copies = Copies()
+        self.took_place: set[str] = set()
+        self.kept: set[str] = set()
+        self._unprocessed: dict[str, int] = {}
+
+    def accepted(self, order: Order) -> None:
+        """A message reached the system for the first time."""
+        self.orders[order.name] = order
+        self.note(order.tally, "accepted", order.name)
+
+    def delivered(self, name: str, outcome: str) -> None:
+        """A delivery began, or ended in some way."""
+        self.note(self.orders[name].tally, outcome, name)
+
+    def acknowledge(self, name: str, how: str = "acknowledged") -> None:
+        """A message needs no further delivery: by now everything it makes its tally send has to be published.
+
+        A board may only have kept it for now, and what it owes then is owed to nobody who waits.
+        """
+        order = self.orders[name]
+        self.acknowledged.add(name)
+        self.note(order.tally, how, name)
+        there = self.sent.keys() | self.kept
+        if order.place is None and (missing := [output for output in order.outputs if output not in there]):
+            self.convict("nothing_lost", order.tally, f"{name} was {how} before {missing[0]} was published")
+
+    def park(self, name: str, copy: int | None = None) -> None:
+        """A message was kept for an operator.
+
+        Args:
+            name: of the message.
+            copy: which it was that somebody found unprocessed, if there was no other; None if nobody can say so much.
+        """
+        tally = self.orders[name].tally
+        self.parked.add(name)
+        self.note(tally, "parked", name)
+        if copy is not None and self.copies.is_only(name, copy):
+            self._unprocessed[name] = copy
+            if name in self.took_place:
+                self.convict("parked_is_unprocessed", tally, f"{name} was parked as unprocessed after it took place")
+
+    def is_done(self, name: str) -> bool:
+        """Whether anything tells that a message took place."""
+        told = name in self.took_place or name in self.acknowledged
+        return told or any(output in self.sent or output in self.kept for output in self.orders[name].outputs)
+
+    def keep(self, name: str) -> None:
+        """A message was not published, since it is too old, but kept for an operator."""
+        self.kept.add(name)
+        cause = self.orders.get(name.rpartition(".")[0])
+        self.note(cause.tally if cause else "", "kept as too old", name)
+
+    def discard(self, name: str) -> None:
+        """An operator saw that a message took place, and deleted what was parked of it."""
+        self.parked.discard(name)
+        self.acknowledged.add(name)
+        self.note(self.orders[name].tally, "discarded", name)
+
+    def requeue(self, name: str) -> None:
+        """An operator sent a parked message again."""
+        self.parked.discard(name)
+        self.note(self.orders[name].tally, "requeued", name)
+
+    def written(self, tally: str, text: str) -> tuple[str, ...]:
+        """A write of an entity document was accepted; returned is what it shows."""
+        document = json.loads(text)
+        document.pop(_RESERVED, None)
+        state = Tally(document.get("count", 0), document.get("chain", ""), tuple(document.get("recent", ())))
+        writes = self.writes.setdefault(tally, [NOTHING])
+        before = writes[-1]
+        if state == before:
+            self.note(tally, "saved unchanged")
+            return ("entity saved unchanged",)
+        added = state.count - before.count
+        writes.append(state)
+        names = state.recent[-added:] if added > 0 else ()
+        self.note(tally, f"saved with count {state.count}", *names)
+        self._take_place(tally, names)
+        if state == NOTHING:
+            return ("entity deleted",)
+        return ("several messages in one commit",) if added > 1 else ()
+
+    def _take_place(self, tally: str, names: Iterable[str]) -> None:
+        self.took_place.update(names)
+        for name in names:
+            if name in self._unprocessed and self.copies.is_only(name, self._unprocessed[name]):
+                self.convict(
+                    "parked_is_unprocessed", tally, f"{name} took place after it was parked, of which there is no copy"
+                )
+
+    def gave_up(self, spot: Spot) -> None:
+        """A board tells that it does not wait for a number any more."""
+        self.skipped.add(spot)
+        self.note(spot[0], f"gave up number {spot[2]} of {spot[1]}")
+
+    def came_late(self, spot: Spot) -> str:
+        """A board tells that a message came when it was too late; returned is what for."""
+        if spot in self.skipped:
+            self.noted.add(spot)
+            return "came after it was given up"
+        self.late.add(spot)
+        return "came too late for the one order"
+
+    def published(self, text: str) -> Order | None:
+        """A copy of a message arrived in its queue; returned is the order it is, if it is relayed or shown, and new."""
+        envelope = json.loads(text)
+        data = envelope["data"]
+        name = data["name"]
+        cause = self.orders.get(name.rpartition(".")[0])
+        tally = cause.tally if cause else ""
+        self.note(tally, "published", name)
+        if first := self.sent.get(name):
+            if first.text != text:
+                self.convict("at_most_one_output", tally, f"{name} was published with different contents")
+            return None
+        self.sent[name] = Sent(text, data)
+        self.took_place.update(data.get("closed", ()))
+        if cause is None:
+            self.convict("no_ghost_output", tally, f"{name} belongs to no message")
+        return order_in(data, _place(envelope)) if "tally" in data else None
+
+    def note(self, tally: str, what: str, *names: str) -> None:
+        """Remember that something happened."""
+        self.events.append(Event(self._now(), tally, what, names))
+
+    def convict(self, property: str, tally: str, detail: str) -> None:
+        """Remember that something is wrong."""
+        self.violations.append(Violation(property, tally, detail))
+
+    def digest(self) -> str:
+        """Equal for equal histories."""
+        hashed = blake2b(digest_size=16)
+        for event in self.events:
+            hashed.update(f"{event.at!r} {event.tally} {event.what} {' '.join(event.names)}\n".encode())
+        return hashed.hexdigest()
+
+    def story(self, violation: Violation, longest: int = 60) -> list[str]:
+        """What happened to the entity that a violation is about; the latest events if there are many."""
+        told = [event for event in self.events if event.tally == violation.tally]
+        lines = [f"{event.at:14.3f} s  {event.what} {' '.join(event.names)}".rstrip() for event in told]
+        left = len(lines) - longest
+        return [f"… {left} events before", *lines[-longest:]] if left > 0 else lines
+
+
+def _place(envelope: dict[str, Any]) -> Place | None:
+    """Where a message stands among what its source shows to a board; None if it is for no board."""
+    if "sequence" not in envelope:
+        return None
+    return Place(envelope["source"], int(envelope["sequence"]), datetime.fromisoformat(envelope["time"]))

@@ -1,0 +1,235 @@
+"""Function hosts in virtual time: a queue that delivers at least once, and processes that take, finish, and die."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+from typing import Final
+
+from exactlyonce import Envelope, ExactlyOnceError, HandlerFailed, MessageError, StoredDataError, TryAgainLater
+from exactlyonce.values.identity import EntityRef
+from verification.simulation.loop import VirtualClock
+from verification.simulation.model import LAST
+from verification.simulation.processes import Body, Process, Settings
+from verification.simulation.wire import Surrounding
+
+PREFETCH: Final = LAST
+"""Deliveries that one process works on at a time."""
+_GATHERING: Final = 0.1  # Seconds in which a batch comes together.
+_CRASH_SOON: Final = 0.06  # Seconds: before, while or after the request that it strikes takes effect.
+_SETTLED_IN_BATCHES: Final = 3  # Deliveries after those in which a batch processes a message.
+_POISON_PAUSE: Final = (
+    600.0  # Seconds after which a host delivers once more what a function on a poison queue failed on.
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message; `accepted_at` is in seconds since the start."""
+
+    name: str
+    entity: EntityRef
+    envelope: Envelope
+    accepted_at: float
+
+
+@dataclass(slots=True)
+class Delivery:
+    """A copy of a message in the queue, which counts how often it was given out."""
+
+    message: Message
+    number: int
+    times: int = 0
+
+    @property
+    def body(self) -> Body:
+        """It as its trigger gets it."""
+        message = self.message
+        return Body(str(self.number), message.entity, message.envelope, self.times)
+
+
+class Hosts:
+    """All instances and their queues: one for each entity type, and its poison queue.
+
+    Args:
+        world: what they share.
+        random: the source of chance.
+        settings: of the processes.
+        size: how many processes there are when all live.
+        parked: told of messages that were parked, with their names.
+
+    Attributes:
+        deliveries: how many there were.
+    """
+
+    def __init__(
+        self, world: Surrounding, random: Random, settings: Settings, size: int, parked: Callable[[str, Envelope], None]
+    ) -> None:
+        self._world = world
+        self._random = random
+        self._settings = settings
+        self._parked = parked
+        self._numbers = count(1)
+        self._backlog: list[Delivery] = []
+        self._processes: list[Process | None] = [self._start() for _ in range(size)]
+        self.deliveries = 0
+
+    def any_process(self) -> Process | None:
+        """A process for a job; None if all are dead."""
+        alive = [process for process in self._processes if process is not None]
+        return self._random.choice(alive) if alive else None
+
+    def enqueue(self, message: Message, delay: float = 0.0) -> None:
+        """Make a message visible after some seconds."""
+        self._world.history.copies.appear(message.name)
+        self._world.loop.call_later(delay, self._arrive, Delivery(message, next(self._numbers)))
+
+    def enqueue_copy(self, message: Message, delay: float) -> None:
+        """Deliver a message once more, however old it is by then."""
+        self._world.weather.counted["duplicate delivery"] += 1
+        self.enqueue(message, delay)
+
+    def _arrive(self, delivery: Delivery) -> None:
+        self._backlog.append(delivery)
+        if self._settings.batch == 1:
+            self._take()
+        else:
+            self._world.loop.call_later(self._random.random() * _GATHERING, self._take)
+
+    def _take(self) -> None:
+        """Give some process that has room a delivery, or a batch."""
+        free = [process for process in self._processes if process is not None and process.in_flight < PREFETCH]
+        if not free or not self._backlog:
+            return
+        process, deliveries = self._random.choice(free), self._next()
+        process.in_flight += len(deliveries)
+        self.deliveries += len(deliveries)
+        self._world.loop.create_task(self._deliver(process, deliveries))
+
+    def _next(self) -> Sequence[Delivery]:
+        """Deliveries of one queue, in no order."""
+        first = self._from_backlog(self._random.randrange(len(self._backlog)))
+        deliveries = [first]
+        for index in reversed(range(len(self._backlog))):
+            if len(deliveries) == self._settings.batch:
+                break
+            if self._backlog[index].message.entity.type == first.message.entity.type:
+                deliveries.append(self._from_backlog(index))
+        return deliveries
+
+    def _from_backlog(self, index: int) -> Delivery:
+        self._backlog[index], self._backlog[-1] = self._backlog[-1], self._backlog[index]
+        delivery = self._backlog.pop()
+        delivery.times += 1
+        return delivery
+
+    async def _deliver(self, process: Process, deliveries: Sequence[Delivery]) -> None:
+        """Call the function. What it returns from is done, all of it; what it raises on comes again, all of it."""
+        history, weather = self._world.history, self._world.weather
+        for delivery in deliveries:
+            history.delivered(delivery.message.name, "delivered")
+        failed = await self._called(process, deliveries)
+        if not failed:
+            for delivery in deliveries:
+                self._done(delivery, process.outcome(delivery.body))
+            if weather.happens(weather.climate.acknowledgement_lost, "acknowledgement lost"):
+                failed = "acknowledgement lost"
+        for delivery in deliveries:
+            if failed:
+                self._come_back(delivery, failed)
+            else:
+                history.copies.end(delivery.message.name)
+        process.in_flight -= len(deliveries)
+        if process.alive:
+            self._take()
+
+    async def _called(self, process: Process, deliveries: Sequence[Delivery]) -> str:
+        """Why the function raised; empty if it did not."""
+        entity, first = deliveries[0].message.entity, deliveries[0].message.name
+        try:
+            await process.process([delivery.body for delivery in deliveries], entity)
+        except asyncio.CancelledError:
+            return "its process died"
+        except TryAgainLater:
+            return "given back"
+        except (HandlerFailed, MessageError):
+            return "refused"
+        except Exception as error:
+            # Clean-up may have taken some of what tells of a message while its duplicate was being looked into.
+            forgotten = any(self._is_forgotten(delivery.message) for delivery in deliveries)
+            if not (forgotten and isinstance(error, StoredDataError)):  # Nothing else may come out.
+                self._world.history.convict("no_surprise", entity.id, f"{first} raised {error!r}")
+            return "refused"
+        return ""
+
+    def _is_forgotten(self, message: Message) -> bool:
+        now, time = VirtualClock(self._world.loop).now(), message.envelope.time
+        return time is not None and now - time > self._settings.lifetimes.oldest_judged(now)
+
+    def _done(self, delivery: Delivery, outcome: str, how: str = "acknowledged") -> None:
+        """A delivery came to its end: its message was processed, or else somebody else has it now."""
+        if outcome == "processed":
+            self._world.history.acknowledge(delivery.message.name, how)
+        else:
+            self._world.history.delivered(delivery.message.name, f"left after it was {outcome}")
+
+    def _come_back(self, delivery: Delivery, why: str) -> None:
+        self._world.history.delivered(delivery.message.name, why)
+        if delivery.times >= self._settings.deliveries + (self._settings.batch > 1) * _SETTLED_IN_BATCHES:
+            self._world.weather.counted["message given up by the host"] += 1
+            self._later(Delivery(delivery.message, delivery.number))  # A poison queue counts anew.
+        else:
+            self._world.loop.call_later(10 ** self._random.uniform(-1, 2.5), self._arrive, delivery)
+
+    def _later(self, delivery: Delivery, pause: float | None = None) -> None:
+        """Deliver what lies in the poison queue, soon or after a pause."""
+        loop = self._world.loop
+        soon = 10 ** self._random.uniform(-2, 2)
+        loop.call_later(pause or soon, lambda: loop.create_task(self._settle(delivery)))
+
+    async def _settle(self, delivery: Delivery) -> None:
+        """Call the function on the poison queue."""
+        process, message = self.any_process(), delivery.message
+        if process is None:
+            self._later(delivery)
+            return
+        delivery.times += 1
+        try:
+            outcome = await process.settle(delivery.body, message.entity)
+        except (TryAgainLater, asyncio.CancelledError):
+            self._later(delivery, _POISON_PAUSE)
+        except ExactlyOnceError as error:
+            self._world.history.convict("no_surprise", message.entity.id, f"settling {message.name} raised {error!r}")
+        else:
+            self._done(delivery, outcome, "settled")
+            weather = self._world.weather
+            if weather.happens(weather.climate.acknowledgement_lost, "acknowledgement lost"):
+                self._later(delivery, _POISON_PAUSE)
+            else:
+                self._world.history.copies.end(message.name)
+
+    def _start(self) -> Process:
+        return Process(self._world, self._random, self._settings, self._doom, self._parked)
+
+    def _doom(self, process: Process) -> None:
+        self._world.loop.call_later(self._random.random() * _CRASH_SOON, self._storm, process)
+
+    def _storm(self, first: Process) -> None:
+        """A process dies, and perhaps others with it."""
+        if not first.alive:
+            return
+        storm = self._world.weather.climate.storm
+        for index, process in enumerate(self._processes):
+            if process is not None and (process is first or self._random.random() < storm):
+                self._world.weather.counted["crash"] += 1
+                process.die()
+                self._processes[index] = None
+                self._world.loop.call_later(10 ** self._random.uniform(-1, 2), self._restart, index)
+
+    def _restart(self, index: int) -> None:
+        self._processes[index] = self._start()
+        for _ in range(min(PREFETCH, len(self._backlog))):
+            self._take()

@@ -1,0 +1,156 @@
+"""The judge: whether what was seen is some serial execution of the accepted messages, each exactly once.
+
+It imports nothing of the library. From the accepted writes and the last words of deleted tallies it finds the order in which
+the messages took place; then it executes them anew, and compares states and outputs. What boards promise besides is judged in
+`sequences`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from verification.simulation.history import History, Violation
+from verification.simulation.model import NOTHING, Order, Tally, execute
+from verification.simulation.sequences import Life, judge_board, judge_numbering, judge_skipped, spot_of
+
+
+def judge(history: History) -> list[Violation]:
+    """Everything that does not add up once the queues are empty."""
+    farewells = _farewells(history)
+    by_tally: dict[str, list[Order]] = defaultdict(list)
+    for order in history.orders.values():
+        by_tally[order.tally].append(order)
+    found = list(history.violations)
+    for tally in dict.fromkeys((*by_tally, *history.writes)):
+        found.extend(_judge_tally(history, tally, by_tally.get(tally, ()), farewells.get(tally, {})))
+    found.extend(judge_skipped(history))
+    return found
+
+
+def _judge_tally(
+    history: History, tally: str, orders: Sequence[Order], farewells: Mapping[str, Tally]
+) -> Iterator[Violation]:
+    lives, wrong = _lives(history.orders, history.writes.get(tally, [NOTHING]), farewells)
+    if wrong is not None:
+        yield Violation("consistent_state", tally, wrong)
+        return  # Without an order there is nothing to compare with.
+    took_place = Counter(name for life in lives for name in life)
+    for name, times in took_place.items():
+        if times > 1:
+            yield Violation("at_most_one_state_change", tally, f"{name} took place {times} times")
+        if name not in history.orders or history.orders[name].tally != tally:
+            yield Violation("no_ghost_change", tally, f"{name} was never sent to it")
+    for order in orders:
+        yield from _judge_order(history, order, took_place[order.name])
+    states = [NOTHING]
+    for life in lives:
+        yield from _judge_outputs(history, tally, life, states)
+    for order in orders:
+        if order.looks:
+            yield from _judge_look(history, order, states)
+    yield from judge_numbering(history, tally, lives)
+    if any(order.place is not None for order in orders):
+        yield from judge_board(history, tally, lives)
+
+
+def _judge_order(history: History, order: Order, times: int) -> Iterator[Violation]:
+    if (order.refused or not (times or order.looks)) and (
+        ghosts := [name for name in order.outputs if name in history.sent]
+    ):
+        yield Violation("no_ghost_output", order.tally, f"{ghosts[0]} was published, but {order.name} has no effect")
+    if order.refused:
+        if times:
+            yield Violation("no_ghost_change", order.tally, f"{order.name} raised, and took place")
+        if order.name not in history.parked:
+            yield Violation("termination", order.tally, f"{order.name} was never parked")
+        return
+    if spot_of(order) in history.skipped:
+        if times:
+            yield Violation("no_ghost_change", order.tally, f"{order.name} took place, and was given up")
+        return
+    if not times and not order.looks:
+        yield Violation("nothing_lost", order.tally, f"{order.name} never took place")
+    if order.name not in history.acknowledged:
+        yield Violation("termination", order.tally, f"{order.name} was never acknowledged")
+
+
+def _judge_outputs(history: History, tally: str, life: Life, states: list[Tally]) -> Iterator[Violation]:
+    """Whether what a life sent fits it; its states are added to those given."""
+    state = NOTHING
+    for name in life:
+        order = history.orders[name]
+        state, outputs = execute(state, order, order.remembered)
+        states.append(state)
+        for data in outputs:
+            sent = history.sent.get(data["name"])
+            if sent is None:
+                yield Violation("nothing_lost", tally, f"{data['name']} was never published")
+            elif any(sent.data.get(key) != value for key, value in data.items()):
+                yield Violation(
+                    "consistent_state_and_output", tally, f"{data['name']} does not fit the state {name} took place on"
+                )
+
+
+def _judge_look(history: History, order: Order, states: Iterable[Tally]) -> Iterator[Violation]:
+    """Whether what a look told fits one state that the tally was in."""
+    sent = {name: history.sent[name].data for name in order.outputs if name in history.sent}
+    if lost := [name for name in order.outputs if name not in sent]:
+        yield Violation("nothing_lost", order.tally, f"{lost[0]} was never published")
+    elif all(list(sent.values()) != execute(state, order)[1] for state in states):
+        yield Violation(
+            "consistent_state_and_output", order.tally, f"what {order.name} told fits no state it could see"
+        )
+
+
+def _farewells(history: History) -> dict[str, dict[str, Tally]]:
+    """For each tally its messages that deleted it, and the state before, as their outputs tell."""
+    farewells: dict[str, dict[str, Tally]] = defaultdict(dict)
+    for name, sent in history.sent.items():
+        cause = history.orders.get(name.rpartition(".")[0])
+        if cause is not None and sent.data.get("closed"):
+            before = Tally(sent.data["count"], sent.data["before"], tuple(sent.data["closed"]))
+            farewells[cause.tally].setdefault(cause.name, before)
+    return farewells
+
+
+def _lives(
+    orders: Mapping[str, Order], writes: Sequence[Tally], farewells: Mapping[str, Tally]
+) -> tuple[list[Life], str | None]:
+    """The order in which messages took place, by life of the tally; or why no order leads to what was written."""
+    lives: list[Life] = []
+    life: Life = ()
+    state = NOTHING
+    left = dict(farewells)
+    for written in writes:
+        while (names := _between(orders, state, written)) is None:
+            last = next((name for name, before in left.items() if _between(orders, state, before) is not None), None)
+            if last is None:
+                return lives, f"no messages lead from {_told(state)} to {_told(written)}"
+            lives.append((*life, *(_between(orders, state, left.pop(last)) or ()), last))
+            life, state = (), NOTHING
+        life, state = (*life, *names), written
+    for last, before in left.items():  # Lives that began and ended within one commit left no state behind.
+        names = _between(orders, NOTHING, before)
+        if names is None:
+            return lives, f"{last} deleted {_told(before)}, which was never saved"
+        lives.append((*names, last))
+    return [*lives, life], None
+
+
+def _between(orders: Mapping[str, Order], earlier: Tally, later: Tally) -> Life | None:
+    """The messages that lead from one state to another without a deletion; None if no messages do."""
+    added = later.count - earlier.count
+    if not 0 <= added <= len(later.recent):
+        return None
+    names = later.recent[len(later.recent) - added :]
+    state = earlier
+    for name in names:
+        if name not in orders:
+            return None
+        state, _ = execute(state, orders[name], orders[name].remembered)
+    return names if state == later else None
+
+
+def _told(state: Tally) -> str:
+    return f"count {state.count} after {state.recent[-1]}" if state.recent else "an empty state"

@@ -1,0 +1,219 @@
+"""One instance of the application: everything the library runs above the store, put together as hosting does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, TypeVar
+
+from azure.functions.queue import QueueMessage
+
+from exactlyonce import Entity, Envelope, TryAgainLater
+from exactlyonce.attempt import Memory, Strategy
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.store_time import StoreTime
+from exactlyonce.effects.effect import Step
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.maintenance import Maintenance
+from exactlyonce.hosting.operator import Operator
+from exactlyonce.hosting.poison import PoisonSettler
+from exactlyonce.hosting.returns import Returning
+from exactlyonce.hosting.settlement import Outcome
+from exactlyonce.stores.memory.listing import MemoryListing
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
+from verification.simulation.application import Application
+from verification.simulation.loop import VirtualClock
+from verification.simulation.sending import SendingWire
+from verification.simulation.settling import NotedSettler
+from verification.simulation.wire import Surrounding, Wire
+from verification.simulation.workload import DESTINATIONS, routes
+
+Result = TypeVar("Result")
+_TRIES_OF_A_JOB: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What every process of an episode is started with.
+
+    Attributes:
+        application: the entity types.
+        strategies: of tallies; one of them for each process: settings change from deployment to deployment, under way too.
+        mark_after: seconds; see `Combiner`.
+        tries: of requests and of attempts.
+        patience: seconds that a delivery, or a job, may take.
+        deliveries: after how many a message goes to the poison queue.
+        batch: most deliveries that one call of a function takes.
+        lifetimes: of messages.
+        wrong: seconds by which its clock may be wrong.
+    """
+
+    application: Application
+    strategies: tuple[Strategy, ...]
+    mark_after: float
+    tries: int
+    patience: float
+    deliveries: int
+    batch: int
+    lifetimes: Lifetimes
+    wrong: float
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a trigger delivers.
+
+    Attributes:
+        id: of the delivery's copy in its queue.
+        entity: that it is for.
+        envelope: the message.
+        times: how often it was delivered, this time included.
+    """
+
+    id: str
+    entity: EntityRef
+    envelope: Envelope
+    times: int
+
+    @property
+    def delivered(self) -> QueueMessage:
+        """It as a trigger of a storage queue has it."""
+        body = self.envelope.to_json().text.encode()
+        return QueueMessage(id=self.id, body=body, dequeue_count=self.times)  # type: ignore[no-untyped-call]
+
+
+class Process:
+    """What it remembers dies with it.
+
+    Args:
+        world: what all processes share.
+        random: the source of chance.
+        settings: what it is started with.
+        doomed: told when a request is to be its last.
+        parked: told of the messages that it parks.
+
+    Attributes:
+        in_flight: deliveries it works on.
+        alive: not crashed yet.
+    """
+
+    def __init__(
+        self,
+        world: Surrounding,
+        random: Random,
+        settings: Settings,
+        doomed: Callable[[Process], None],
+        parked: Callable[[str, Envelope], None],
+    ) -> None:
+        clock = VirtualClock(world.loop, random.uniform(-1, 1) * settings.wrong)
+        present = StoreTime(clock)
+        wire = Wire(world, lambda: doomed(self), present.tell)
+        surroundings = Surroundings(clock, random, lambda: f"{random.getrandbits(64):016x}", present=present.now)
+        lifetimes = lambda: settings.lifetimes  # noqa: E731
+        sender = SendingWire(world, lambda: doomed(self))
+        addresses = {name: Address(sender, name) for name in DESTINATIONS}
+
+        def driver(*, remembers: bool, marks: Callable[[], str] | None = None) -> AsyncDriver:
+            publisher = Publisher(addresses, marks, remembers=remembers, now=world.loop.time)
+            return AsyncDriver(wire, publisher, surroundings, lifetimes=lifetimes)
+
+        retrying = Retrying(Backoff(tries=settings.tries, seconds=settings.patience), random)
+        self._combiner = settings.application.protocols.combiner(
+            driver(remembers=True), retrying, clock, settings.mark_after
+        )
+        marks = surroundings.new_transaction
+        self._mending = Maintenance(driver(remembers=False, marks=marks), retrying, routes)
+        # It comes again soon, so it need not try for long.
+        brief = Retrying(Backoff(tries=_TRIES_OF_A_JOB, seconds=settings.patience), random)
+        self._chores = Maintenance(driver(remembers=True, marks=marks), brief, routes)
+        claims, failures, application = ClaimChecks(None), Failures(), settings.application
+        finishing = Maintenance(driver(remembers=True, marks=marks), retrying, routes)
+
+        async def ready() -> None:
+            """Hosting asks here whether the accounts are as they have to be; so it knows the store's time."""
+            present.tell(VirtualClock(world.loop).now())
+
+        returning = Returning(finishing, claims, random)
+        giving_up = application.protocols.giving_up(finishing, failures, returning, lifetimes, ready, clock.now)
+        self._poison = NotedSettler(
+            giving_up,
+            claims,
+            decides=PoisonSettler(giving_up, claims),
+            world=world,
+            settled_as=application.shipped,
+            fails=application.fails if application.protocols.heals else lambda _: True,
+            parked=parked,
+        )
+        self._receiver = application.protocols.receiver(
+            self._combiner, self._mending, claims, failures, self._poison, ready, ready, lifetimes, present.now
+        )
+        types = application.boards, application.tallies.using(random.choice(settings.strategies))
+        known = tuple(map(application.shipped, types))
+        self._operator = Operator(self._mending, MemoryListing(world.store), lifetimes, known)
+        self._application = application
+        self._strategy = random.choice(settings.strategies)
+        self._batch, self._give_up_after = settings.batch, settings.deliveries
+        self._jobs: list[asyncio.Future[Any]] = []
+        self.in_flight = 0
+        self.alive = True
+
+    async def process(self, bodies: Sequence[Body], entity: EntityRef) -> None:
+        """Process one delivery, or those of a batch, for entities of one type; raises what they are given back for."""
+        messages, type = [body.delivered for body in bodies], self._type_of(entity)
+        for body in bodies:
+            self.outcome(body)  # That of an earlier delivery says nothing any more.
+        if self._batch == 1:
+            await self._end_with_me(self._receiver.take(messages[0], type, None))
+        else:
+            queue = self._application.queue_of(entity)
+            await self._end_with_me(self._receiver.take_all(messages, type, queue, None, self._give_up_after))
+
+    async def settle(self, body: Body, entity: EntityRef) -> Outcome:
+        """Decide about a message of a poison queue; raises what it stays there for."""
+        queue = self._application.queue_of(entity)
+        return await self._end_with_me(self._poison.settle(self._type_of(entity), body.delivered, queue))
+
+    def outcome(self, body: Body) -> Outcome:
+        """What was decided about a delivery that has ended: it was processed, unless it was given up."""
+        return self._poison.outcomes.pop(body.id, "processed")
+
+    async def operate(self, request: Callable[[Operator], Coroutine[Any, Any, Result]]) -> Result | None:
+        """Do what a person asks for; None if nobody knows what came of it."""
+        try:
+            return await self._end_with_me(request(self._operator))
+        except (TryAgainLater, asyncio.CancelledError):
+            return None
+
+    async def run(self, entity: EntityRef, step: Callable[[Memory], Step[Any]], memory: Memory | None = None) -> Any:
+        """Run one of the jobs that look after entities, again until it proves something; None if it does not, or dies."""
+        try:
+            return await self._end_with_me(self._chores.run(entity, step, memory))
+        except (TryAgainLater, asyncio.CancelledError):
+            return None
+
+    def die(self) -> None:
+        """End in the middle of everything."""
+        self.alive = False
+        self._combiner.abandon()
+        for job in self._jobs:
+            job.cancel()
+
+    def _type_of(self, entity: EntityRef) -> Entity[Any]:
+        if self._application.is_board(entity):
+            return self._application.boards
+        return self._application.tallies.using(self._strategy)
+
+    async def _end_with_me(self, job: Coroutine[Any, Any, Result]) -> Result:
+        task = asyncio.ensure_future(job)
+        self._jobs.append(task)
+        try:
+            return await task
+        finally:
+            self._jobs.remove(task)

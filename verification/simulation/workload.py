@@ -1,0 +1,151 @@
+"""The application that is simulated: business code as a user would write it, around the pure model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, Outbox, Resequencer, message
+from exactlyonce.handling.routes import Routes
+from exactlyonce.values.frozen_json import Json
+from verification.simulation.model import LAST, LAST_OF_A_BOARD, Order, Tally, execute
+
+TOLD: Final = "audience"
+RELAYED: Final = "orders"
+SHOWN: Final = "boards"
+ASKED: Final = "requests"
+"""Where boards ask for what they lack."""
+REQUEUED: Final = "orders-again"
+"""An address of its own, so that what an operator sends again is not taken for what a handler sent."""
+DESTINATIONS: Final = (TOLD, RELAYED, SHOWN, ASKED, REQUEUED)
+MAX_BYTES: Final = 48 * 1024
+"""Longest message that their queues take."""
+_SHELF: Final = 3  # Tallies that share a logical partition.
+_BOARD: Final = "board-"
+
+
+@message("simulation.order")
+@dataclass
+class Step:
+    """A message to a tally; see `model.Order`."""
+
+    name: str
+    tally: str
+    tells: int = 1
+    relays: list[str] = field(default_factory=list)
+    shows: list[str] = field(default_factory=list)
+    filler: int | str = 0
+    closes: bool = False
+    looks: bool = False
+    refused: bool = False
+    because: str = ""
+
+
+@message("simulation.told")
+@dataclass
+class Told:
+    """What leaves the system."""
+
+    name: str
+    count: int
+    before: str
+    after: str
+    closed: list[str]
+    filler: str
+
+
+@dataclass
+class Count:
+    """The state of a tally."""
+
+    count: int = 0
+    chain: str = ""
+    recent: list[str] = field(default_factory=list)
+
+
+_ordered: Final = Destination(SHOWN, order_by=lambda step: str(step.tally))
+routes: Final = Routes.to((*map(Destination, (TOLD, RELAYED, ASKED)), _ordered), dict.fromkeys(DESTINATIONS, MAX_BYTES))
+
+
+def key_of(step: Step) -> EntityKey:
+    """Id and partition differ, and tallies share partitions."""
+    return EntityKey(step.tally, f"shelf-{int(step.tally.removeprefix(_BOARD)) // _SHELF}")
+
+
+def board_named(number: int) -> str:
+    """Id of a board."""
+    return f"{_BOARD}{number}"
+
+
+Broken = Callable[[str], bool]
+"""Whether handlers raise, as long as nobody has mended them, for the message of this name."""
+
+
+def tallies_of(broken: Broken) -> Entity[Count]:
+    """The tallies of an episode."""
+    entity = Entity("tally", state=Count, container="tallies", partition_key="/shelf", strategy=Outbox())
+    return _following(entity, broken, LAST)
+
+
+def boards(strategy: Resequencer, broken: Broken) -> Entity[Count]:
+    """The read models of an episode; the strategy is how they hear."""
+    entity = Entity("board", state=Count, container="boards", partition_key="/shelf", strategy=strategy)
+    return _following(entity, broken, LAST_OF_A_BOARD)
+
+
+def _following(entity: Entity[Count], broken: Broken, remembered: int) -> Entity[Count]:
+    """An entity type that does what the model says."""
+
+    @entity.handles(Step, key=key_of)
+    def follow(state: Count, step: Step, context: Context) -> Count:
+        if broken(step.name):
+            raise RuntimeError("this handler is not mended yet")
+        return _followed(state, step, context, remembered)
+
+    return entity
+
+
+tallies: Final = tallies_of(lambda _: False)
+"""The type of all tallies, for whoever only asks what they are."""
+
+
+def _followed(state: Count, step: Step, context: Context, remembered: int) -> Count:
+    if step.refused:
+        context.send(TOLD, Told(f"{step.name}.0", state.count, "", "", [], ""))
+        raise RuntimeError("this order cannot be followed")
+    order = _order(step)
+    after, outputs = execute(Tally(state.count, state.chain, tuple(state.recent)), order, remembered)
+    for index, output in enumerate(outputs):
+        if index < order.tells:
+            context.send(TOLD, Told(**output))
+        else:
+            context.send(RELAYED if index < order.tells + len(order.relays) else SHOWN, Step(**output))
+    if after.count == 0:
+        context.delete()
+    return Count(after.count, after.chain, list(after.recent))
+
+
+def envelope_of(order: Order, time: datetime) -> Envelope:
+    """An order from outside. Ids repeat: only together with the source they name a message."""
+    data: dict[str, Any] = {
+        "name": order.name,
+        "tally": order.tally,
+        "tells": order.tells,
+        "relays": list(order.relays),
+        "shows": list(order.shows),
+        "filler": order.filler,
+        "closes": order.closes,
+        "looks": order.looks,
+        "refused": order.refused,
+    }
+    source, _, id = order.name.partition("-")
+    return Envelope(source, id, "simulation.order", Json.of(data), time)
+
+
+def _order(step: Step) -> Order:
+    filler = step.filler if isinstance(step.filler, int) else 0  # A relayed one only carries padding.
+    return Order(
+        step.name, step.tally, step.tells, tuple(step.relays), tuple(step.shows), filler, step.closes, step.looks
+    )

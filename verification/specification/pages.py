@@ -1,0 +1,192 @@
+"""Writes what was seen as Markdown: a picture, the steps with their reasons, and a table of what follows each reply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from textwrap import wrap
+from typing import Final
+
+from verification.specification.chapters import CHAPTERS, Chapter, Part, prose
+from verification.specification.diagrams import NO_ANSWER, diagram
+from verification.specification.driving import Crash, Outcome, Seen, Target
+from verification.specification.leftovers import can_be_finished, left_by
+from verification.specification.places import Place
+from verification.specification.vocabulary import (
+    FINISHERS,
+    LEFTOVERS,
+    NO_ANSWER_TO_READS,
+    REPLIES,
+    UNKNOWN_WRITE,
+    request,
+)
+
+FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "protocols"
+COMMAND: Final = "python -m verification.specification"
+NOTICE: Final = f"<!-- Generated from the code of the strategies by `{COMMAND}`. Do not edit. -->"
+INTRO: Final = """\
+The protocols step by step. The pages are generated: the strategies are run through every reply that each request may get, and
+the prose is their docstrings and comments. A test compares pages and code. Guarantees and assumed faults are in
+[guarantees](../guarantees.md), terms in the [glossary](../glossary.md), costs in [performance](../performance.md).
+"""
+OTHERS: Final = (("published-algorithm.md", "The algorithm as it was published, and what is different here."),)
+HOW_TO_READ: Final = """\
+Every step is one request, or two side by side ("+"). The table below the steps of a part shows what follows each reply. Where
+several steps may follow, the first one that applies does.
+
+- **Finished**: nothing more is to be done now. Messages may be acknowledged, except those that failed; a settled delivery may
+  go.
+- **Again**: nothing is proved. The caller starts over from the first step, at once or later.
+- **Raises**: the strategy stops with this error.
+- **A crash** at a step comes after its request was sent and before the reply was used. The row names what the attempt has left
+  behind by then, as [below](#what-a-crash-may-leave). A step without the row leaves nothing.
+"""
+LEFT_INTRO: Final = "A test goes on from every crash, and finds each of these finished by one of those named."
+REPLIES_INTRO: Final = (
+    "A reply says less than what happened. The protocols are right whichever of these meanings is true."
+)
+CAPTION: Final = "A request without an answer, which is not drawn, leads to *again*."
+DASHED: Final = "Dashed steps are skipped where they do not apply."
+SMALLEST: Final = 3
+"""Fewer steps need no picture."""
+NOTHING: Final = "nothing"
+
+
+@cache
+def pages() -> Mapping[str, str]:
+    """Every page by its name, as the code is now."""
+    return {name: "\n".join((NOTICE, "", *lines)) + "\n" for name, lines in _pages()}
+
+
+def _pages() -> Iterator[tuple[str, Iterable[str]]]:
+    yield "README.md", _index()
+    for chapter in CHAPTERS:
+        yield chapter.name, _page(chapter)
+
+
+def _page(chapter: Chapter) -> Iterator[str]:
+    summary, _, rest = prose(chapter.module).partition("\n\n")
+    title, _, further = summary.partition(": ")
+    yield from (f"# {title.rstrip('.')}", "")
+    yield from (f"{further[:1].upper()}{further[1:]}".splitlines() or [])
+    yield from ("",) if further and rest else ()
+    yield from (*rest.splitlines(), "") if rest else ("",)
+    yield "How to read this page is explained in the [index](README.md#how-to-read-the-pages)."
+    everything: dict[Place, Seen] = {}
+    for part in chapter.parts:
+        for place, seen in part.driven.steps.items():
+            everything.setdefault(place, Seen(place)).add(seen)
+    numbers = {place: number for number, place in enumerate(everything, 1)}
+    for part in chapter.parts:
+        # A step that several parts have is described in the first, with all that was seen of it.
+        yield from _part(
+            part, {place: everything.pop(place) for place in part.driven.steps if place in everything}, numbers
+        )
+
+
+def _part(part: Part, steps: Mapping[Place, Seen], numbers: Mapping[Place, int]) -> Iterator[str]:
+    """A part, and those of its steps that no earlier part has."""
+    yield from ("", f"## {part.title}", "", *prose(part.function).splitlines(), "")
+    if len(steps) >= SMALLEST:
+        drawn = diagram(steps, {place: f"{number} · {place.words.title}" for place, number in numbers.items()})
+        yield from (*drawn, "", f"{DASHED} {CAPTION}" if any("dasharray" in line for line in drawn) else CAPTION, "")
+    if not steps:
+        yield f"Its steps are {listed(str(numbers[place]) for place in part.driven.steps)}."
+        return
+    presets = {preset for place in steps for preset in part.driven.steps[place].presets}
+    said = ""
+    for place in steps:
+        words, here = place.words, part.driven.steps[place].presets
+        only = "" if here.keys() == presets else f"Only in {listed(f'`{one}`' for one in here)}."
+        reasons = (words.occasion if words.occasion != said else "", words.reason, only)
+        said = words.occasion
+        text = f"{numbers[place]}. **{words.title}.** {' '.join(one for one in reasons if one)}"
+        yield from wrap(text, 128, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    yield from ("", "| step | reply | then |", "| --- | --- | --- |")
+    for place, seen in steps.items():
+        first = f"{numbers[place]} {' + '.join(f'`{one}`' for one in place.effect.split(' + '))}"
+        for reply, then in _rows(seen, numbers):
+            yield f"| {first} | {reply} | {then} |"
+            first = ""
+
+
+def _rows(seen: Seen, numbers: Mapping[Place, int]) -> Iterator[tuple[str, str]]:
+    """Replies, and what follows them; at last a crash."""
+    known = [*REPLIES[seen.place.effect.partition(" + ")[0]]]
+    after = sorted(seen.after.items(), key=lambda item: known.index(item[0].partition(" + ")[0]))
+    for reply, targets in rows_of(dict(after)):
+        steps = sorted(numbers[one] for one in targets if isinstance(one, Place))
+        ends = sorted(one for one in targets if isinstance(one, Outcome))
+        yield reply, "; ".join((*([", ".join(map(str, steps))] if steps else []), *map(_end, ends)))
+    unapplied, applied = _left(seen.before), _left(seen.applied)
+    if seen.applied and applied != unapplied:
+        yield "*a crash*", f"leaves {unapplied}; if the request was applied, {applied}"
+    elif unapplied != NOTHING:
+        yield "*a crash*", f"leaves {unapplied}"
+
+
+def rows_of(after: Mapping[str, set[Target]]) -> list[tuple[str, frozenset[Target]]]:
+    """Replies that lead to the same are one row; of two side by side it is enough that one has no answer."""
+    grouped: dict[frozenset[Target], dict[str, list[str]]] = {}
+    seconds: dict[str, set[str]] = {}
+    for kind, targets in after.items():
+        first, _, second = kind.partition(" + ")
+        missing = [part for part in (first, second) if part in NO_ANSWER]
+        for one, other in [(part, "") for part in missing] or [(first, second)]:
+            others = grouped.setdefault(frozenset(targets), {}).setdefault(one, [])
+            others += [other] if other not in others else []
+            seconds.setdefault(one, set()).add(other)
+    named = [
+        (" or ".join(_pair(first, others, seconds[first]) for first, others in firsts.items()), targets)
+        for targets, firsts in grouped.items()
+    ]
+    return sorted(named, key=lambda row: row[0].startswith(tuple(NO_ANSWER)))
+
+
+def _pair(first: str, others: list[str], all_others: set[str]) -> str:
+    """Two replies side by side; the second is named only where it matters."""
+    return first if set(others) == all_others else f"{first} + {' or '.join(others)}"
+
+
+def _end(end: Outcome) -> str:
+    if end.kind == "raises":
+        return f"raises `{end.what}`"
+    return f"{end.kind}: {end.what.partition(' (')[0]}"
+
+
+def _left(crashes: Iterable[Crash]) -> str:
+    """What may be left, in cases in which it can be finished."""
+    kinds = {frozenset(one.kind for one in left_by(crash)) for crash in crashes if can_be_finished(crash[0])}
+    named = {kind for one in kinds for kind in one}
+    nothing = (NOTHING,) if frozenset() in kinds or not kinds else ()
+    return listed((*nothing, *(f"*{kind}*" for kind in LEFTOVERS if kind in named)), "or")
+
+
+def _index() -> Iterator[str]:
+    yield from ("# Protocols", "", *INTRO.splitlines(), "", "| page | about |", "| --- | --- |")
+    for name, summary in (*((chapter.name, chapter.summary) for chapter in CHAPTERS), *OTHERS):
+        yield f"| [{name}]({name}) | {summary} |"
+    yield from ("", "## How to read the pages", "", *HOW_TO_READ.splitlines())
+    yield from ("", "## What a crash may leave", "", LEFT_INTRO, "")
+    yield from ("| left | what it is | finished by |", "| --- | --- | --- |")
+    for kind, (meaning, finishers) in LEFTOVERS.items():
+        yield f"| {kind} | {meaning} | {listed((FINISHERS[one] for one in finishers), 'or')} |"
+    yield from ("", "## Requests and replies", "", REPLIES_INTRO, "")
+    yield from ("| request | reply | what it may mean |", "| --- | --- | --- |")
+    for reply, meaning in NO_ANSWER_TO_READS.items():
+        yield f"| any read | {reply} | {meaning} |"
+    yield f"| any write | unknown | {UNKNOWN_WRITE} |"
+    common = {*NO_ANSWER_TO_READS.values(), UNKNOWN_WRITE}
+    for name, replies in REPLIES.items():
+        named = f"`{name}`: {request(name)}"
+        for reply, meaning in replies.items():
+            if meaning not in common:
+                yield f"| {named} | {reply} | {meaning} |"
+                named = ""
+
+
+def listed(parts: Iterable[str], last: str = "and") -> str:
+    """`a, b and c`."""
+    *most, end = parts
+    return f"{', '.join(most)} {last} {end}" if most else end
