@@ -11,11 +11,11 @@ from benchmarks.processing import LATER
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Memory, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
-from exactlyonce.drivers.observer import Observer, Observing
+from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import EntityContainer
@@ -29,15 +29,15 @@ class Application:
     Args:
         contender: what processes.
         driver: performs its effects.
-        surroundings: time and chance.
+        runtime: time and chance.
     """
 
-    def __init__(self, contender: Contender, driver: AsyncDriver, surroundings: Surroundings) -> None:
+    def __init__(self, contender: Contender, driver: AsyncDriver, runtime: Runtime) -> None:
         self._contender = contender
         self._driver = driver
-        self._surroundings = surroundings
-        self._retrying = Retrying(Backoff(), surroundings.random)
-        self._combiner = self._new_combiner()
+        self._runtime = runtime
+        self._retrying = Retrying(Backoff(), runtime.random)
+        self._lanes = self._new_lanes()
 
     async def process(self, envelope: Envelope) -> None:
         """Process one message; returns when it may be acknowledged. Raises what processing raises."""
@@ -46,7 +46,7 @@ class Application:
         runner = Runner(entity, ref, ROUTES)
         if self._contender.lanes:
             assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve)
-            await self._combiner.process(assignment, envelope)
+            await self._lanes.process(assignment, envelope)
             return
         work = Work(ref, (envelope,), runner, runner.absent, runner.evolve)
         await self._driver.process(
@@ -55,15 +55,15 @@ class Application:
 
     async def settle(self) -> None:
         """Let all entities fall quiet, so that what is left to mark is marked."""
-        await self._combiner.quiesce()
+        await self._lanes.quiesce()
 
     def crash(self) -> None:
         """End in the middle of everything, and start again with nothing remembered."""
-        self._combiner.abandon()
-        self._combiner = self._new_combiner()
+        self._lanes.abandon()
+        self._lanes = self._new_lanes()
 
-    def _new_combiner(self) -> Combiner:
-        return Combiner(self._driver, self._retrying, self._surroundings.clock, LATER)
+    def _new_lanes(self) -> Lanes:
+        return Lanes(self._driver, self._retrying, self._runtime.clock, LATER)
 
 
 @asynccontextmanager
@@ -85,8 +85,8 @@ async def running(
         connection, [EntityContainer(entity.name, entity.container, entity.paths, companions=beside)]
     )
     publisher = Publisher({name: Address(transport, name) for name in ROUTES.limits})
-    surroundings = Surroundings(observing=Observing(observer))
-    application = Application(contender, AsyncDriver(store, publisher, surroundings), surroundings)
+    runtime = Runtime(observer_slot=ObserverSlot(observer))
+    application = Application(contender, AsyncDriver(store, publisher, runtime), runtime)
     try:
         yield application
     finally:

@@ -1,7 +1,7 @@
 """How much CPU time the library itself takes for a message: `python -m benchmarks.cpu`.
 
 The engine is measured alone: a strategy's generator, with a world in memory that answers its effects. The library is measured
-as a whole: shots of the sample's games, one at a time, through driver, combiner, strategy and handler, over a store and a queue
+as a whole: shots of the sample's games, one at a time, through driver, lanes, strategy and handler, over a store and a queue
 in memory, whose own time is taken out; and once more through the Cosmos SDK on the local Cosmos DB. Only the time of the
 thread that does it counts, so neither other programs nor waiting do. Rounds of all kinds take turns.
 """

@@ -1,4 +1,4 @@
-"""The whole library at work, one message at a time: driver, combiner, strategy, and the shooting range's handlers."""
+"""The whole library at work, one message at a time: driver, lanes, strategy, and the shooting range's handlers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any, Final
 from benchmarks.cpu_engine import ROUTES
 from exactlyonce import Envelope
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings, SystemClock
+from exactlyonce.drivers.runtime import Runtime, SystemClock
 from exactlyonce.effects.port import Awaited
-from exactlyonce.handling.age import Judging
+from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import EntityContainer
@@ -129,21 +129,21 @@ def _memory() -> AsyncStore:
 @asynccontextmanager
 async def _application(store: AsyncStore, transport: AsyncTransport) -> AsyncIterator[Process]:
     """Gives what processes one message, and returns when it may be acknowledged."""
-    surroundings = Surroundings()
+    runtime = Runtime()
     publisher = Publisher({leader_board.name: Address(transport, leader_board.name)})
-    driver = AsyncDriver(store, publisher, surroundings)
-    combiner = Combiner(driver, Retrying(Backoff(), surroundings.random), surroundings.clock, LATER)
+    driver = AsyncDriver(store, publisher, runtime)
+    lanes = Lanes(driver, Retrying(Backoff(), runtime.random), runtime.clock, LATER)
 
     async def process(envelope: Envelope) -> None:
         ref = ranges.ref_of(envelope)
         runner = Runner(ranges, ref, ROUTES)
-        handle = Judging(runner, ref, Lifetimes())
-        await combiner.process(Assignment(ref, ranges.strategy, handle, runner.absent, runner.evolve), envelope)
+        handle = AgeCheck(runner, ref, Lifetimes())
+        await lanes.process(Assignment(ref, ranges.strategy, handle, runner.absent, runner.evolve), envelope)
 
     try:
         yield process
     finally:
-        combiner.abandon()
+        lanes.abandon()
         await asyncio.sleep(0)
 
 

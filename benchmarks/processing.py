@@ -11,10 +11,10 @@ from benchmarks.subjects import GAME, Subject, shot
 from exactlyonce import Outbox
 from exactlyonce.attempt import key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -36,12 +36,10 @@ Cost = dict[str, float]
 class Meter:
     """An application of its own, fed by hand, so that nothing else adds to the count. Made by `metering`."""
 
-    def __init__(
-        self, subject: Subject, emulator: RunningEmulator, combiner: Combiner, transport: MemoryTransport
-    ) -> None:
+    def __init__(self, subject: Subject, emulator: RunningEmulator, lanes: Lanes, transport: MemoryTransport) -> None:
         self._subject = subject
         self._emulator = emulator
-        self._combiner = combiner
+        self._lanes = lanes
         self._transport = transport
         self._seen = 0
 
@@ -53,7 +51,7 @@ class Meter:
         ref = entity.ref(GAME)
         runner = Runner(entity, ref, ROUTES)
         assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve)
-        await self._combiner.process(assignment, shot(number))
+        await self._lanes.process(assignment, shot(number))
         return self._emulator.requests(before)
 
     async def verify(self, history: History) -> None:
@@ -84,14 +82,14 @@ async def metering(subject: Subject, emulator: RunningEmulator, database: str) -
     beside = not isinstance(entity.strategy, Outbox)
     connection = CosmosConnection(emulator.endpoint, database, key=emulator.key)
     store = CosmosStore(connection, [EntityContainer(entity.name, entity.container, entity.paths, companions=beside)])
-    surroundings = Surroundings()
+    runtime = Runtime()
     publisher = Publisher({leader_board.name: Address(transport, leader_board.name)})
-    retrying = Retrying(Backoff(), surroundings.random)
-    combiner = Combiner(AsyncDriver(store, publisher, surroundings), retrying, surroundings.clock, LATER)
+    retrying = Retrying(Backoff(), runtime.random)
+    lanes = Lanes(AsyncDriver(store, publisher, runtime), retrying, runtime.clock, LATER)
     try:
-        yield Meter(subject, emulator, combiner, transport)
+        yield Meter(subject, emulator, lanes, transport)
     finally:
-        combiner.abandon()
+        lanes.abandon()
         await connection.close()
 
 

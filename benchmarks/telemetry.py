@@ -32,11 +32,11 @@ from exactlyonce import Entity, Envelope
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.deadlines import Deadline
-from exactlyonce.drivers.lanes import Assignment, Combiner
-from exactlyonce.drivers.observer import Delivery, Observing
+from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.observer import Delivery, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings, SystemClock
+from exactlyonce.drivers.runtime import Runtime, SystemClock
 from exactlyonce.effects.effect import Effect, Step
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -156,27 +156,27 @@ async def _application(kind: str, emulator: RunningEmulator, storage: Azurite) -
     tracers, meters = TracerProvider(shutdown_on_exit=False), MeterProvider([InMemoryMetricReader()])
     tracers.add_span_processor(BatchSpanProcessor(_Nowhere()))
     telemetry = Telemetry(tracers.get_tracer("bench"), meters.get_meter("bench"), SystemClock().now)
-    surroundings = Surroundings(observing=Observing(telemetry if kind == "on" else None))
-    charged = None if kind == "bare" else surroundings.observing.charged
+    runtime = Runtime(observer_slot=ObserverSlot(telemetry if kind == "on" else None))
+    charged = None if kind == "bare" else runtime.observer_slot.charged
     connection = CosmosConnection(emulator.endpoint, "bench", key=emulator.key, charged=charged)
     store = CosmosStore(connection, [EntityContainer(entity.name, entity.container, entity.paths, companions=False)])
     transport = StorageQueueTransport(storage.connection_string)
     publisher = Publisher({leader_board.name: Address(transport, leader_board.name)})
-    driver = (_Bare if kind == "bare" else AsyncDriver)(store, publisher, surroundings)
-    retrying = Retrying(Backoff(), surroundings.random)
-    combiner = Combiner(driver, retrying, surroundings.clock, LATER)
+    driver = (_Bare if kind == "bare" else AsyncDriver)(store, publisher, runtime)
+    retrying = Retrying(Backoff(), runtime.random)
+    lanes = Lanes(driver, retrying, runtime.clock, LATER)
     ref = entity.ref(f"game-{kind}")
     runner = Runner(entity, ref, ROUTES)
 
     async def send(number: int) -> None:
         data = Json.of({"game_id": ref.id, "position": number % 100})
-        shot = Envelope("bench", f"shot-{number}", "shooting-range.fire-at", data, surroundings.clock.now())
-        await combiner.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), shot)
+        shot = Envelope("bench", f"shot-{number}", "shooting-range.fire-at", data, runtime.clock.now())
+        await lanes.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), shot)
 
     try:
         yield send
     finally:
-        combiner.abandon()
+        lanes.abandon()
         await connection.close()
         await transport.close()
         tracers.shutdown()

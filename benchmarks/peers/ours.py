@@ -17,10 +17,10 @@ from benchmarks.peers.processes import first_line, process
 from demo.stack import create_containers
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -74,16 +74,16 @@ class Ours:
         store = CosmosStore(
             connection, [EntityContainer(counters.name, counters.container, counters.paths, companions=False)]
         )
-        surroundings = Surroundings()
-        driver = AsyncDriver(store, Publisher({sink.name: Address(self._sink, sink.name)}), surroundings)
-        self._combiner = Combiner(driver, Retrying(Backoff(), surroundings.random), surroundings.clock)
+        runtime = Runtime()
+        driver = AsyncDriver(store, Publisher({sink.name: Address(self._sink, sink.name)}), runtime)
+        self._lanes = Lanes(driver, Retrying(Backoff(), runtime.random), runtime.clock)
 
     async def deliver(self, message: Message) -> None:
         ref = counters.ref(message.entity)
         runner = Runner(counters, ref, self._routes)
         assignment = Assignment(ref, counters.strategy, runner, runner.absent, runner.evolve)
         envelope = Envelope("peers", message.id, "peers.count", Json.of({"entity": message.entity}))
-        await self._combiner.process(assignment, envelope)
+        await self._lanes.process(assignment, envelope)
 
     async def sent(self) -> int:
         return len({output.id for output in self._sink.queues[sink.name]})
@@ -93,7 +93,7 @@ class Ours:
 
     async def stored(self) -> int:
         """Of the documents, as JSON. What is left to mark is marked first, since it would be sooner or later."""
-        await self._combiner.quiesce()
+        await self._lanes.quiesce()
         containers = [await self._documents(name) for name in ("games", "exactlyonce")]
         return sum([len(json.dumps(one)) for documents in containers async for one in documents])
 
@@ -103,7 +103,7 @@ class Ours:
 
     def close(self) -> None:
         """Stop at once."""
-        self._combiner.abandon()
+        self._lanes.abandon()
 
 
 def ours(milliseconds: int) -> Peer:

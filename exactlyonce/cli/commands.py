@@ -15,7 +15,7 @@ from typing import Any, Final
 from exactlyonce.cli import administration
 from exactlyonce.cli.arguments import parser
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
-from exactlyonce.cli.tables import inspected_lines, known_lines, parked_lines, plain, pretty
+from exactlyonce.cli.tables import evidence_lines, inspected_lines, parked_lines, plain, pretty
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity, EntityKey
 from exactlyonce.hosting.application import ExactlyOnce
@@ -90,11 +90,11 @@ async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
 
 async def _renewed(operator: Operator, given: argparse.Namespace, place: str) -> int:
     """Make a parked message a new one, once what is known of it was shown; `DONE` if it can be sent."""
-    known = await operator.known(place, given.message)
-    if known is None:
+    evidence = await operator.evidence(place, given.message)
+    if evidence is None:
         _print([_NOT_PARKED])
         return NOT_DONE
-    _print(known_lines(known))
+    _print(evidence_lines(evidence))
     if not given.yes:
         _print(["", _RISK_OF_RENEWING])
         return NOT_POSSIBLE

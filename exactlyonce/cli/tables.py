@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from exactlyonce.hosting.operator import Inspected, Known
+from exactlyonce.hosting.operator import Evidence, Inspected
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.stores.application import StoredApplication
 from exactlyonce.stores.listing import ListedMessage
@@ -16,7 +16,7 @@ from exactlyonce.values.identity import EntityRef
 
 Cell = object
 NOTHING = "-"
-_TOLD: Final[Mapping[bool | str, str]] = {
+_PROCESSED: Final[Mapping[bool | str, str]] = {
     True: "which has processed it: discard it",
     False: "of which nothing tells that it processed the message; or that is forgotten by now",
 }
@@ -64,19 +64,19 @@ def application_lines(stored: StoredApplication) -> Iterator[str]:
     )
 
 
-def known_lines(known: Known) -> Iterator[str]:
-    """What is known of a parked message."""
-    parked, sent = known.parked, known.envelope.time
-    yield f"message  {plain(parked.message)}, of type {plain(known.envelope.type)}"
+def evidence_lines(evidence: Evidence) -> Iterator[str]:
+    """What the store holds about a parked message."""
+    parked, sent = evidence.parked, evidence.envelope.time
+    yield f"message  {plain(parked.message)}, of type {plain(evidence.envelope.type)}"
     yield f"sent     {'at a time that it does not tell' if sent is None else f'{plain(sent)}, as its sender says'}"
     yield f"parked   {plain(parked.at)}: {plain(parked.reason)}"
     if parked.destination is not None:
         yield f"to       {plain(parked.destination)}, which it may have reached before"
     if parked.renewed is not None:
         yield f"renewed  {plain(parked.renewed)}: it was made a new message then, and may have been sent as one"
-    for entity, told in known.told:
-        yield f"entity   {plain(entity)}, {_TOLD.get(told, f'which cannot be looked at: {told}')}"
-    if not known.told:
+    for entity, processed in evidence.receivers:
+        yield f"entity   {plain(entity)}, {_PROCESSED.get(processed, f'which cannot be looked at: {processed}')}"
+    if not evidence.receivers:
         yield "entity   none of this application's that could be asked whether it was processed"
 
 

@@ -15,7 +15,7 @@ from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.overdue import divided
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Pause, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.library import Written
@@ -36,27 +36,27 @@ class AsyncDriver:
     Args:
         store: where documents are.
         publisher: where outputs go.
-        surroundings: time and chance.
+        runtime: time and chance.
         blobs: where blobs are; None if there are none.
         lifetimes: how long messages of the application may live, at present.
 
     Attributes:
-        observing: where its observer is found, if it has one.
+        observer_slot: where its observer is found, if it has one.
     """
 
     def __init__(
         self,
         store: AsyncStore,
         publisher: Publisher,
-        surroundings: Surroundings,
+        runtime: Runtime,
         blobs: AsyncPort | None = None,
         lifetimes: Callable[[], Lifetimes] = Lifetimes,
     ) -> None:
         self._store = store
         self._publisher = publisher
-        self._surroundings = surroundings
+        self._runtime = runtime
         self._lifetimes = lifetimes
-        self.observing = surroundings.observing
+        self.observer_slot = runtime.observer_slot
         perform_blobs = (blobs or NoBlobs()).perform
         self._others: Mapping[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
             Begin: self._begin,
@@ -101,24 +101,24 @@ class AsyncDriver:
         Raises:
             As `Retrying.process` does.
         """
-        deadline = deadline or retrying.begin(self._surroundings.clock.now)
-        observer = self.observing.observer
+        deadline = deadline or retrying.begin(self._runtime.clock.now)
+        observer = self.observer_slot.observer
         if observer is None:
             return await self.run(retrying.process(entity, attempt, memory, deadline))
         with observer.watching(entity, deliveries) as watch:
             return await self.run(retrying.process(entity, watch.attempts(attempt), memory, deadline))
 
     def _performed(self, effect: Effect[Any]) -> Awaitable[Any]:
-        perform, observer = self._others.get(type(effect), self._store.perform), self.observing.observer
+        perform, observer = self._others.get(type(effect), self._store.perform), self.observer_slot.observer
         return perform(effect) if observer is None else observer.perform(effect, perform)
 
     async def _begin(self, effect: Begin) -> Begun:
-        return self._surroundings.begin(effect)
+        return self._runtime.begin(effect)
 
     async def _publish(self, effect: Publish) -> SendReply:
         if effect.owed is None:
             return await self._publisher.publish(effect)
-        outputs, overdue = divided(effect, self._lifetimes(), self._surroundings.now())
+        outputs, overdue = divided(effect, self._lifetimes(), self._runtime.now())
         for park in overdue:
             if not isinstance(await self._store.perform(park), Written):
                 return UNKNOWN
@@ -126,7 +126,7 @@ class AsyncDriver:
         return await self._publisher.publish(replace(effect, outputs=outputs)) if outputs else PUBLISHED
 
     async def _pause(self, effect: Pause) -> None:
-        await self._surroundings.clock.sleep(effect.seconds)
+        await self._runtime.clock.sleep(effect.seconds)
 
     async def _together(self, effect: Together[Any, Any]) -> tuple[Any, Any]:
         second = asyncio.ensure_future(self._performed(effect.second))

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from exactlyonce.blobs.port import NoBlobs
 from exactlyonce.drivers.retry import Pause
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import Begin, Effect, Step, Together
 from exactlyonce.effects.port import Port
@@ -24,7 +24,7 @@ class BlockingDriver:
     Args:
         store: where documents are.
         publish: sends outputs.
-        surroundings: time and chance.
+        runtime: time and chance.
         blobs: where blobs are; None if there are none.
     """
 
@@ -32,14 +32,14 @@ class BlockingDriver:
         self,
         store: Store,
         publish: Callable[[Publish], SendReply],
-        surroundings: Surroundings,
+        runtime: Runtime,
         blobs: Port | None = None,
     ) -> None:
-        self._surroundings = surroundings
+        self._runtime = runtime
         self._store = store
         perform_blobs = (blobs or NoBlobs()).perform
         self._others: Mapping[type[Effect[Any]], Callable[[Any], Any]] = {
-            Begin: surroundings.begin,
+            Begin: runtime.begin,
             Pause: self._pause,
             Together: self._together,
             Publish: publish,
@@ -62,7 +62,7 @@ class BlockingDriver:
         return self._others.get(type(effect), self._store.perform)(effect)
 
     def _pause(self, effect: Pause) -> None:
-        self._surroundings.clock.block(effect.seconds)
+        self._runtime.clock.block(effect.seconds)
 
     def _together(self, effect: Together[Any, Any]) -> tuple[Any, Any]:
         return self._perform(effect.first), self._perform(effect.second)

@@ -21,11 +21,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from exactlyonce.attempt import Again, Attempts, Evolve, Finished, Handle, Memory, Refusal, Work, key_of, never
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.deadlines import ADVICE, Deadline
+from exactlyonce.drivers.deadlines import ADVICE, Deadline, Timekeeper
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.retry import Retrying
 from exactlyonce.drivers.runtime import Clock
-from exactlyonce.drivers.timekeeping import Timekeeper
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.errors import ExactlyOnceError, HandlerError, TryAgainLater
 from exactlyonce.values.envelope import Envelope
@@ -67,7 +66,7 @@ class _Lane:
     apart: int = 0  # How many have a commit each, since the store refused what they had made together.
 
 
-class Combiner:
+class Lanes:
     """Lanes for entities that are being processed.
 
     Args:
@@ -95,7 +94,7 @@ class Combiner:
         Raises:
             ExactlyOnceError: it may not be acknowledged, and why.
         """
-        observer = self._driver.observing.observer
+        observer = self._driver.observer_slot.observer
         if observer is None:
             await self._enter(assignment, envelope, None)
             return

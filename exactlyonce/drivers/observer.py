@@ -51,7 +51,7 @@ class Observer(Protocol):
         ...
 
 
-class Observing:
+class ObserverSlot:
     """Where drivers find their observer.
 
     Attributes:

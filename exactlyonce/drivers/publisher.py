@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from exactlyonce.drivers.accepted import Accepted
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.outputs import Output
@@ -24,6 +23,10 @@ PORTION: Final = 128
 """Most outputs that a transport is given at once."""
 LONGEST: Final = 30.0
 """Seconds after which no other portion is begun."""
+MOST_REMEMBERED: Final = 100_000
+"""Accepted outputs that are remembered: some 20 MB."""
+REMEMBERED_FOR: Final = 600.0
+"""Seconds for which an accepted output is remembered: its publish is tried again within minutes."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +42,49 @@ class Address:
 
     transport: AsyncTransport
     name: str
+
+
+_Key = tuple[str, int]  # Id and content: neither alone is enough.
+
+
+class Accepted:
+    """Outputs of a partly failed publish that their queues already accepted, so that the retry sends only the rest.
+
+    They are forgotten once the whole publish succeeds: publishing the same outputs again after that is intended. Losing an
+    entry costs a copy, never the guarantee.
+
+    Args:
+        now: seconds, from any moment on.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._seen: OrderedDict[_Key, float] = OrderedDict()
+
+    def missing(self, outputs: tuple[Output, ...]) -> tuple[Output, ...]:
+        """The outputs that are not known to be accepted."""
+        if not self._seen:
+            return outputs  # As nearly always.
+        oldest = self._now() - REMEMBERED_FOR
+        return tuple(one for one in outputs if self._seen.get(_key(one), oldest) <= oldest)
+
+    def note(self, outputs: Iterable[Output]) -> None:
+        """Remember outputs that their queues took, though not all of their publish."""
+        for key in map(_key, outputs):
+            self._seen.pop(key, None)  # An output that is noted again becomes the newest.
+            self._seen[key] = self._now()
+        while len(self._seen) > MOST_REMEMBERED:
+            self._seen.popitem(last=False)
+
+    def forget(self, outputs: Iterable[Output]) -> None:
+        """Forget the outputs of a publish that succeeded as a whole."""
+        if self._seen:
+            for output in outputs:
+                self._seen.pop(_key(output), None)
+
+
+def _key(output: Output) -> _Key:
+    return output.id, hash(output)
 
 
 class Publisher:

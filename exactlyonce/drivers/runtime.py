@@ -11,7 +11,7 @@ from random import Random, SystemRandom
 from typing import Protocol
 from uuid import uuid4
 
-from exactlyonce.drivers.observer import Observing
+from exactlyonce.drivers.observer import ObserverSlot
 from exactlyonce.effects.effect import Begin, Begun
 
 
@@ -45,21 +45,21 @@ class SystemClock:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Runtime:
     """What a driver takes from outside besides store and transports.
 
     Attributes:
         clock: time.
         random: jitter of delays.
         new_transaction: makes transaction ids, each of which nobody else has.
-        observing: where its observer is found, if it has one.
+        observer_slot: where its observer is found, if it has one.
         present: the time of day as the store has it; None where that is the clock's.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     random: Random = field(default_factory=SystemRandom)
     new_transaction: Callable[[], str] = field(default=lambda: uuid4().hex)
-    observing: Observing = field(default_factory=Observing)
+    observer_slot: ObserverSlot = field(default_factory=ObserverSlot)
     present: Callable[[], datetime] | None = None
 
     def now(self) -> datetime:

@@ -11,7 +11,7 @@ from exactlyonce.values.lifetimes import Lifetimes
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
+class AgeCheck:
     """A `Handle` that refuses what cannot be judged, like a handler that raises.
 
     A strategy has a message handled only when a look at everything that is kept did not find it, and begins after that look: so

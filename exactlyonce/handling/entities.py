@@ -44,7 +44,7 @@ class EntityKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Handling(Generic[State, Message]):
+class Registration(Generic[State, Message]):
     """One handler: the model it takes, how to tell the entity from the message, and the function."""
 
     model: type[Message]
@@ -84,7 +84,7 @@ class Entity(Generic[State]):
             raise ConfigurationError("A container has a partition key of one to three paths.")
         self.strategy = strategy
         self.shape = StateShape(state, self.paths)
-        self._handlings: dict[str, Handling[State, Any]] = {}
+        self._registrations: dict[str, Registration[State, Any]] = {}
         self._appliers = Appliers(name, state)
 
     def __repr__(self) -> str:
@@ -107,9 +107,9 @@ class Entity(Generic[State]):
         def register(handler: Handler[State, Message]) -> Handler[State, Message]:
             _require_plain(handler, "The handler", ("state", "message", "context"))
             for name in (registered.name, *registered.formerly):
-                if name in self._handlings:
+                if name in self._registrations:
                     raise ConfigurationError(f"Entity {self.name!r} has two handlers for messages of type {name!r}.")
-                self._handlings[name] = Handling(model, key, handler)
+                self._registrations[name] = Registration(model, key, handler)
             return handler
 
         return register
@@ -149,23 +149,23 @@ class Entity(Generic[State]):
     @property
     def models(self) -> dict[str, type]:
         """The message types this entity handles, by every name they are read under."""
-        return {name: handling.model for name, handling in self._handlings.items()}
+        return {name: registration.model for name, registration in self._registrations.items()}
 
-    def read(self, envelope: Envelope) -> tuple[Handling[State, Any], Any]:
+    def read(self, envelope: Envelope) -> tuple[Registration[State, Any], Any]:
         """The handler of a message, and the message decoded.
 
         Raises:
             UnknownMessageType: no handler takes it.
             InvalidMessage: its data does not fit the model.
         """
-        handling = self._handlings.get(envelope.type)
-        if handling is None:
-            known = ", ".join(sorted(self._handlings)) or "none"
+        registration = self._registrations.get(envelope.type)
+        if registration is None:
+            known = ", ".join(sorted(self._registrations)) or "none"
             raise UnknownMessageType(
                 f"Message {message_key(envelope.source, envelope.id)} has the type {envelope.type!r}; entity {self.name!r} "
                 f"handles: {known}. Was it sent to the wrong queue, or is this instance older than its sender?"
             )
-        return handling, decode(handling.model, envelope.data, source=envelope.source, id=envelope.id)
+        return registration, decode(registration.model, envelope.data, source=envelope.source, id=envelope.id)
 
     def ref_of(self, envelope: Envelope) -> EntityRef:
         """The entity that a message is for.
@@ -174,10 +174,10 @@ class Entity(Generic[State]):
             MessageError: as `read` does, or because what the message names cannot be the key of an entity.
             HandlerFailed: the function given as `key=` raised.
         """
-        handling, message = self.read(envelope)
+        registration, message = self.read(envelope)
         about = f"Message {message_key(envelope.source, envelope.id)}"
         try:
-            key = handling.key(message)
+            key = registration.key(message)
         except Exception as error:
             raise HandlerFailed(f"{about}: the key= of its handler raised {type(error).__name__}.") from error
         try:

@@ -36,14 +36,14 @@ class Runner:
 
     def __call__(self, before: Before, envelope: Envelope) -> Handled:
         """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
-        handling, message = self.type.read(envelope)
+        registration, message = self.type.read(envelope)
         origin = Origin(self.entity, key_of(envelope))
         # Outputs inherit the trace of the message, telemetry or not: what is committed derives from the message alone.
         context = Context(
             origin, before.at, self.routes, before.sequences, before.tx, trace=envelope.trace, sent=before.sent
         )
         try:
-            return self._handle(handling.handler, message, before.body, context)
+            return self._handle(registration.handler, message, before.body, context)
         except ExactlyOnceError as error:
             told = f"Message {key_of(envelope)} on entity {self.entity}: {error}"
             raise _kind_of(error)(told) from error.__cause__ or error

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Combiner
+from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.drivers.store_time import StoreTime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity, EntityKey
@@ -30,9 +30,9 @@ from exactlyonce.hosting.ownership import Ownership
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.receiver import Receiver
 from exactlyonce.hosting.resources import AzureResources
-from exactlyonce.hosting.returns import Returning
+from exactlyonce.hosting.returner import Returner
 from exactlyonce.hosting.sender import Sender
-from exactlyonce.hosting.settlement import GivingUp, Outcome
+from exactlyonce.hosting.settlement import Outcome, Settler
 from exactlyonce.hosting.sweeper import Sweeper, Swept
 from exactlyonce.hosting.triggers import Delivered
 from exactlyonce.telemetry.discovery import observer_of_this_process
@@ -49,7 +49,7 @@ class ExactlyOnce:
         settings: where things are.
         storage: the account for queues and blobs; None if settings name neither.
         service_bus: the namespace for queues and topics; None if settings name none.
-        surroundings: time and chance.
+        runtime: time and chance.
 
     Raises:
         ConfigurationError: entities or message types contradict each other, or a setting is missing.
@@ -63,41 +63,41 @@ class ExactlyOnce:
         settings: Settings,
         storage: StorageConnection | None = None,
         service_bus: ServiceBusConnection | None = None,
-        surroundings: Surroundings | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         self._entities, self._destinations = tuple(entities), tuple(destinations)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
-        present = StoreTime((surroundings or Surroundings()).clock)
-        around = self._surroundings = replace(surroundings or Surroundings(), present=present.now)
+        present = StoreTime((runtime or Runtime()).clock)
+        around = self._runtime = replace(runtime or Runtime(), present=present.now)
         joined, connections = (self._entities, self._destinations), Connections(storage, service_bus)
-        self._resources = AzureResources(settings, connections, *joined, surroundings=around, dated=present.tell)
+        self._resources = AzureResources(settings, connections, *joined, runtime=around, dated=present.tell)
         self._loop, lifetimes = OneLoop(self._resources.lifetime()), self._resources.ownership.lifetimes
         store, addresses, blobs = self._resources.store, self._resources.addresses, self._resources.blobs
         publisher, claims = Publisher(addresses), ClaimChecks(blobs)
         address = None if blobs is None else blobs.address
         self._routes = Routes.to(self._destinations, publisher.limits, settings.delivery_limit, address)
-        self._driver = AsyncDriver(store, publisher, self._surroundings, blobs, lifetimes)
+        self._driver = AsyncDriver(store, publisher, self._runtime, blobs, lifetimes)
         # What is sent beside processing is often sent again on purpose; but who finishes what is owed goes on where it was.
-        marks, limit, random = self._surroundings.new_transaction, settings.delivery_timeout, self._surroundings.random
-        again = AsyncDriver(store, Publisher(addresses, marks, remembers=False), self._surroundings, blobs, lifetimes)
-        finishing = AsyncDriver(store, Publisher(addresses, marks), self._surroundings, blobs, lifetimes)
+        marks, limit, random = self._runtime.new_transaction, settings.delivery_timeout, self._runtime.random
+        again = AsyncDriver(store, Publisher(addresses, marks, remembers=False), self._runtime, blobs, lifetimes)
+        finishing = AsyncDriver(store, Publisher(addresses, marks), self._runtime, blobs, lifetimes)
         self._retrying = Retrying(Backoff(seconds=limit), random)
         self._maintenance = Maintenance(again, self._retrying, self._routes)
-        failures, clock, ready = Failures(), self._surroundings.clock, self._ready
+        failures, clock, ready = Failures(), self._runtime.clock, self._ready
         settling = Maintenance(finishing, self._retrying, self._routes)
-        returning = Returning(settling, claims, random)
-        poison = PoisonSettler(GivingUp(settling, failures, returning, lifetimes, ready, clock.now), claims)
+        returner = Returner(settling, claims, random)
+        poison = PoisonSettler(Settler(settling, failures, returner, lifetimes, ready, clock.now), claims)
         # It comes again every minute, so it need not try for long.
         sweeping = Maintenance(finishing, Retrying(Backoff(tries=3, seconds=limit), random), self._routes)
-        self._sweeper = Sweeper(sweeping, self._resources.listing, self._surroundings)
+        self._sweeper = Sweeper(sweeping, self._resources.listing, self._runtime)
         self._sweep_after = timedelta(seconds=settings.sweep_after)
         self._operator = Operator(self._maintenance, self._resources.listing, lifetimes, self._entities)
-        self._combiner = Combiner(self._driver, self._retrying, clock, settings.mark_after)
+        self._lanes = Lanes(self._driver, self._retrying, clock, settings.mark_after)
         self._receiver = Receiver(
-            self._combiner, self._maintenance, claims, failures, poison, self._begin, ready, lifetimes, present.now
+            self._lanes, self._maintenance, claims, failures, poison, self._begin, ready, lifetimes, present.now
         )
-        self._sender = Sender(publisher, self._routes, claims, self._surroundings)
+        self._sender = Sender(publisher, self._routes, claims, self._runtime)
 
     @classmethod
     def from_environment(
@@ -289,13 +289,13 @@ class ExactlyOnce:
 
     async def _begin(self) -> None:
         await self._loop.require()
-        self._surroundings.observing.look(lambda: observer_of_this_process(self._surroundings.clock.now))
+        self._runtime.observer_slot.look(lambda: observer_of_this_process(self._runtime.clock.now))
 
     async def quiesce(self) -> None:
         """Finish what is under way, and mark at once what was published. For scripts and measurements."""
-        await self._combiner.quiesce()
+        await self._lanes.quiesce()
 
     async def close(self) -> None:
         """Finish what is under way, mark what was published, close the clients."""
-        await self._combiner.quiesce()
+        await self._lanes.quiesce()
         await self._resources.close()

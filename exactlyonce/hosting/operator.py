@@ -45,19 +45,19 @@ class Inspected:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a parked message.
+class Evidence:
+    """What the store holds about a parked message.
 
     Attributes:
-        parked: as it is parked.
-        envelope: as it came.
-        told: the entities that it may be for, each with whether anything tells that it has processed the message; or, where
-            that cannot be read, the error's name.
+        parked: the message as it is parked.
+        envelope: the message as it was delivered.
+        receivers: the entities that it may be for, each with whether a record proves that it processed the message; or with
+            the error's name, if its records cannot be read.
     """
 
     parked: ParkedMessage
     envelope: Envelope
-    told: tuple[tuple[EntityRef, bool | str], ...]
+    receivers: tuple[tuple[EntityRef, bool | str], ...]
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Operator:
         ref, limit = entity_named(entity), self._limit(entity)
         return await self.maintenance.run(ref, lambda memory: renew(ref, message, limit, memory))
 
-    async def known(self, entity: str, message: str) -> Known | None:
-        """What is known of a parked message, before it is made a new one; None if it is not parked.
+    async def evidence(self, entity: str, message: str) -> Evidence | None:
+        """What the store holds about a parked message, before it is made a new one; None if it is not parked.
 
         Raises:
             MalformedMessage: nobody can read it.
@@ -137,8 +137,8 @@ class Operator:
         if parked is None:
             return None
         envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
-        told = [(ref, await self._told(kind, ref, envelope)) for kind, ref in self._receivers(entity, envelope)]
-        return Known(parked, envelope, tuple(told))
+        asked = [(ref, await self._knows(kind, ref, envelope)) for kind, ref in self._receivers(entity, envelope)]
+        return Evidence(parked, envelope, tuple(asked))
 
     def _receivers(self, place: str, envelope: Envelope) -> Iterator[tuple[Entity[Any], EntityRef]]:
         """The entities of this application that a message may be for."""
@@ -151,7 +151,7 @@ class Operator:
             ):  # Its data may lie in a blob; its model, be changed.
                 yield kind, ref if ref.type == kind.name and ref.partition else kind.ref_of(envelope)
 
-    async def _told(self, kind: Entity[Any], ref: EntityRef, envelope: Envelope) -> bool | str:
+    async def _knows(self, kind: Entity[Any], ref: EntityRef, envelope: Envelope) -> bool | str:
         try:
             return await self.maintenance.run(ref, lambda memory: kind.strategy.knows(ref, envelope, memory))
         except (StoredDataError, ConfigurationError) as error:

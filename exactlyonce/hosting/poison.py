@@ -31,7 +31,7 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import described, named
-from exactlyonce.hosting.settlement import GivenUp, GivingUp, Outcome, Settling, nobodys
+from exactlyonce.hosting.settlement import Outcome, PoisonMessage, Settlement, Settler, nobodys
 from exactlyonce.hosting.triggers import Delivered, broker_says, delivery_of, envelope_of, id_of
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.values.envelope import Envelope
@@ -49,11 +49,11 @@ class PoisonSettler:
     """Decides about messages that were given up.
 
     Attributes:
-        giving_up: decides about those that can be read.
+        settler: decides about those that can be read.
         claims: fetches the data of messages that only refer to it.
     """
 
-    giving_up: GivingUp
+    settler: Settler
     claims: ClaimChecks
 
     async def settle(
@@ -64,7 +64,7 @@ class PoisonSettler:
         adapter: Adapter | None = None,
         *,
         who: str = "its queue",
-        settling: Settling | None = None,
+        settlement: Settlement | None = None,
     ) -> Outcome:
         """Decide about one message.
 
@@ -74,13 +74,13 @@ class PoisonSettler:
             queue: logical name of the queue that it came from.
             adapter: that the queue's function uses.
             who: gave it up.
-            settling: whether it is settled for the first time; None for what the delivery itself says.
+            settlement: whether it is settled for the first time; None for what the delivery itself says.
 
         Raises:
             TryAgainLater: the store, a queue or a blob did not answer.
             ConfigurationError: there is no such queue; or the store refuses what only an operator can change.
         """
-        self.giving_up.returning.require_queue(queue)
+        self.settler.returner.require_queue(queue)
         try:
             envelope = envelope_of(message, adapter)
         except Exception as error:  # An adapter is the application's.
@@ -93,34 +93,34 @@ class PoisonSettler:
         except TryAgainLater:
             # A dead letter comes again as often as it has to.
             unread = isinstance(message, func.QueueMessage)
-            if unread and (returned := await self.giving_up.return_unread(entity, envelope, queue)):
+            if unread and (returned := await self.settler.return_unread(entity, envelope, queue)):
                 return returned
             raise
         except (MessageError, HandlerError, ConfigurationError) as error:
             return await self._put_aside(entity, envelope, _with_brokers(message, described(error)))
-        failures, maintenance = self.giving_up.failures, self.giving_up.maintenance
+        failures, maintenance = self.settler.failures, self.settler.maintenance
         reason = _with_brokers(message, failures.reason(entity.name, key_of(envelope), who))
         work = maintenance.work(entity, ref, whole)
-        first = settling or _settling_of(message)
+        first = settlement or _settlement_of(message)
         runs_out = isinstance(message, func.QueueMessage)
-        return await self.giving_up.decide(GivenUp(entity, envelope, work, queue, first, reason, runs_out))
+        return await self.settler.decide(PoisonMessage(entity, envelope, work, queue, first, reason, runs_out))
 
     async def _answer(self, entity: Entity[Any], request: Envelope) -> Outcome:
         """A request to send again is answered, which changes no state; or put aside, once however often it is asked.
 
         Nothing is lost with it: while its gap lasts, the read model asks again, under the same id.
         """
-        await self.giving_up.ready()
+        await self.settler.ready()
         try:
-            await self.giving_up.maintenance.answer(entity, request)
+            await self.settler.maintenance.answer(entity, request)
         except (MessageError, HandlerError, StoredDataError, ConfigurationError) as error:
             return await self._put_aside(entity, request, f"{named(error)}, asked by {request.source}")
         _log.info("request %s was given up by its queue, and answered now", key_of(request))
         return "processed"
 
     async def _put_aside(self, entity: Entity[Any], envelope: Envelope, reason: str) -> Outcome:
-        await self.giving_up.ready()
-        return await self.giving_up.put_aside(nobodys(entity), envelope, reason)
+        await self.settler.ready()
+        return await self.settler.put_aside(nobodys(entity), envelope, reason)
 
 
 def require_readable(message: str) -> None:
@@ -148,11 +148,11 @@ def _with_brokers(message: Delivered, reason: str) -> str:
     return reason if told is None else f"{reason}; its broker says {told}"
 
 
-def _settling_of(message: Delivered) -> Settling:
+def _settlement_of(message: Delivered) -> Settlement:
     """Whether a delivery is settled for the first time.
 
     A poison copy is a new message, whose deliveries are all settled. A dead letter counts on from where its queue was.
     """
     if isinstance(message, func.ServiceBusMessage):
-        return "not known"
-    return "first" if delivery_of(message) in (None, 1) else "again"
+        return "unknown"
+    return "first" if delivery_of(message) in (None, 1) else "repeated"

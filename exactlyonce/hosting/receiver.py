@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from exactlyonce.attempt import key_of
-from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.handling.age import Judging
+from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.runner import Runner
 from exactlyonce.hosting.adapters import Adapter
@@ -20,7 +20,7 @@ from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures, named
 from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.settlement import Settling
+from exactlyonce.hosting.settlement import Settlement
 from exactlyonce.hosting.triggers import Delivered, delivery_of, envelope_of, id_of
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.steps.park import discard
@@ -38,7 +38,7 @@ class Receiver:
     """Processes deliveries.
 
     Attributes:
-        combiner: makes the attempts.
+        lanes: makes the attempts.
         maintenance: answers requests to send again.
         claims: fetches the data of messages that only refer to it.
         failures: where failed deliveries are noted.
@@ -49,7 +49,7 @@ class Receiver:
         now: the present, by the store's time.
     """
 
-    combiner: Combiner
+    lanes: Lanes
     maintenance: Maintenance
     claims: ClaimChecks
     failures: Failures
@@ -81,7 +81,7 @@ class Receiver:
         What has come more often than `give_up_after` is settled, and never processed. So what was given up once is given up
         whenever it comes again, with whatever keeps its batch from being acknowledged.
         """
-        self.poison.giving_up.returning.require_queue(queue)
+        self.poison.settler.returner.require_queue(queue)
         done = await asyncio.gather(
             *(self._take_or_settle(message, entity, queue, adapter, give_up_after) for message in messages),
             return_exceptions=True,
@@ -109,8 +109,8 @@ class Receiver:
         if times < 1:
             await self.take(message, entity, adapter)
         else:
-            settling: Settling = "first" if times == 1 else "again"
-            await self.poison.settle(entity, message, queue, adapter, who="its batch", settling=settling)
+            settlement: Settlement = "first" if times == 1 else "repeated"
+            await self.poison.settle(entity, message, queue, adapter, who="its batch", settlement=settlement)
 
     async def _process(self, envelope: Envelope, entity: Entity[Any]) -> None:
         if self.claims.claims(envelope):
@@ -123,12 +123,12 @@ class Receiver:
         ref = entity.ref_of(envelope)
         await self.ready()
         runner, lifetimes = Runner(entity, ref, self.maintenance.routes), self.lifetimes()
-        handle = Judging(runner, ref, lifetimes) if entity.strategy.forgets else runner
+        handle = AgeCheck(runner, ref, lifetimes) if entity.strategy.forgets else runner
         retention = lifetimes.retention.kept(self.now())
         assignment = Assignment(
             ref, entity.strategy, handle, runner.absent, runner.evolve, retention, lifetimes.refusal
         )
-        await self.combiner.process(assignment, envelope)
+        await self.lanes.process(assignment, envelope)
         if envelope.requeued:
             await self._take_away(ref, key_of(envelope))
 

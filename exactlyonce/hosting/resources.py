@@ -11,7 +11,7 @@ from azure.identity.aio import DefaultAzureCredential
 
 from exactlyonce.blobs.azure import AzureBlobs
 from exactlyonce.drivers.publisher import Address
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
@@ -39,7 +39,7 @@ class AzureResources:
         connections: to what outputs and blobs go to.
         entities: whose containers are verified.
         destinations: which get an address each.
-        surroundings: time, and who is told the request units of every reply of Cosmos DB.
+        runtime: time, and who is told the request units of every reply of Cosmos DB.
         dated: told its time of replies; None if nobody wants to know.
 
     Raises:
@@ -53,7 +53,7 @@ class AzureResources:
         entities: Iterable[Entity[Any]],
         destinations: Iterable[Destination],
         *,
-        surroundings: Surroundings,
+        runtime: Runtime,
         dated: Callable[[datetime], None] | None = None,
     ) -> None:
         entities = tuple(entities)
@@ -61,7 +61,7 @@ class AzureResources:
         require_fit(settings, connections, names)
         storage, service_bus = connections.storage, connections.service_bus
         queues = {name: settings.destinations.get(name, name) for name in names}
-        charged = surroundings.observing.charged
+        charged = runtime.observer_slot.charged
         key = settings.account_key.get_secret_value() if settings.account_key else None
         self._database = settings.database
         self._containers = tuple(
@@ -99,7 +99,7 @@ class AzureResources:
         self.store = CosmosStore(self._connection, self._containers, self._library)
         self.listing = CosmosListing(self._connection, self._containers, self._library)
         application = CosmosApplicationStore(self._connection, self._library)
-        self.ownership = Ownership(application, Declared.by(settings, entities), surroundings.clock)
+        self.ownership = Ownership(application, Declared.by(settings, entities), runtime.clock)
         self.addresses = {name: Address(self._transport, queue) for name, queue in queues.items()}
 
     async def ready(self) -> None:

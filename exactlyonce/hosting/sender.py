@@ -7,7 +7,7 @@ from datetime import datetime
 
 from exactlyonce.attempt import key_of
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import TryAgainLater
 from exactlyonce.handling.messages import encode
@@ -26,26 +26,26 @@ class Sender:
         publisher: where they go.
         routes: where they may go.
         claims: for data too large for its queue.
-        surroundings: time, and who observes.
+        runtime: time, and who observes.
     """
 
     publisher: Publisher
     routes: Routes
     claims: ClaimChecks
-    surroundings: Surroundings
+    runtime: Runtime
 
     async def send(
         self, destination: str, message: object, message_id: str, source: str, time: datetime | None = None
     ) -> None:
         """As `ExactlyOnce.send`, which documents it."""
         if time is None:
-            time = self.surroundings.clock.now()
+            time = self.runtime.clock.now()
         elif time.utcoffset() is None:
             raise ValueError(f"The time of message {message_key(source, message_id)} has no time zone. Give it one.")
         name, data = encode(message)
         session = self.routes.session(destination, message)
         envelope = Envelope(source, message_id, name, data, time, extensions=session)
-        with self.surroundings.observing.sending(destination, key_of(envelope)) as trace:
+        with self.runtime.observer_slot.sending(destination, key_of(envelope)) as trace:
             await self._send(destination, envelope.with_trace(trace))
 
     async def _send(self, destination: str, envelope: Envelope) -> None:

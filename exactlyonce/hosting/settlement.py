@@ -33,7 +33,7 @@ from exactlyonce.errors import HandlerError, StoredDataError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.failures import ENVIRONMENT, Cause, Failures, named
 from exactlyonce.hosting.maintenance import Maintenance
-from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS, Returning
+from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS, Returner
 from exactlyonce.protocols.steps.park import put_aside
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
@@ -44,13 +44,13 @@ ASIDE: Final = "exactlyonce.put-aside"
 """In place of an entity's id, in the name of the place for what was put aside."""
 
 Outcome = Literal["processed", "parked", "returned"]
-Settling = Literal["first", "again", "not known"]
+Settlement = Literal["first", "repeated", "unknown"]
 """Whether a delivery is settled for the first time."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class GivenUp:
+class PoisonMessage:
     """A message that is to be decided about.
 
     Attributes:
@@ -58,7 +58,7 @@ class GivenUp:
         came: the message as it came, its data in it or elsewhere.
         work: the message with its data, and its handler.
         queue: logical name of the queue that it came from.
-        settling: whether it is settled for the first time.
+        settlement: whether it is settled for the first time.
         reason: why it was given up.
         runs_out: whether it is delivered a few times only, and then no more, though nobody has acknowledged it. So it is with
             the messages of a poison queue, which has none of its own.
@@ -68,19 +68,19 @@ class GivenUp:
     came: Envelope
     work: Work
     queue: str
-    settling: Settling
+    settlement: Settlement
     reason: str
     runs_out: bool = False
 
 
 @dataclass(frozen=True)
-class GivingUp:
+class Settler:
     """Decides about messages that can be read.
 
     Attributes:
         maintenance: runs what settles.
         failures: what this process knows of their deliveries.
-        returning: sends them to their queues once more.
+        returner: sends them to their queues once more.
         lifetimes: how long messages of the application may live, at present.
         ready: to be awaited before the store is asked.
         now: the time of day, for how long it may take.
@@ -88,12 +88,12 @@ class GivingUp:
 
     maintenance: Maintenance
     failures: Failures
-    returning: Returning
+    returner: Returner
     lifetimes: Callable[[], Lifetimes]
     ready: Callable[[], Awaitable[None]]
     now: Callable[[], datetime]
 
-    async def decide(self, given: GivenUp) -> Outcome:
+    async def decide(self, given: PoisonMessage) -> Outcome:
         """Decide about one message. Raises as `PoisonSettler.settle` does."""
         try:
             return await self._decided_or_returned(given)
@@ -108,7 +108,7 @@ class GivingUp:
         output = await self._output(came, queue, came.unexplained)
         if output is None:
             return None
-        returned = await self.returning.give_back(nobodys(entity), output, unseen=True)
+        returned = await self.returner.give_back(nobodys(entity), output, unseen=True)
         return told(returned.outcome, came, nobodys(entity), "its data could not be fetched")
 
     async def put_aside(self, place: EntityRef, envelope: Envelope, reason: str) -> Outcome:
@@ -116,7 +116,7 @@ class GivingUp:
         settled = await self.maintenance.run(place, lambda memory: put_aside(place, envelope, reason, memory))
         return told(settled.outcome, envelope, place, reason)
 
-    async def _decided_or_returned(self, given: GivenUp) -> Outcome:
+    async def _decided_or_returned(self, given: PoisonMessage) -> Outcome:
         """Where the environment fails here, too, the message goes back without having been decided about."""
         progress = _Progress()
         try:
@@ -125,7 +125,7 @@ class GivingUp:
         except ENVIRONMENT as error:
             deadline = self.maintenance.retrying.begin(self.now)
             # Better a copy of what may be parked than none of what is delivered no more.
-            first = given.settling == "first" and not progress.parks
+            first = given.settlement == "first" and not progress.parks
             unseen = first or (given.runs_out and isinstance(error, TryAgainLater))
             returned = await self._returned(given, given.came.unexplained, deadline, unseen=unseen)
             if returned is not None:
@@ -135,7 +135,7 @@ class GivingUp:
             reason = f"{named(error)}, of entity {given.work.entity}"
         return await self.put_aside(nobodys(given.entity), given.came, reason)
 
-    async def _decided(self, given: GivenUp, deadline: Deadline | None, progress: _Progress) -> Outcome:
+    async def _decided(self, given: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> Outcome:
         entity, came = given.work.entity, given.came
         refused = None
         if given.entity.strategy.forgets:
@@ -149,10 +149,10 @@ class GivingUp:
                 return told(finished.outcome, came, entity, given.reason)
         if refused is not None:
             return await self.put_aside(nobodys(given.entity), came, f"{given.reason}; {named(refused)}")
-        unseen = given.settling == "first"
+        unseen = given.settlement == "first"
         if rounds is not None and (returned := await self._returned(given, rounds, deadline, unseen=unseen)):
             return told(returned, came, entity, given.reason)
-        if given.settling == "again":
+        if given.settlement == "repeated":
             reason = f"{given.reason}; it was settled before, and may have been returned to its queue"
             return await self.put_aside(nobodys(given.entity), came, reason)
         settled = await self.maintenance.run(
@@ -160,30 +160,30 @@ class GivingUp:
         )
         return told(settled.outcome, came, entity, given.reason)
 
-    def _unexplained(self, given: GivenUp) -> int | None:
+    def _unexplained(self, given: PoisonMessage) -> int | None:
         """How often it will have been returned though nobody knows why it failed; None if it is not to be returned."""
         cause, so_far = self.failures.cause(given.entity.name, key_of(given.came)), given.came.unexplained
         if cause is Cause.ENVIRONMENT:
             return so_far
-        if cause is Cause.UNKNOWN or given.settling == "again":
+        if cause is Cause.UNKNOWN or given.settlement == "repeated":
             return so_far + 1 if so_far < UNEXPLAINED_ROUNDS else None
         return None
 
     async def _returned(
-        self, given: GivenUp, unexplained: int, deadline: Deadline | None, *, unseen: bool
+        self, given: PoisonMessage, unexplained: int, deadline: Deadline | None, *, unseen: bool
     ) -> Outcome | None:
         """What comes of returning a message; None if it is too old for that, or too large."""
         output = await self._output(given.came, given.queue, unexplained)
         if output is None:
             return None
-        returned = await self.returning.give_back(given.work.entity, output, unseen=unseen, deadline=deadline)
+        returned = await self.returner.give_back(given.work.entity, output, unseen=unseen, deadline=deadline)
         return returned.outcome
 
     async def _output(self, came: Envelope, queue: str, unexplained: int) -> Output | None:
         now = await self._present()
         if came.time is None or now - came.time > self.lifetimes().send_limit(now):
             return None
-        return await self.returning.output(came, queue, unexplained)
+        return await self.returner.output(came, queue, unexplained)
 
     async def _present(self) -> datetime:
         begun = await self.maintenance.driver.run(iter(Begin()))
@@ -217,7 +217,7 @@ def told(outcome: Outcome, envelope: Envelope, place: EntityRef, reason: str) ->
     return outcome
 
 
-def _settling(given: GivenUp, memory: Memory) -> Step[Settled | Again]:
+def _settling(given: PoisonMessage, memory: Memory) -> Step[Settled | Again]:
     """The protocol's decision about a message. It is parked as it came: with its data elsewhere, if that is where it was."""
     return given.entity.strategy.settle(given.work, given.came, given.reason, memory)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.maintenance import Maintenance
@@ -50,16 +50,16 @@ class Sweeper:
     Attributes:
         maintenance: runs the protocols' sweeps.
         listing: finds what owes.
-        surroundings: time, and the chance that picks where more is owed than one run takes.
+        runtime: time, and the chance that picks where more is owed than one run takes.
     """
 
     maintenance: Maintenance
     listing: AsyncListing
-    surroundings: Surroundings
+    runtime: Runtime
 
     async def sweep(self, entities: Iterable[Entity[Any]], older_than: timedelta, limit: int) -> Swept:
         """Look after the entities of these types that have owed for longer than `older_than`; `limit` of them at most."""
-        began = self.surroundings.clock.now()
+        began = self.runtime.clock.now()
         swept: list[str] = []
         failed: list[tuple[str, str]] = []
         found: list[Owner] = []
@@ -108,13 +108,13 @@ class Sweeper:
         return found
 
     def _lasts(self, began: datetime) -> timedelta:
-        return self.surroundings.clock.now() - began
+        return self.runtime.clock.now() - began
 
     def _chosen(self, found: list[Owner], limit: int) -> list[Owner]:
         """Those whose turn it is, in the order found. Chance picks, lest what always fails keeps others from their turn."""
         if len(found) <= limit:
             return found
-        return [found[index] for index in sorted(self.surroundings.random.sample(range(len(found)), limit))]
+        return [found[index] for index in sorted(self.runtime.random.sample(range(len(found)), limit))]
 
     async def _sweep(self, entity: Entity[Any], ref: EntityRef) -> None:
         work = self.maintenance.work(entity, ref)

@@ -24,8 +24,8 @@ from exactlyonce.effects.port import Busy
 from exactlyonce.effects.publish import Publish
 from exactlyonce.telemetry.metrics import Metrics
 from exactlyonce.telemetry.operations import OPERATIONS, Operation
+from exactlyonce.telemetry.spans import ENTITY_TYPE, AttemptSpans, DeliverySpan, Instruments, fail
 from exactlyonce.telemetry.tally import DUPLICATES
-from exactlyonce.telemetry.watch import ENTITY_TYPE, Instruments, Processing, Watching, fail
 from exactlyonce.values.envelope import TRACEPARENT, TRACESTATE, Envelope, Extensions
 from exactlyonce.values.identity import EntityRef
 
@@ -52,7 +52,7 @@ class Telemetry:
         self._instruments = Instruments(tracer, self._metrics, now)
 
     @contextmanager
-    def processing(self, entity: EntityRef, envelope: Envelope) -> Iterator[Processing]:
+    def processing(self, entity: EntityRef, envelope: Envelope) -> Iterator[DeliverySpan]:
         """A delivery is processed: a child of the context in which its message came about, linked to the invocation."""
         parent, links = _creation(envelope)
         attributes: dict[str, str | int] = {
@@ -64,7 +64,7 @@ class Telemetry:
             "exactlyonce.entity": str(entity),
         }
         span = self._tracer.start_span(f"process {entity.type}", parent, SpanKind.CONSUMER, attributes, links)
-        delivery = Processing(envelope, span)
+        delivery = DeliverySpan(envelope, span)
         labels = {ENTITY_TYPE: entity.type}
         told: str = "cancelled"
         try:
@@ -84,9 +84,9 @@ class Telemetry:
             self._metrics.held(1, labels)
 
     @contextmanager
-    def watching(self, entity: EntityRef, deliveries: Sequence[Processing] | None) -> Iterator[Watching]:
+    def watching(self, entity: EntityRef, deliveries: Sequence[DeliverySpan] | None) -> Iterator[AttemptSpans]:
         """Attempts are made on an entity."""
-        watch = Watching(self._instruments, entity, deliveries)
+        watch = AttemptSpans(self._instruments, entity, deliveries)
         token = contexts.attach(watch.context)
         try:
             yield watch
@@ -101,7 +101,7 @@ class Telemetry:
         operation = OPERATIONS.get(type(effect))
         if operation is None:
             return await perform(effect)
-        watch = Watching.present()
+        watch = AttemptSpans.present()
         parent = contexts.get_current() if watch is None else watch.context
         attributes = _attributes(operation, effect)
         links = _origins(effect) if isinstance(effect, Publish) and watch is not None and watch.is_owed else ()

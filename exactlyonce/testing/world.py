@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 from exactlyonce.attempt import Again, Memory, Strategy, key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
-from exactlyonce.drivers.observer import Observer, Observing
+from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Clock, Surroundings
+from exactlyonce.drivers.runtime import Clock, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.port import Awaited
-from exactlyonce.handling.age import Judging
+from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import Runner
@@ -74,14 +74,12 @@ class World:
         self, *, mark_after: float = 10.0, backoff: Backoff | None = None, observer: Observer | None = None
     ) -> Process:
         """Start a process that remembers nothing."""
-        surroundings = Surroundings(
-            self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}", Observing(observer)
+        runtime = Runtime(
+            self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}", ObserverSlot(observer)
         )
-        driver = AsyncDriver(
-            Awaited(self.store), Publisher(self._addresses), surroundings, lifetimes=lambda: self.lifetimes
-        )
+        driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), runtime, lifetimes=lambda: self.lifetimes)
         retrying = Retrying(backoff or Backoff(), self.random)
-        return Process(self, driver, retrying, Combiner(driver, retrying, self.clock, mark_after))
+        return Process(self, driver, retrying, Lanes(driver, retrying, self.clock, mark_after))
 
     @property
     def published(self) -> tuple[Output, ...]:
@@ -105,11 +103,11 @@ class World:
 class Process:
     """What does not survive a crash."""
 
-    def __init__(self, world: World, driver: AsyncDriver, retrying: Retrying, combiner: Combiner) -> None:
+    def __init__(self, world: World, driver: AsyncDriver, retrying: Retrying, lanes: Lanes) -> None:
         self._world = world
         self._driver = driver
         self._retrying = retrying
-        self._combiner = combiner
+        self._lanes = lanes
         self._jobs: set[asyncio.Future[Any]] = set()
 
     async def deliver(self, type: Entity[Any], envelope: Envelope, strategy: Strategy | None = None) -> None:
@@ -120,9 +118,9 @@ class Process:
             strategy or type.strategy,
             self._world.lifetimes,
         )
-        handle = Judging(runner, ref, lifetimes) if strategy.forgets else runner
+        handle = AgeCheck(runner, ref, lifetimes) if strategy.forgets else runner
         retention = lifetimes.retention.kept(self._world.clock.now())
-        await self._combiner.process(
+        await self._lanes.process(
             Assignment(ref, strategy, handle, runner.absent, runner.evolve, retention, lifetimes.refusal), envelope
         )
         self._world.acknowledged.add((ref.key, key_of(envelope)))
@@ -142,11 +140,11 @@ class Process:
 
     async def close(self) -> None:
         """Finish what is under way."""
-        await self._combiner.quiesce()
+        await self._lanes.quiesce()
 
     async def crash(self) -> None:
         """End in the middle of whatever is under way."""
-        self._combiner.abandon()
+        self._lanes.abandon()
         for job in self._jobs:
             job.cancel()
         await asyncio.sleep(0)

@@ -24,7 +24,7 @@ from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import DeleteBlobs
 from exactlyonce.effects.port import AsyncAdapter, AsyncPort, performs
 from exactlyonce.errors import ConfigurationError
@@ -123,7 +123,7 @@ class LostBlobs:
         """
         connection = self.place.connect()
         blobs: AsyncPort = self.blobs if self.place.writes else _Unsent()
-        driver = AsyncDriver(self.place.store(connection), Publisher({}), Surroundings(), blobs)
+        driver = AsyncDriver(self.place.store(connection), Publisher({}), Runtime(), blobs)
         try:
             listed: list[ListedBlob] = []
             async for blob in self.blobs.list_blobs():

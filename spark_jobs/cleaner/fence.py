@@ -18,7 +18,7 @@ from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
 from exactlyonce.protocols.outbox.clean import clean_staged
@@ -65,7 +65,7 @@ class Fence:
         )
         connection = self.place.connect()
         with asyncio.Runner() as runner:
-            driver = AsyncDriver(self.place.store(connection), Publisher({}), Surroundings())
+            driver = AsyncDriver(self.place.store(connection), Publisher({}), Runtime())
             try:
                 while some := list(islice(entities, AT_ONCE)):
                     runner.run(connection.turn())

@@ -21,7 +21,7 @@ from azure.storage.queue.aio import QueueClient
 
 from demo.stack import ROOT, create_containers
 from exactlyonce import Envelope
-from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS
 from exactlyonce.values.frozen_json import Json
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator

@@ -7,7 +7,7 @@ from dataclasses import replace
 from exactlyonce.attempt import Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import FindProcessed
@@ -27,7 +27,7 @@ async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entit
     await store.perform(SaveEntity(entity, with_ledger(entity_document(entity, total=3), ledger), None))
     assert await store.perform(FindProcessed(entity, ("web/m-1",), ahead)) is BEHIND
 
-    reset = await AsyncDriver(store, Publisher({}), Surroundings()).run(reset_token(entity, Memory()))
+    reset = await AsyncDriver(store, Publisher({}), Runtime()).run(reset_token(entity, Memory()))
 
     assert isinstance(reset, TokenReset)
     assert (reset.outcome, reset.lost) == ("reset", ())
@@ -36,6 +36,6 @@ async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entit
     assert view.ledger == replace(ledger, token=view.ledger.token)
     assert view.body == entity_document(entity, total=3)
     assert await find(store, entity, "web/m-1", token=view.ledger.token) == {"web/m-1"}
-    again = await AsyncDriver(store, Publisher({}), Surroundings()).run(reset_token(entity, Memory()))
+    again = await AsyncDriver(store, Publisher({}), Runtime()).run(reset_token(entity, Memory()))
     assert isinstance(again, TokenReset)
     assert again.outcome == "not ahead"

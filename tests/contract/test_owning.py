@@ -13,7 +13,7 @@ import pytest
 from azure.cosmos.aio import DatabaseProxy
 
 from exactlyonce import ConfigurationError, Entity, NewerSchema, Outbox, TryAgainLater
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.stores.cosmos.client import cosmos_client
 from exactlyonce.testing.chance import ManualClock
@@ -45,7 +45,7 @@ class Place:
             entities,
             settings=Settings.model_validate(given),
             storage=StorageConnection("UseDevelopmentStorage=true"),
-            surroundings=Surroundings(clock) if clock else None,
+            runtime=Runtime(clock) if clock else None,
         )
 
     async def start(self, *entities: Entity[Any], **settings: Any) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.hosting import returns as returning_host
+from exactlyonce.hosting import returner as returning_host
 from exactlyonce.hosting import settlement as giving_up
-from exactlyonce.hosting.settlement import GivenUp, GivingUp
+from exactlyonce.hosting.settlement import PoisonMessage, Settler
 from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
 from verification.checker.alterations import answers, asks, called, replaced
@@ -36,7 +36,7 @@ def host(*patches: Patch) -> Host:
     made = modules_of("host", {giving_up.__name__, returning_host.__name__}, patches=patches)
     decides = made.get(giving_up.__name__, giving_up)
     returns = made.get(returning_host.__name__, returning_host)
-    return replace(shipped, giving_up=decides.GivingUp, given_up=decides.GivenUp, returning=returns.Returning)
+    return replace(shipped, giving_up=decides.Settler, given_up=decides.PoisonMessage, returning=returns.Returner)
 
 
 def unseen(returned: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -49,20 +49,20 @@ def unseen(returned: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[A
     return twin
 
 
-def not_known(self: Any, given: GivenUp, *rest: Any) -> tuple[Any, ...]:
+def not_known(self: Any, given: PoisonMessage, *rest: Any) -> tuple[Any, ...]:
     """A message that was settled before is decided about as if nobody knew."""
-    return self, replace(given, settling="not known") if given.settling == "again" else given, *rest
+    return self, replace(given, settlement="unknown") if given.settlement == "repeated" else given, *rest
 
 
-def settled_before(self: Any, given: GivenUp) -> tuple[Any, ...]:
+def settled_before(self: Any, given: PoisonMessage) -> tuple[Any, ...]:
     """How often it is returned goes by what was known."""
-    return self, replace(given, settling="again") if given.settling == "not known" else given
+    return self, replace(given, settlement="repeated") if given.settlement == "unknown" else given
 
 
-async def of_any_age(self: GivingUp, came: Any, queue: str, unexplained: int) -> Any:
+async def of_any_age(self: Settler, came: Any, queue: str, unexplained: int) -> Any:
     """A message is returned however old it is."""
     await self._present()
-    return await self.returning.output(came, queue, unexplained)
+    return await self.returner.output(came, queue, unexplained)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +118,21 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         BATCH,
         UNPROCESSED,
         13,
-        (around(GivingUp._returned, unseen),),
+        (around(Settler._returned, unseen),),
     ),
     BrokenReturning(
         "what was settled before is returned unseen while the store is away",
         BATCH_LOST_REPLIES,
         UNPROCESSED,
         11,
-        (around(GivingUp._decided_or_returned, called(lambda self, given: (self, replace(given, runs_out=True)))),),
+        (around(Settler._decided_or_returned, called(lambda self, given: (self, replace(given, runs_out=True)))),),
     ),
     BrokenReturning(
         "what was settled before is parked",
         LAST,
         UNPROCESSED,
         13,
-        (around(GivingUp._decided, called(not_known)), around(GivingUp._unexplained, called(settled_before))),
+        (around(Settler._decided, called(not_known)), around(Settler._unexplained, called(settled_before))),
     ),
     BrokenReturning(
         "acknowledged before it is sent",
@@ -153,7 +153,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         TOO_OLD,
         LOST,
         7,
-        (around(GivingUp._output, replaced(of_any_age)),),
+        (around(Settler._output, replaced(of_any_age)),),
     ),
     BrokenReturning(
         "requeued at any age",

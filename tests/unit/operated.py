@@ -16,7 +16,7 @@ from exactlyonce.attempt import key_of
 from exactlyonce.cli.commands import main
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting import ExactlyOnce
@@ -59,13 +59,13 @@ class InMemory(ExactlyOnce):
         self.open = True
         self.clock = ManualClock()
         self.world = World((RECEIPTS,), outcome=lambda _: (self.open, self.open), clock=self.clock)
-        surroundings = Surroundings(self.clock, self.world.random)
-        driver = AsyncDriver(Awaited(self.world.store), self.world._publisher, surroundings)
+        runtime = Runtime(self.clock, self.world.random)
+        driver = AsyncDriver(Awaited(self.world.store), self.world._publisher, runtime)
         listing = MemoryListing(self.world.store)
         self._entities = entities
         self._maintenance = Maintenance(driver, Retrying(Backoff(tries=1), self.world.random), self.world.routes)
         self._operator = Operator(self._maintenance, listing, Lifetimes, self._entities)
-        self._sweeper = Sweeper(self._maintenance, listing, surroundings)
+        self._sweeper = Sweeper(self._maintenance, listing, runtime)
         self._sweep_after = timedelta(minutes=1)
         self.closed = 0
         types = tuple(OwnedType(one.name, one.container, one.paths) for one in entities)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from exactlyonce.hosting.failures import Cause
-from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS
 from verification.checker.catalogue import INLINE, LATE, OTHER, PARKED
 from verification.checker.returned import ASIDE, REFUSED, REQUEUED, RETURNED, STAYS, TOO_OLD
 from verification.checker.returning import ReturningScenario

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache
 
 from exactlyonce.attempt import Before, Handled, Work, key_of
-from exactlyonce.handling.age import Judging
+from exactlyonce.handling.age import AgeCheck
 from exactlyonce.records.outputs import Output, digest
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -100,7 +100,7 @@ def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = Tru
             replace(envelope, time=AT + ages.times[number] * TICK)
             for number, envelope in zip(messages, work.messages, strict=True)
         ),
-        handle=Judging(work.handle, work.entity, lifetimes) if ages.judges else work.handle,
+        handle=AgeCheck(work.handle, work.entity, lifetimes) if ages.judges else work.handle,
         retention=lifetimes.retention.kept(AT + tick * TICK) if ages.trimmed is None else ages.trimmed * TICK,
         refusal=lifetimes.refusal,
     )

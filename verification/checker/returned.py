@@ -17,7 +17,7 @@ from exactlyonce.effects.library import FoundParked, LoadParked, Park, Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import MessageError
 from exactlyonce.hosting.failures import Cause
-from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS
 from exactlyonce.protocols.steps.park import Requeued
 from exactlyonce.values.envelope import Envelope
 from verification.checker.amounts import spent, with_copies, without_copies

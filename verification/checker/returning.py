@@ -1,6 +1,6 @@
 """The host's code that decides about messages which were given up, as a generator of effects: as it ships, or a broken twin.
 
-A coroutine that awaits generators of effects is a generator of effects itself. So `GivingUp.decide` runs as it is; only what
+A coroutine that awaits generators of effects is a generator of effects itself. So `Settler.decide` runs as it is; only what
 performs its effects is the model's, and whether there is time for another attempt is the world's to say.
 """
 
@@ -20,7 +20,7 @@ from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.effects.effect import Begun, Effect, Step
 from exactlyonce.errors import TryAgainLater
-from exactlyonce.hosting import returns as returning_host
+from exactlyonce.hosting import returner as returning_host
 from exactlyonce.hosting import settlement as deciding
 from exactlyonce.hosting.failures import Cause
 from exactlyonce.protocols.steps.park import discard
@@ -48,9 +48,9 @@ class Host:
         takes_away: whether what is parked of a returned message is taken away when that is processed.
     """
 
-    giving_up: Callable[..., Any] = deciding.GivingUp
-    given_up: Callable[..., Any] = deciding.GivenUp
-    returning: Callable[..., Any] = returning_host.Returning
+    giving_up: Callable[..., Any] = deciding.Settler
+    given_up: Callable[..., Any] = deciding.PoisonMessage
+    returning: Callable[..., Any] = returning_host.Returner
     takes_away: bool = True
 
 
@@ -174,10 +174,10 @@ def _deciding(scenario: ReturningScenario, work: Work, stage: int, known: Cause)
     lifetimes = Lifetimes if scenario.ages is None else lambda: scenario.ages.lifetimes  # type: ignore[union-attr]
     returning = scenario.host.returning(mending, SimpleNamespace(blobs=None), _Even())
     given_up = scenario.host.giving_up(mending, _Failures(known), returning, lifetimes, _ready, lambda: AT)
-    counted = "first" if stage == FIRST else "again"
-    settling = counted if scenario.counted else "not known"
+    counted = "first" if stage == FIRST else "repeated"
+    settlement = counted if scenario.counted else "unknown"
     given = scenario.host.given_up(
-        entity, work.messages[0], work, "in", settling, "given up", runs_out=scenario.runs_out
+        entity, work.messages[0], work, "in", settlement, "given up", runs_out=scenario.runs_out
     )
     return given_up.decide(given)
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from exactlyonce.drivers import lanes as combining
 from exactlyonce.hosting import receiver as receiving
-from exactlyonce.hosting import returns as returning_host
+from exactlyonce.hosting import returner as returning_host
 from exactlyonce.hosting import settlement as giving_up
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention

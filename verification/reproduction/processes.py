@@ -16,7 +16,7 @@ from exactlyonce.attempt import Finished, Memory, Settled
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings, SystemClock
+from exactlyonce.drivers.runtime import Runtime, SystemClock
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.effects.publish import Publish
@@ -224,9 +224,9 @@ class Process:
     async def _run_once(self, task: Task, memory: Memory) -> Any:
         """One run."""
         store = self._make_store(self._connection, [ENTITIES])
-        surroundings = Surroundings(self.clock, Random(0), self._reality.new_transaction)
+        runtime = Runtime(self.clock, Random(0), self._reality.new_transaction)
         publisher = _GatedPublisher(self._reality, self._at_gate)
-        driver = AsyncDriver(self._gated(store), publisher, surroundings, lifetimes=lambda: AGELESS)
+        driver = AsyncDriver(self._gated(store), publisher, runtime, lifetimes=lambda: AGELESS)
         return await driver.run(IMPATIENT.insist(self._family.step(task, memory)))
 
     def _gated(self, store: CosmosStore) -> AsyncStore:

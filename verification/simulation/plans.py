@@ -49,7 +49,7 @@ class Plan:
         failing: share of messages that fail for their own sake until whatever they lack is there.
         fillers: lengths of the padding of outputs, in characters.
         rounds: mean of seconds between two jobs of the caretakers.
-        mark_after: seconds; see `Combiner`.
+        mark_after: seconds; see `Lanes`.
         tries: of requests and of attempts.
         patience: seconds that a delivery may take.
         deliveries: after how many a message goes to the poison queue.

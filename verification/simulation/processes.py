@@ -15,7 +15,7 @@ from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.drivers.store_time import StoreTime
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.claim_checks import ClaimChecks
@@ -23,7 +23,7 @@ from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.returns import Returning
+from exactlyonce.hosting.returner import Returner
 from exactlyonce.hosting.settlement import Outcome
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.values.identity import EntityRef
@@ -46,7 +46,7 @@ class Settings:
     Attributes:
         application: the entity types.
         strategies: of tallies; one of them for each process: settings change from deployment to deployment, under way too.
-        mark_after: seconds; see `Combiner`.
+        mark_after: seconds; see `Lanes`.
         tries: of requests and of attempts.
         patience: seconds that a delivery, or a job, may take.
         deliveries: after how many a message goes to the poison queue.
@@ -115,20 +115,18 @@ class Process:
         clock = VirtualClock(world.loop, random.uniform(-1, 1) * settings.wrong)
         present = StoreTime(clock)
         wire = Wire(world, lambda: doomed(self), present.tell)
-        surroundings = Surroundings(clock, random, lambda: f"{random.getrandbits(64):016x}", present=present.now)
+        runtime = Runtime(clock, random, lambda: f"{random.getrandbits(64):016x}", present=present.now)
         lifetimes = lambda: settings.lifetimes  # noqa: E731
         sender = SendingWire(world, lambda: doomed(self))
         addresses = {name: Address(sender, name) for name in DESTINATIONS}
 
         def driver(*, remembers: bool, marks: Callable[[], str] | None = None) -> AsyncDriver:
             publisher = Publisher(addresses, marks, remembers=remembers, now=world.loop.time)
-            return AsyncDriver(wire, publisher, surroundings, lifetimes=lifetimes)
+            return AsyncDriver(wire, publisher, runtime, lifetimes=lifetimes)
 
         retrying = Retrying(Backoff(tries=settings.tries, seconds=settings.patience), random)
-        self._combiner = settings.application.protocols.combiner(
-            driver(remembers=True), retrying, clock, settings.mark_after
-        )
-        marks = surroundings.new_transaction
+        self._lanes = settings.application.protocols.lanes(driver(remembers=True), retrying, clock, settings.mark_after)
+        marks = runtime.new_transaction
         self._mending = Maintenance(driver(remembers=False, marks=marks), retrying, routes)
         # It comes again soon, so it need not try for long.
         brief = Retrying(Backoff(tries=_TRIES_OF_A_JOB, seconds=settings.patience), random)
@@ -140,8 +138,8 @@ class Process:
             """Hosting asks here whether the accounts are as they have to be; so it knows the store's time."""
             present.tell(VirtualClock(world.loop).now())
 
-        returning = Returning(finishing, claims, random)
-        giving_up = application.protocols.giving_up(finishing, failures, returning, lifetimes, ready, clock.now)
+        returner = Returner(finishing, claims, random)
+        giving_up = application.protocols.giving_up(finishing, failures, returner, lifetimes, ready, clock.now)
         self._poison = NotedSettler(
             giving_up,
             claims,
@@ -152,7 +150,7 @@ class Process:
             parked=parked,
         )
         self._receiver = application.protocols.receiver(
-            self._combiner, self._mending, claims, failures, self._poison, ready, ready, lifetimes, present.now
+            self._lanes, self._mending, claims, failures, self._poison, ready, ready, lifetimes, present.now
         )
         types = application.boards, application.tallies.using(random.choice(settings.strategies))
         known = tuple(map(application.shipped, types))
@@ -201,7 +199,7 @@ class Process:
     def die(self) -> None:
         """End in the middle of everything."""
         self.alive = False
-        self._combiner.abandon()
+        self._lanes.abandon()
         for job in self._jobs:
             job.cancel()
 

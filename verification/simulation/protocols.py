@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Memory, Strategy
-from exactlyonce.drivers.lanes import Combiner
+from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.settlement import GivingUp
+from exactlyonce.hosting.settlement import Settler
 from exactlyonce.protocols.outbox.clean import Cleaned, clean_staged
 from exactlyonce.protocols.stream.replay import replay, versions_of
 from exactlyonce.values.frozen_json import Json
@@ -40,9 +40,9 @@ class Protocols:
     protocol: str = "outbox"
     outbox: type[Outbox] = Outbox
     beside: tuple[Strategy, ...] = ()
-    combiner: type[Combiner] = Combiner
+    lanes: type[Lanes] = Lanes
     receiver: type[Receiver] = Receiver
-    giving_up: type[GivingUp] = GivingUp
+    giving_up: type[Settler] = Settler
     heals: bool = True
     kept: Callable[[Lifetimes, datetime], timedelta] = kept
     clean_staged: Callable[..., Step[Any]] = clean_staged

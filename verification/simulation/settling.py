@@ -10,7 +10,7 @@ from typing import Any, Final
 from exactlyonce import Entity, Envelope
 from exactlyonce.attempt import key_of
 from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.returns import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS
 from exactlyonce.hosting.settlement import Outcome
 from exactlyonce.hosting.triggers import Delivered, envelope_of, id_of
 from exactlyonce.values.identity import EntityRef
@@ -62,7 +62,7 @@ class NotedSettler(PoisonSettler):
 
     def _may_be_sent(self, envelope: Envelope) -> bool:
         now = VirtualClock(self.world.loop).now()
-        limit = self.giving_up.lifetimes().send_limit(now)
+        limit = self.settler.lifetimes().send_limit(now)
         return envelope.time is not None and now - envelope.time < limit - _SLACK
 
     def _parked_as(self, entity: EntityRef, key: str) -> str | None:

@@ -20,7 +20,7 @@ from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.hosting import receiver as receiving
 from exactlyonce.hosting.failures import Cause
 from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.settlement import GivingUp
+from exactlyonce.hosting.settlement import Settler
 from exactlyonce.hosting.triggers import delivery_of
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.resequencer import order as total_order
@@ -179,12 +179,12 @@ def _values(lifetimes: Lifetimes) -> tuple[Any, ...]:
 
 
 _RECEIVERS: Final[Mapping[str, tuple[Part, ...]]] = {
-    "ages are not judged": (constant(receiving, "Judging", lambda runner, *_: runner),),
+    "ages are not judged": (constant(receiving, "AgeCheck", lambda runner, *_: runner),),
     "batch processes what it has settled": (around(Receiver._take_or_settle, _lenient),),  # noqa: SLF001
 }
 _SETTLERS: Final[Mapping[str, tuple[Part, ...]]] = {
-    "parks what its environment failed": (around(GivingUp._unexplained, _parking_at_once),),  # noqa: SLF001
-    "poison is parked without a look at its age": (around(GivingUp._decided, called(_unjudged)),),  # noqa: SLF001
+    "parks what its environment failed": (around(Settler._unexplained, _parking_at_once),),  # noqa: SLF001
+    "poison is parked without a look at its age": (around(Settler._decided, called(_unjudged)),),  # noqa: SLF001
 }
 
 
@@ -240,7 +240,7 @@ def _mending(name: str) -> Protocols:
 def _lane(name: str) -> Protocols:
     # With a settler that parks at once what its environment failed: what ships does so after some rounds only.
     parks = _giving_up("parks what its environment failed")
-    return replace(parks, combiner=_broken(name, combining, *_LANES[name]).Combiner, heals=False)
+    return replace(parks, lanes=_broken(name, combining, *_LANES[name]).Lanes, heals=False)
 
 
 def _broken(name: str, module: ModuleType, *changes: _Change) -> ModuleType:
@@ -261,7 +261,7 @@ def _receiving(name: str) -> Protocols:
 
 
 def _giving_up(name: str) -> Protocols:
-    return Protocols(giving_up=twin_of_parts(_SETTLERS[name]).of(GivingUp))
+    return Protocols(giving_up=twin_of_parts(_SETTLERS[name]).of(Settler))
 
 
 def _kept(lifetimes: Lifetimes, now: datetime) -> timedelta:

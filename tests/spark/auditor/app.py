@@ -10,10 +10,10 @@ from typing import Any
 from exactlyonce import Destination, Entity, Envelope, Outbox
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -51,9 +51,9 @@ class App:
         destinations = (shooting_range, leader_board, Destination("audience", receives=(Hit, Missed)))
         publisher = Publisher({one.name: Address(self._transport, one.name) for one in destinations})
         self._routes = Routes.to(destinations, publisher.limits)
-        driver = AsyncDriver(CosmosStore(self._connection, containers), publisher, Surroundings())
+        driver = AsyncDriver(CosmosStore(self._connection, containers), publisher, Runtime())
         retrying = Retrying(Backoff(), Random(0))
-        self._combiner = Combiner(driver, retrying, Surroundings().clock, 0.2)
+        self._lanes = Lanes(driver, retrying, Runtime().clock, 0.2)
 
     async def play(self, shots: Iterable[Envelope]) -> None:
         """Fire shots, so many at a time, and count their outcomes on the board."""
@@ -69,7 +69,7 @@ class App:
     async def close(self) -> None:
         """Finish what is under way."""
         await self._count()
-        await self._combiner.quiesce()
+        await self._lanes.quiesce()
         await self._connection.close()
 
     async def _count(self) -> None:
@@ -80,7 +80,7 @@ class App:
     async def _process(self, entity: Entity[Any], envelope: Envelope) -> None:
         ref = entity.ref_of(envelope)
         runner = Runner(entity, ref, self._routes)
-        await self._combiner.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), envelope)
+        await self._lanes.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), envelope)
 
 
 def shot(number: int, games: int = 8, prefix: str = "") -> Envelope:

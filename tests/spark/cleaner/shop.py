@@ -15,10 +15,10 @@ from exactlyonce import Colocated, Context, Entity, EntityKey, Envelope, Outbox,
 from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings, SystemClock
+from exactlyonce.drivers.runtime import Runtime, SystemClock
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.sequences import Order
@@ -173,9 +173,9 @@ class App:
         self.store = CosmosStore(self._connection, containers)
         publisher = Publisher({"receipts": Address(self.transport, "receipts")})
         self._routes = Routes.to((RECEIPTS,), publisher.limits, blobs=None if blobs is None else blobs.address)
-        surroundings = Surroundings(ServiceClock(cosmos))
-        self.driver = AsyncDriver(self.store, publisher, surroundings, blobs)
-        self._combiner = Combiner(self.driver, Retrying(Backoff(), Random(0)), surroundings.clock, 0.01)
+        runtime = Runtime(ServiceClock(cosmos))
+        self.driver = AsyncDriver(self.store, publisher, runtime, blobs)
+        self._lanes = Lanes(self.driver, Retrying(Backoff(), Random(0)), runtime.clock, 0.01)
 
     async def process(self, messages: Sequence[tuple[str, Envelope]]) -> None:
         """Process messages in order; those of different shops at the same time."""
@@ -189,10 +189,10 @@ class App:
                 ref = entity.ref_of(envelope)
                 runner = Runner(entity, ref, self._routes)
                 assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve)
-                await self._combiner.process(assignment, envelope)
+                await self._lanes.process(assignment, envelope)
 
         await asyncio.gather(*map(line, lines.values()))
-        await self._combiner.quiesce()
+        await self._lanes.quiesce()
 
     async def close(self) -> None:
         """Close its connection."""

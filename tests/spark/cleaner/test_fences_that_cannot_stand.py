@@ -12,7 +12,7 @@ import pytest
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import LoadStaged, Stage
 from exactlyonce.effects.port import Awaited
@@ -55,7 +55,7 @@ def store() -> MemoryStore:
 
 @pytest.fixture
 def driver(store: MemoryStore) -> AsyncDriver:
-    return AsyncDriver(Awaited(store), Publisher({}), Surroundings(InstantClock()))
+    return AsyncDriver(Awaited(store), Publisher({}), Runtime(InstantClock()))
 
 
 async def test_staged_outputs_stay(store: MemoryStore, driver: AsyncDriver) -> None:

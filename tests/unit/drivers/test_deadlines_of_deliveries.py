@@ -12,10 +12,10 @@ import pytest
 from exactlyonce import TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Effect, Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.port import Awaited, Busy, Reply
@@ -74,12 +74,12 @@ class Lane:
         self.clock = ManualClock()
         self.strategy = Requests()
         self.store = Hanging(self.clock)
-        driver = AsyncDriver(self.store, Publisher({}), Surroundings(self.clock))
-        self.combiner = Combiner(driver, Retrying(Backoff(seconds=10), Random(1)), self.clock)
+        driver = AsyncDriver(self.store, Publisher({}), Runtime(self.clock))
+        self.lanes = Lanes(driver, Retrying(Backoff(seconds=10), Random(1)), self.clock)
 
     async def deliver(self, *ids: str) -> list[asyncio.Task[None]]:
         assignment = Assignment(ENTITY, self.strategy, lambda *_: pytest.fail("the strategy handles"), Json("{}"))
-        tasks = [asyncio.create_task(self.combiner.process(assignment, deposit(id))) for id in ids]
+        tasks = [asyncio.create_task(self.lanes.process(assignment, deposit(id))) for id in ids]
         await turn()
         return tasks
 
@@ -97,7 +97,7 @@ async def turn() -> None:
 async def lane() -> AsyncIterator[Lane]:
     found = Lane()
     yield found
-    found.combiner.abandon()
+    found.lanes.abandon()
     await turn()
 
 
@@ -206,7 +206,7 @@ async def test_nothing_is_left_running_when_all_is_quiet(lane: Lane) -> None:
     for id in ("m-1", "m-2"):  # The second time it begins anew.
         await lane.deliver(id)
         await lane.store.let_through()
-        await lane.combiner.quiesce()
+        await lane.lanes.quiesce()
         await turn()
         assert asyncio.all_tasks() == before
     (late,) = await lane.deliver("m-3")

@@ -16,7 +16,7 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.blocking_driver import BlockingDriver
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
@@ -44,7 +44,7 @@ class Setting:
     def __init__(self, seed: int = 0) -> None:
         random = Random(seed)
         self.clock = InstantClock(AT)
-        self.surroundings = Surroundings(self.clock, random, lambda: f"{random.getrandbits(64):x}")
+        self.runtime = Runtime(self.clock, random, lambda: f"{random.getrandbits(64):x}")
         self.store = MemoryStore(
             self.clock.now, SeededTrouble(Random(seed), {Fate.LOST_AFTER: 0.1, Fate.BUSY: 0.2}, stale=0.2, lag=2)
         )
@@ -86,8 +86,8 @@ def watched(step: Step[Any], asked: list[Effect[Any]]) -> Step[Any]:
 @pytest.mark.parametrize("seed", range(8))
 async def test_both_drivers_give_the_same_result_and_leave_the_same_world(seed: int) -> None:
     one, other = Setting(seed), Setting(seed)
-    awaited = await AsyncDriver(Awaited(one.store), one.publisher, one.surroundings).run(one.steps())
-    blocked = BlockingDriver(other.store, other.publish, other.surroundings).run(other.steps())
+    awaited = await AsyncDriver(Awaited(one.store), one.publisher, one.runtime).run(one.steps())
+    blocked = BlockingDriver(other.store, other.publish, other.runtime).run(other.steps())
     assert awaited == blocked
     assert one.asked == other.asked
     assert one.store.entities == other.store.entities
@@ -114,7 +114,7 @@ class Slow(Awaited):
 async def test_requests_that_may_go_side_by_side_do() -> None:
     setting = Setting()
     store = Slow(MemoryStore(setting.clock.now))
-    driver = AsyncDriver(store, setting.publisher, setting.surroundings)
+    driver = AsyncDriver(store, setting.publisher, setting.runtime)
     finished = await asyncio.wait_for(driver.run(attempt(STRATEGY, deposit("m-1"))), 5)
     assert isinstance(finished, Finished)
 
@@ -137,7 +137,7 @@ async def test_cancelling_ends_the_attempt_between_two_effects() -> None:
     setting = Setting()
     store = Gate(MemoryStore(setting.clock.now))
     asked: list[Effect[Any]] = []
-    driver = AsyncDriver(store, setting.publisher, setting.surroundings)
+    driver = AsyncDriver(store, setting.publisher, setting.runtime)
     task = asyncio.create_task(driver.run(watched(attempt(STRATEGY, deposit("m-1")), asked)))
     await store.reached.wait()
     task.cancel()
@@ -154,9 +154,9 @@ async def test_what_a_generator_raises_comes_out_of_both_drivers() -> None:
 
     setting = Setting()
     with pytest.raises(KeyError):
-        await AsyncDriver(Awaited(setting.store), setting.publisher, setting.surroundings).run(failing())
+        await AsyncDriver(Awaited(setting.store), setting.publisher, setting.runtime).run(failing())
     with pytest.raises(KeyError):
-        BlockingDriver(setting.store, setting.publish, setting.surroundings).run(failing())
+        BlockingDriver(setting.store, setting.publish, setting.runtime).run(failing())
 
 
 def test_waiting_moves_the_clock_and_nothing_else() -> None:
@@ -166,7 +166,7 @@ def test_waiting_moves_the_clock_and_nothing_else() -> None:
         return f"{begun.at.second}.{begun.at.microsecond} {len(set(begun.transactions))}"
 
     setting = Setting()
-    assert BlockingDriver(setting.store, setting.publish, setting.surroundings).run(waiting()) == "2.500000 2"
+    assert BlockingDriver(setting.store, setting.publish, setting.runtime).run(waiting()) == "2.500000 2"
 
 
 def test_side_by_side_is_one_after_the_other_where_nothing_else_can_be() -> None:
@@ -175,7 +175,7 @@ def test_side_by_side_is_one_after_the_other_where_nothing_else_can_be() -> None
         return replies
 
     setting = Setting(3)
-    begun, loaded = BlockingDriver(setting.store, setting.publish, setting.surroundings).run(both())
+    begun, loaded = BlockingDriver(setting.store, setting.publish, setting.runtime).run(both())
     assert (begun.at, loaded.document) == (AT, None)
 
 
@@ -201,7 +201,7 @@ async def gates() -> Gates:
 
 
 def look(gates: Gates) -> asyncio.Task[tuple[Any, Any]]:
-    driver = AsyncDriver(gates, Publisher({}), Surroundings())
+    driver = AsyncDriver(gates, Publisher({}), Runtime())
     return asyncio.create_task(driver.run(looking()))
 
 
@@ -249,9 +249,9 @@ async def test_both_drivers_write_blobs_and_delete_them() -> None:
 
     one, other = MemoryBlobs(), MemoryBlobs()
     setting = Setting()
-    driver = AsyncDriver(Awaited(setting.store), setting.publisher, setting.surroundings, AwaitedBlobs(one))
+    driver = AsyncDriver(Awaited(setting.store), setting.publisher, setting.runtime, AwaitedBlobs(one))
     assert await driver.run(writing()) is KEPT
-    assert BlockingDriver(setting.store, setting.publish, setting.surroundings, other).run(writing()) is KEPT
+    assert BlockingDriver(setting.store, setting.publish, setting.runtime, other).run(writing()) is KEPT
     assert list(one.written) == list(other.written) == ["a/b"]
 
 
@@ -259,9 +259,9 @@ async def test_both_drivers_write_blobs_and_delete_them() -> None:
 async def test_without_a_container_whoever_asks_for_blobs_is_told(effect: Effect[Any]) -> None:
     setting = Setting()
     with pytest.raises(ConfigurationError, match="EXACTLYONCE__blobContainer"):
-        await AsyncDriver(Awaited(setting.store), setting.publisher, setting.surroundings).run(iter(effect))
+        await AsyncDriver(Awaited(setting.store), setting.publisher, setting.runtime).run(iter(effect))
     with pytest.raises(ConfigurationError, match="EXACTLYONCE__blobContainer"):
-        BlockingDriver(setting.store, setting.publish, setting.surroundings).run(iter(effect))
+        BlockingDriver(setting.store, setting.publish, setting.runtime).run(iter(effect))
 
 
 def output(id: str, destination: str) -> Output:

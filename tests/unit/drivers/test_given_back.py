@@ -12,10 +12,10 @@ import pytest
 from exactlyonce import Colocated, Envelope, TryAgainLater, VersionStream
 from exactlyonce.attempt import Memory, Settled, Strategy, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Begin, Effect
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.port import Awaited, Busy, Reply
@@ -69,17 +69,17 @@ class Game:
         self.store = MemoryStore(self.clock.now)
         self.slow = SlowReplies(self.store)
         publisher = Publisher({"receipts": Address(MemoryTransport(), "receipts")})
-        surroundings = Surroundings(self.clock)
-        self.settler = AsyncDriver(Awaited(self.store), publisher, surroundings)
+        runtime = Runtime(self.clock)
+        self.settler = AsyncDriver(Awaited(self.store), publisher, runtime)
         self.retrying = Retrying(Backoff(base=0.0, cap=0.0, seconds=10), Random(1))
-        driver = AsyncDriver(self.slow, publisher, surroundings)
-        self.combiner = Combiner(driver, self.retrying, self.clock)
+        driver = AsyncDriver(self.slow, publisher, runtime)
+        self.lanes = Lanes(driver, self.retrying, self.clock)
         entity = accounts(strategy)
         self.runner = Runner(entity, ENTITY, Routes.to((ledger_queue,), publisher.limits))
         self.assignment = Assignment(ENTITY, strategy, self.runner, self.runner.absent)
 
     async def deliver(self, envelope: Envelope) -> asyncio.Task[None]:
-        task = asyncio.create_task(self.combiner.process(self.assignment, envelope))
+        task = asyncio.create_task(self.lanes.process(self.assignment, envelope))
         await turn()
         return task
 
@@ -102,7 +102,7 @@ class Game:
 async def game(request: Any) -> AsyncIterator[Game]:
     found = Game(*request.param)
     yield found
-    found.combiner.abandon()
+    found.lanes.abandon()
     await turn()
 
 
@@ -157,17 +157,17 @@ async def test_a_copy_that_is_still_held_keeps_its_message_in_the_group(game: Ga
 async def test_of_an_attempt_nobody_waits_for_nothing_is_begun() -> None:
     game = Game(*STRATEGIES[0])
     asked: list[Begin] = []
-    begin = game.combiner._driver._others[Begin]
+    begin = game.lanes._driver._others[Begin]
 
     async def noted(effect: Begin) -> Any:
         asked.append(effect)
         return await begin(effect)
 
-    game.combiner._driver._others = {**game.combiner._driver._others, Begin: noted}
+    game.lanes._driver._others = {**game.lanes._driver._others, Begin: noted}
     delivery = await game.deliver(deposit("m"))
     delivery.cancel()
     await turn()
     await game.slow.let_through()
     assert asked == [Begin(("web/m",))]
     assert game.committed() == set()
-    game.combiner.abandon()
+    game.lanes.abandon()

@@ -15,7 +15,7 @@ from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
-from tests.unit.handling.test_handling import AT
+from tests.unit.handling.test_runner import AT
 
 
 @message("count.up")

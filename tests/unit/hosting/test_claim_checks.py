@@ -22,7 +22,7 @@ from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
@@ -33,7 +33,7 @@ from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, breaking, deposit
-from tests.unit.hosting.giving_up import dated, settler
+from tests.unit.hosting.settling import dated, settler
 
 BASE = "https://account.blob.core.windows.net/blobs"
 RECEIPTS = Destination("receipts", receives=(Deposited,))
@@ -186,7 +186,7 @@ class Host(World):
 
     @property
     def driver(self) -> AsyncDriver:
-        return AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
+        return AsyncDriver(Awaited(self.store), self._publisher, Runtime(self.clock, self.random))
 
 
 class TestGivenUp:

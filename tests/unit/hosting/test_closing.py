@@ -12,7 +12,7 @@ import pytest
 from exactlyonce import Destination, TryAgainLater
 from exactlyonce.hosting import ExactlyOnce, StorageConnection
 from tests.samples import Deposit, accounts
-from tests.unit.hosting.test_composition import application
+from tests.unit.hosting.test_application import application
 
 
 async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -37,7 +37,7 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from tests.samples import Deposit, accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
-from tests.unit.hosting.giving_up import SECRET, Place, Silent, dated
+from tests.unit.hosting.settling import SECRET, Place, Silent, dated
 from tests.unit.playing import AT
 
 STRATEGIES: dict[str, Strategy] = {

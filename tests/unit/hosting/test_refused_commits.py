@@ -11,7 +11,7 @@ from exactlyonce import Destination, Envelope, HandlerFailed, UniqueKeyTaken
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.failures import Failures
@@ -24,7 +24,7 @@ from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
 from exactlyonce.values.identity import EntityRef
 from tests.people import UNIQUE_KEYS, leave, move, people, welcomes
-from tests.unit.hosting.giving_up import dated, settler
+from tests.unit.hosting.settling import dated, settler
 
 
 class Lossy:
@@ -57,8 +57,8 @@ class Company:
 
     @property
     def settler(self) -> PoisonSettler:
-        surroundings = Surroundings(self.world.clock, self.world.random)
-        driver = AsyncDriver(Awaited(self.store), Publisher({}), surroundings)
+        runtime = Runtime(self.world.clock, self.world.random)
+        driver = AsyncDriver(Awaited(self.store), Publisher({}), runtime)
         mending = Maintenance(driver, Retrying(Backoff(tries=2), self.world.random), self.world.routes)
         failures = Failures()
         failures.note("person", "web/m-3", HandlerFailed("seen by this process"), 5)

@@ -23,7 +23,7 @@ from exactlyonce.records.outputs import Output
 from tests.samples import Deposit, accounts, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered
-from tests.unit.hosting.giving_up import Place, dated
+from tests.unit.hosting.settling import Place, dated
 
 
 @pytest.fixture
@@ -92,8 +92,8 @@ async def test_one_that_fits_its_queue_no_more_goes_by_reference_or_is_parked(pl
     if blobs:
         base = "https://account.blob.core.windows.net/blobs"
         claims = ClaimChecks(AwaitedBlobs(MemoryBlobs(), base))
-        returning = replace(settler.giving_up.returning, claims=claims)
-        settler = replace(settler, giving_up=replace(settler.giving_up, returning=returning), claims=claims)
+        returning = replace(settler.settler.returner, claims=claims)
+        settler = replace(settler, settler=replace(settler.settler, returner=returning), claims=claims)
     given_up = QueueMessage(id="q-1", body=message.to_json().text.encode())  # type: ignore[no-untyped-call]
     assert await settler.settle(kind, given_up, "accounts") == ("returned" if blobs else "parked")
     assert [one.reference is not None for one in returned(place)] == ([True] if blobs else [])

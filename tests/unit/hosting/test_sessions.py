@@ -10,7 +10,7 @@ import pytest
 
 from exactlyonce import Context, Destination, message
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.sender import Sender
@@ -66,7 +66,7 @@ async def test_so_does_one_that_is_sent_from_outside() -> None:
     transport = MemoryTransport()
     publisher = Publisher({name: Address(transport, name) for name in LIMITS})
     routes = Routes.to((GAMES, BOARDS, ARCHIVE), LIMITS)
-    sender = Sender(publisher, routes, ClaimChecks(None), Surroundings())
+    sender = Sender(publisher, routes, ClaimChecks(None), Runtime())
     for destination in ("games", "archive"):
         await sender.send(destination, Hit("p-7"), "m-1", "web")
     assert transport.queues["games"][0].envelope.value[PARTITION_KEY] == "p-7"

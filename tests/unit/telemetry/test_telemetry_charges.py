@@ -9,11 +9,11 @@ import pytest
 from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
-from exactlyonce.drivers.observer import Observing
+from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.observer import ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -44,20 +44,20 @@ def last(emulator: RunningEmulator) -> int:
 
 async def process(emulator: RunningEmulator, observed: Observed | None, ids: tuple[str, ...]) -> None:
     """Process shots on a game of their own."""
-    surroundings = Surroundings(ManualClock(), observing=Observing(observed.telemetry if observed else None))
-    charged = surroundings.observing.charged
+    runtime = Runtime(ManualClock(), observer_slot=ObserverSlot(observed.telemetry if observed else None))
+    charged = runtime.observer_slot.charged
     connection = CosmosConnection(emulator.endpoint, "charges", key=emulator.key, charged=charged if observed else None)
     store = CosmosStore(connection, [EntityContainer("range", "games", ranges.paths, companions=False)])
     publisher = Publisher({"leader-board": Address(MemoryTransport(), "leader-board")})
-    retrying = Retrying(Backoff(), surroundings.random)
-    combiner = Combiner(AsyncDriver(store, publisher, surroundings), retrying, surroundings.clock)
+    retrying = Retrying(Backoff(), runtime.random)
+    lanes = Lanes(AsyncDriver(store, publisher, runtime), retrying, runtime.clock)
     ref = ranges.ref(ids[0])
     runner = Runner(ranges, ref, Routes.to((leader_board,), {"leader-board": 48 * 1024}))
     for id in ids:
         data = Json.of({"game_id": ids[0], "position": 1})
         shot = Envelope("http", id, "shooting-range.fire-at", data, SENT)
-        await combiner.process(Assignment(ref, Outbox(window=1), runner, runner.absent), shot)
-    combiner.abandon()
+        await lanes.process(Assignment(ref, Outbox(window=1), runner, runner.absent), shot)
+    lanes.abandon()
     await connection.close()
 
 

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from exactlyonce import Colocated, Outbox, VersionStream
 from exactlyonce.attempt import Strategy
-from exactlyonce.drivers.observer import Observer, Observing
+from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.stores.memory.store import MemoryStore
@@ -116,7 +116,7 @@ def test_everything_works_where_the_api_is_not_installed() -> None:
         "async def main():\n"
         "    world = World([ledger_queue])\n"
         "    process = world.process()\n"
-        "    process._driver.observing.look(lambda: observer_of_this_process(world.clock.now))\n"
+        "    process._driver.observer_slot.look(lambda: observer_of_this_process(world.clock.now))\n"
         "    await process.deliver(accounts(), deposit('m-1'))\n"
         "    await process.close()\n"
         "    print(len(world.published))\n"
@@ -138,19 +138,19 @@ def test_an_sdk_for_either_signal_is_found_with_the_first_message(
         monkeypatch.setattr(trace, "get_tracer_provider", lambda: TracerProvider(shutdown_on_exit=False))
     else:
         monkeypatch.setattr(metrics, "get_meter_provider", lambda: MeterProvider(shutdown_on_exit=False))
-    observing = Observing()
-    observing.look(found)
-    assert isinstance(observing.observer, telemetry.Telemetry)
+    slot = ObserverSlot()
+    slot.look(found)
+    assert isinstance(slot.observer, telemetry.Telemetry)
 
 
 def test_it_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
     monkeypatch.setattr(telemetry, "configured", lambda _: looked.append("looked"))
-    observing = Observing()
-    observing.look(found)
-    observing.look(found)
+    slot = ObserverSlot()
+    slot.look(found)
+    slot.look(found)
     assert looked == ["looked"]
-    given = Observing(Observed(ManualClock()).telemetry)
+    given = ObserverSlot(Observed(ManualClock()).telemetry)
     given.look(found)
     assert looked == ["looked"]
 
@@ -160,9 +160,9 @@ def found() -> Observer | None:
 
 
 async def test_what_nobody_observes_is_told_to_nobody() -> None:
-    observing = Observing()
-    observing.charged(1.0)
-    with observing.sending("queue", "web/m-1") as extensions:
+    slot = ObserverSlot()
+    slot.charged(1.0)
+    with slot.sending("queue", "web/m-1") as extensions:
         assert extensions == ()
-    observer: Observer | None = observing.observer
+    observer: Observer | None = slot.observer
     assert observer is None

@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from exactlyonce import Envelope, ExactlyOnceError, Outbox
 from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.telemetry.watch import Watching
+from exactlyonce.telemetry.spans import AttemptSpans
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
@@ -196,8 +196,8 @@ async def test_of_several_copies_in_a_group_the_one_whose_trace_the_outputs_inhe
 def test_when_a_watch_is_over_nothing_of_it_stays_current() -> None:
     telemetry = Observed(ManualClock()).telemetry
     with telemetry.watching(ranges.ref("g-1"), ()) as watch:
-        assert Watching.present() is watch
-    assert Watching.present() is None
+        assert AttemptSpans.present() is watch
+    assert AttemptSpans.present() is None
     with telemetry.sending("queue", "web/m-1"):
         assert trace.get_current_span().get_span_context().is_valid
     assert not trace.get_current_span().get_span_context().is_valid

@@ -49,9 +49,9 @@ def test_the_sample_handlers_are_deterministic() -> None:
     hit = Hit(id="1", game_id="g", round=0, attempt=0)
     assert assert_deterministic(count_hit, Score(), hit).state.hits == 1
     assert_deterministic(count_miss, Score(), Missed(**hit.model_dump()))
-    for handling in {id(one): one for one in accounts()._handlings.values()}.values():
-        if handling.model is Deposit:
-            assert_deterministic(handling.handler, Account(), Deposit("a", answers=2))
+    for registration in {id(one): one for one in accounts()._registrations.values()}.values():
+        if registration.model is Deposit:
+            assert_deterministic(registration.handler, Account(), Deposit("a", answers=2))
 
 
 def test_it_returns_what_run_returns_in_the_same_circumstances() -> None:

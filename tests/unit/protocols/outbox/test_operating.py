@@ -10,7 +10,7 @@ import pytest
 from exactlyonce import ConfigurationError, Outbox
 from exactlyonce.attempt import Again, Finished, Memory, Settled
 from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
@@ -123,7 +123,7 @@ class TestATokenAheadOfTheAccount:
 
     def test_afterwards_messages_are_processed_and_records_that_survived_are_found(self) -> None:
         store, strategy = MemoryStore(lambda: AT), Outbox(window=1)
-        driver = BlockingDriver(store, lambda _: PUBLISHED, Surroundings())
+        driver = BlockingDriver(store, lambda _: PUBLISHED, Runtime())
         for number in (1, 2, 3):
             driver.run(attempt(strategy, deposit(f"m-{number}")))
         self.put_ahead(store)

@@ -11,7 +11,7 @@ import pytest
 from exactlyonce import DamagedDocument, Envelope
 from exactlyonce.attempt import Memory
 from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.library import DeleteParked, FoundParked, LoadParked, Park, Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
@@ -114,7 +114,7 @@ def test_a_message_that_comes_back_while_it_is_requeued_stays_parked() -> None:
         store.perform(Park(ENTITY, replace(PARKED, reason="it failed again")))
         return PUBLISHED
 
-    driver = BlockingDriver(store, comes_back, Surroundings())
+    driver = BlockingDriver(store, comes_back, Runtime())
     assert driver.run(requeue(ENTITY, "web/m-9", "accounts", a_week, Memory())) == Requeued("sent", Memory(), "web/m-9")
     found = store.perform(LoadParked(ENTITY, "web/m-9"))
     assert isinstance(found, FoundParked)
@@ -179,7 +179,7 @@ class TestAsANewMessage:
             return UNKNOWN
 
         for _ in range(2):
-            driver = BlockingDriver(store, crashes, Surroundings())
+            driver = BlockingDriver(store, crashes, Runtime())
             driver.run(renew(ENTITY, "web/m-9", a_week, Memory()))
             driver.run(requeue(ENTITY, "web/m-9", "accounts", a_week, Memory()))
             clock.advance(WEEK.total_seconds())

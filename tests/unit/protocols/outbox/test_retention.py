@@ -9,7 +9,7 @@ import pytest
 from exactlyonce import LedgerRemoved, Outbox
 from exactlyonce.attempt import Finished, Memory
 from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, NoAnswer, Step
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.library import DeleteProcessed, DeleteStaged, FindProcessed, Found, HasRecords, WriteProcessed
@@ -108,7 +108,7 @@ def test_records_are_deleted_as_they_were_read_and_nothing_else_is_asked() -> No
 def test_a_record_deleted_beside_its_entry_is_written_anew_before_the_entry_leaves() -> None:
     """An attempt wrote the record and crashed before its commit; much later clean-up comes, and then the next message."""
     strategy, store = Outbox(window=1), MemoryStore(lambda: AT)
-    driver = BlockingDriver(store, lambda _: PUBLISHED, Surroundings())
+    driver = BlockingDriver(store, lambda _: PUBLISHED, Runtime())
     driver.run(attempt(strategy, deposit("m-1")))
     written = until(WriteProcessed, attempt(strategy, deposit("m-2")), driver)
     assert [record.message for record in written.records] == ["web/m-1"]

@@ -9,7 +9,7 @@ import pytest
 from exactlyonce import LedgerRemoved, Outbox
 from exactlyonce.attempt import Finished, Memory, Settled, key_of
 from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, HasRecords, LoadStaged, Park, Stage
@@ -253,7 +253,7 @@ def test_a_fence_forgets_the_document_it_made_outdated_and_nothing_else() -> Non
 
 def test_a_message_parked_for_an_absent_entity_starts_it_when_it_is_sent_again() -> None:
     store = MemoryStore(lambda: AT)
-    driver = BlockingDriver(store, lambda _: PUBLISHED, Surroundings())
+    driver = BlockingDriver(store, lambda _: PUBLISHED, Runtime())
     assert isinstance(driver.run(settle(ENTITY, POISON, REASON, ABSENT, Memory())), Settled)
     finished = driver.run(attempt(Outbox(), POISON))
     assert isinstance(finished, Finished)

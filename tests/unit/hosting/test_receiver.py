@@ -24,9 +24,9 @@ from exactlyonce import (
 )
 from exactlyonce.attempt import key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Combiner
+from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Unknown
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import FoundParked, LoadParked
@@ -48,7 +48,7 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Account, accounts, breaking, deposit
 from tests.unit.bus import delivered
-from tests.unit.hosting.giving_up import dated, settler
+from tests.unit.hosting.settling import dated, settler
 
 SECRET = "what-the-body-says"
 
@@ -80,16 +80,16 @@ class Place(World):
         clock = InstantClock()
         super().__init__((Destination("receipts"), Destination("accounts")), clock=clock, store=Counting(clock.now))
         self.open = True
-        driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
+        driver = AsyncDriver(Awaited(self.store), self._publisher, Runtime(self.clock, self.random))
         retrying = Retrying(Backoff(tries=2), self.random)
         mending, claims, failures = Maintenance(driver, retrying, self.routes), ClaimChecks(None), Failures()
         self.failures = failures
         self.settler = settler(self, mending, failures, ready=self._begin)
-        combiner = Combiner(driver, retrying, self.clock)
+        lanes = Lanes(driver, retrying, self.clock)
         self.receiver = Receiver(
-            combiner, mending, claims, failures, self.settler, self._begin, self._begin, Lifetimes, self.clock.now
+            lanes, mending, claims, failures, self.settler, self._begin, self._begin, Lifetimes, self.clock.now
         )
-        self.combiner = combiner
+        self.lanes = lanes
 
     async def _begin(self) -> None:
         if not self.open:
@@ -228,7 +228,7 @@ class TestBatches:
                 raise MalformedMessage("the message is too large to be parked")
             return await settle(entity, message, *given, **more)
 
-        poison = cast("PoisonSettler", SimpleNamespace(settle=unless_too_large, giving_up=place.settler.giving_up))
+        poison = cast("PoisonSettler", SimpleNamespace(settle=unless_too_large, settler=place.settler.settler))
         batch = [delivered(dated(breaking(id)), delivery_count=6) for id in ("m-1", "m-2")]
         for id in ("m-1", "m-2"):
             place.failures.note(kind.name, f"web/{id}", HandlerFailed(SECRET), 5)

@@ -21,7 +21,7 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Strategy
-from exactlyonce.hosting.returns import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.returner import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
 from exactlyonce.hosting.settlement import nobodys
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.trouble import Fate
@@ -29,7 +29,7 @@ from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered
-from tests.unit.hosting.giving_up import SECRET, Place, Silent, dated
+from tests.unit.hosting.settling import SECRET, Place, Silent, dated
 
 STRATEGIES: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
@@ -236,7 +236,7 @@ class TestNeverBoth:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")
         place.store._trouble = Unheard()
-        assert await place.settler.settle(kind, delivered(message), "accounts", settling="first") == "parked"
+        assert await place.settler.settle(kind, delivered(message), "accounts", settlement="first") == "parked"
         assert place.parked(kind.ref("a"), "web/m-1") is not None
         assert queue(place) == []
 

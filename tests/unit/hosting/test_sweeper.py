@@ -27,7 +27,7 @@ from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.maintenance import Maintenance
@@ -70,9 +70,9 @@ class Place(World):
         await self.clock.sleep(3600)
 
     def sweeper(self, listing: AsyncListing | None = None) -> Sweeper:
-        driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
+        driver = AsyncDriver(Awaited(self.store), self._publisher, Runtime(self.clock, self.random))
         mending = Maintenance(driver, Retrying(Backoff(tries=2), self.random), self.routes)
-        return Sweeper(mending, listing or MemoryListing(self.store), Surroundings(self.clock, Random(1)))
+        return Sweeper(mending, listing or MemoryListing(self.store), Runtime(self.clock, Random(1)))
 
 
 @pytest.fixture

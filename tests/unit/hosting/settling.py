@@ -13,15 +13,15 @@ from azure.functions.queue import QueueMessage
 from exactlyonce import Destination, Entity, Envelope, HandlerFailed, TryAgainLater
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.returns import Returning
-from exactlyonce.hosting.settlement import GivingUp
+from exactlyonce.hosting.returner import Returner
+from exactlyonce.hosting.settlement import Settler
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
@@ -52,10 +52,8 @@ def settler(
 ) -> PoisonSettler:
     """A settler of this world."""
     claims = claims or ClaimChecks(None)
-    returning = Returning(mending, claims, world.random)
-    return PoisonSettler(
-        GivingUp(mending, failures or Failures(), returning, Lifetimes, ready, world.clock.now), claims
-    )
+    returner = Returner(mending, claims, world.random)
+    return PoisonSettler(Settler(mending, failures or Failures(), returner, Lifetimes, ready, world.clock.now), claims)
 
 
 class Place(World):
@@ -74,7 +72,7 @@ class Place(World):
 
     @property
     def settler(self) -> PoisonSettler:
-        driver = AsyncDriver(Awaited(self.store), self._publisher, Surroundings(self.clock, self.random))
+        driver = AsyncDriver(Awaited(self.store), self._publisher, Runtime(self.clock, self.random))
         mending = Maintenance(driver, Retrying(Backoff(tries=2), self.random), self.routes)
         return settler(self, mending, self.failures, ready=self.ready)
 

@@ -30,7 +30,7 @@ UNEXPLAINED_ROUNDS: Final = 3
 
 
 @dataclass(frozen=True)
-class Returning:
+class Returner:
     """Sends messages to the queues that they came from.
 
     Attributes:

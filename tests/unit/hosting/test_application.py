@@ -213,7 +213,7 @@ async def test_all_that_works_on_entities_has_the_time_that_settings_give_a_deli
 ) -> None:
     monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "7")
     once = application(accounts())
-    menders = once._maintenance, once._sweeper.maintenance, once._receiver.poison.giving_up.maintenance
+    menders = once._maintenance, once._sweeper.maintenance, once._receiver.poison.settler.maintenance
     assert {one.retrying.backoff.seconds for one in menders} == {once._retrying.backoff.seconds} == {7}
     await once.close()
 
@@ -223,7 +223,7 @@ async def test_only_what_is_sent_again_on_purpose_is_sent_again_as_a_whole() -> 
     drivers = (
         once._driver,
         once._sweeper.maintenance.driver,
-        once._receiver.poison.giving_up.maintenance.driver,
+        once._receiver.poison.settler.maintenance.driver,
         once._maintenance.driver,
     )
     publishers = [driver._publisher for driver in drivers]
@@ -254,7 +254,7 @@ async def test_what_processes_and_what_settles_first_see_that_the_accounts_are_a
         raise ConfigurationError("The container belongs to another application.")
 
     monkeypatch.setattr(once._resources, "ready", ready)
-    for check in (once._receiver.ready, once._receiver.poison.giving_up.ready):
+    for check in (once._receiver.ready, once._receiver.poison.settler.ready):
         with pytest.raises(ConfigurationError, match="another application"):
             await check()
     await once.close()
@@ -272,7 +272,7 @@ async def test_clients_are_closed_when_nothing_is_under_way_any_more(monkeypatch
         await close()
         done.append("closed")
 
-    monkeypatch.setattr(once._combiner, "quiesce", quiesce)
+    monkeypatch.setattr(once._lanes, "quiesce", quiesce)
     monkeypatch.setattr(once._resources, "close", closing)
     await once.close()
     assert done == ["finished", "closed"]

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.drivers import accepted
-from exactlyonce.drivers.accepted import SECONDS
-from exactlyonce.drivers.publisher import LONGEST, PORTION, Address, Publisher
+from exactlyonce.drivers import publisher
+from exactlyonce.drivers.publisher import LONGEST, PORTION, REMEMBERED_FOR, Address, Publisher
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.outputs import Output
@@ -205,7 +204,7 @@ class TestMemory:
         assert place.queue.arrived == ["o-0"]
 
     async def test_it_lasts_for_minutes(self, place: Place) -> None:
-        place.watch.seconds += SECONDS
+        place.watch.seconds += REMEMBERED_FOR
         assert await place.publish(many(1))
         assert place.queue.arrived == ["o-0"]
 
@@ -214,15 +213,15 @@ class TestMemory:
         place = Place(lambda outputs: [one for one in outputs if one is not refused])
         assert not await place.publish((*many(PORTION), refused))
         for _ in range(3):
-            place.watch.seconds += SECONDS / 2
+            place.watch.seconds += REMEMBERED_FOR / 2
             assert not await place.publish((*many(1), refused))
         assert await place.publish(many(1))
         assert place.queue.arrived == [output.id for output in many(PORTION)]
 
     async def test_it_is_bounded_and_loses_what_is_oldest(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(accepted, "MOST", 2)
+        monkeypatch.setattr(publisher, "MOST_REMEMBERED", 2)
         place = Place()
-        memory = accepted.Accepted(place.watch.now)
+        memory = publisher.Accepted(place.watch.now)
         memory.note(many(3))
         assert [output.id for output in memory.missing(many(3))] == ["o-0"]
 

@@ -11,10 +11,10 @@ import pytest
 from exactlyonce import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Combiner
+from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.port import Awaited
 from exactlyonce.stores.memory.store import MemoryStore
@@ -63,13 +63,13 @@ class Setting:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.strategy = OneSecond()
-        surroundings = Surroundings(self.clock)
-        driver = AsyncDriver(Awaited(MemoryStore(self.clock.now)), Publisher({}), surroundings)
-        self.combiner = Combiner(driver, Retrying(Backoff(), surroundings.random), self.clock, mark_after=10)
+        runtime = Runtime(self.clock)
+        driver = AsyncDriver(Awaited(MemoryStore(self.clock.now)), Publisher({}), runtime)
+        self.lanes = Lanes(driver, Retrying(Backoff(), runtime.random), self.clock, mark_after=10)
 
     def deliver(self, id: str, entity: EntityRef = ENTITY) -> asyncio.Task[None]:
         assignment = Assignment(entity, self.strategy, lambda *_: pytest.fail("the strategy handles"), Json("{}"))
-        return asyncio.create_task(self.combiner.process(assignment, deposit(id)))
+        return asyncio.create_task(self.lanes.process(assignment, deposit(id)))
 
     async def after(self, seconds: float) -> None:
         """Let everybody run, move the clock, and let everybody run again."""
@@ -87,7 +87,7 @@ async def turn() -> None:
 async def setting() -> AsyncIterator[Setting]:
     found = Setting()
     yield found
-    found.combiner.abandon()
+    found.lanes.abandon()
     await turn()
 
 
@@ -240,7 +240,7 @@ async def test_an_entity_that_was_marked_starts_with_nothing_remembered(setting:
 async def test_quiescing_marks_at_once_and_takes_new_messages_afterwards(setting: Setting) -> None:
     setting.deliver("m-1")
     await setting.after(1)
-    await setting.combiner.quiesce()
+    await setting.lanes.quiesce()
     assert setting.strategy.marked == [{"web/m-1"}]
     setting.deliver("m-2")
     await setting.after(1)
@@ -251,7 +251,7 @@ async def test_quiescing_marks_at_once_and_takes_new_messages_afterwards(setting
 async def test_quiescing_waits_for_what_is_under_way(setting: Setting) -> None:
     delivery = setting.deliver("m-1")
     await turn()
-    quiescing = asyncio.create_task(setting.combiner.quiesce())
+    quiescing = asyncio.create_task(setting.lanes.quiesce())
     await turn()
     assert not quiescing.done()
     await setting.after(1)
@@ -275,7 +275,7 @@ async def test_a_mark_that_fails_is_logged_and_disturbs_nobody(
 async def test_abandoning_cancels_everybody_who_waits(setting: Setting) -> None:
     tasks = [setting.deliver(f"m-{number}") for number in range(5)]
     await setting.after(0.5)
-    setting.combiner.abandon()
+    setting.lanes.abandon()
     await turn()
     assert all(task.cancelled() for task in tasks)
     assert setting.strategy.marked == []

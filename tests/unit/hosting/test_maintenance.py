@@ -8,7 +8,7 @@ from exactlyonce import Destination, Envelope, InvalidMessage, VersionStream
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.companions import DeleteCompanions, FindEntries, FoundCompanions
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.maintenance import Maintenance
@@ -31,7 +31,7 @@ class Place(World):
     def __init__(self) -> None:
         super().__init__((RECEIPTS,))
         self.ref = KIND.ref("a")
-        driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), Surroundings(self.clock, self.random))
+        driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), Runtime(self.clock, self.random))
         self.mending = Maintenance(driver, Retrying(Backoff(tries=2), self.random), self.routes)
 
     async def send(self) -> tuple[Output, ...]:

@@ -9,7 +9,7 @@ import pytest
 from exactlyonce import Destination, Envelope, TryAgainLater
 from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.runtime import Surroundings
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.sender import Sender
@@ -22,7 +22,7 @@ from tests.samples import Deposit
 def sender(transport: MemoryTransport, clock: ManualClock) -> Sender:
     publisher = Publisher({"accounts": Address(transport, "accounts")})
     routes = Routes.to((Destination("accounts"),), publisher.limits)
-    return Sender(publisher, routes, ClaimChecks(None), Surroundings(clock))
+    return Sender(publisher, routes, ClaimChecks(None), Runtime(clock))
 
 
 async def test_repetitions_carry_the_time_of_the_first_if_the_caller_gives_it() -> None:
@@ -59,7 +59,7 @@ async def test_a_message_keeps_its_session_however_its_data_travels(padding: int
     publisher = Publisher({"accounts": Address(transport, "accounts")})
     destination = Destination("accounts", session_by=lambda message: message.account)
     routes = Routes.to((destination,), publisher.limits, blobs="memory://blobs")
-    by_session = Sender(publisher, routes, claims, Surroundings(ManualClock()))
+    by_session = Sender(publisher, routes, claims, Runtime(ManualClock()))
     await by_session.send("accounts", Deposit("a-7", padding="x" * padding), "m-1", "web")
     (output,) = transport.queues["accounts"]
     assert output.envelope.value[PARTITION_KEY] == "a-7"

@@ -1,4 +1,4 @@
-"""Watching attempts: a span for each, and what they come to."""
+"""A span for each attempt, and what the attempts come to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WATCH: Final = "exactlyonce.watch"
 
 
 @dataclass
-class Processing:
+class DeliverySpan:
     """One delivery of a message while it is processed.
 
     Attributes:
@@ -57,7 +57,7 @@ class Instruments:
     now: Callable[[], datetime]
 
 
-class Watching:
+class AttemptSpans:
     """Attempts on one entity, made one after the other.
 
     A delivery that has an attempt to itself is its parent. Several that share one are linked: none of them is its cause more
@@ -72,7 +72,7 @@ class Watching:
         context: for the spans of effects: that of the present attempt.
     """
 
-    def __init__(self, instruments: Instruments, entity: EntityRef, deliveries: Sequence[Processing] | None) -> None:
+    def __init__(self, instruments: Instruments, entity: EntityRef, deliveries: Sequence[DeliverySpan] | None) -> None:
         self._tracer, self._metrics, self._now = instruments.tracer, instruments.metrics, instruments.now
         self._entity = entity
         self._deliveries = deliveries or ()
@@ -91,10 +91,10 @@ class Watching:
         self.context = contexts.set_value(_WATCH, self, self._parent)
 
     @staticmethod
-    def present() -> Watching | None:
+    def present() -> AttemptSpans | None:
         """Whose attempts the present task makes; None if nobody's."""
         watch = contexts.get_value(_WATCH)
-        return watch if isinstance(watch, Watching) else None
+        return watch if isinstance(watch, AttemptSpans) else None
 
     @property
     def is_owed(self) -> bool:
