@@ -1,52 +1,37 @@
-"""The application: entities, destinations, and the store and queues that settings name."""
+"""The application as its functions, timers and scripts see it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Lanes
-from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.drivers.store_time import StoreTime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity, EntityKey
-from exactlyonce.handling.routes import Destination, Routes
+from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.adapters import Adapter
-from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.config.checks import require_distinct, require_rebuilds
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.environment import load_all
 from exactlyonce.hosting.config.settings import Settings
-from exactlyonce.hosting.event_loop import OneLoop
-from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.ownership import Ownership
-from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.resources import AzureResources
-from exactlyonce.hosting.returner import Returner
-from exactlyonce.hosting.sender import Sender
-from exactlyonce.hosting.settlement import Outcome, Settler
-from exactlyonce.hosting.sweeper import Sweeper, Swept
+from exactlyonce.hosting.settlement import Outcome
+from exactlyonce.hosting.sweeper import Swept
 from exactlyonce.hosting.triggers import Delivered
-from exactlyonce.telemetry.discovery import observer_of_this_process
+from exactlyonce.hosting.wiring import wire
 
 State = TypeVar("State")
 
 
 class ExactlyOnce:
-    """The entry of an application. One per process; clients open on first use.
+    """The entry of an application. Make one per process; its clients open on first use.
 
     Args:
         entities: the entity types whose messages this application processes.
-        destinations: where handlers may send to. Names that only `send` and `context.send` use need no types.
-        settings: where things are.
+        destinations: where handlers may send to. Destinations that only `send` and `context.send` name need no types.
+        settings: of the library.
         storage: the account for queues and blobs; None if settings name neither.
         service_bus: the namespace for queues and topics; None if settings name none.
         runtime: time and chance.
@@ -68,49 +53,32 @@ class ExactlyOnce:
         self._entities, self._destinations = tuple(entities), tuple(destinations)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
-        present = StoreTime((runtime or Runtime()).clock)
-        around = self._runtime = replace(runtime or Runtime(), present=present.now)
-        joined, connections = (self._entities, self._destinations), Connections(storage, service_bus)
-        self._resources = AzureResources(settings, connections, *joined, runtime=around, dated=present.tell)
-        self._loop, lifetimes = OneLoop(self._resources.lifetime()), self._resources.ownership.lifetimes
-        store, addresses, blobs = self._resources.store, self._resources.addresses, self._resources.blobs
-        publisher, claims = Publisher(addresses), ClaimChecks(blobs)
-        address = None if blobs is None else blobs.address
-        self._routes = Routes.to(self._destinations, publisher.limits, settings.delivery_limit, address)
-        self._driver = AsyncDriver(store, publisher, self._runtime, blobs, lifetimes)
-        # What is sent beside processing is often sent again on purpose; but who finishes what is owed goes on where it was.
-        marks, limit, random = self._runtime.new_transaction, settings.delivery_timeout, self._runtime.random
-        again = AsyncDriver(store, Publisher(addresses, marks, remembers=False), self._runtime, blobs, lifetimes)
-        finishing = AsyncDriver(store, Publisher(addresses, marks), self._runtime, blobs, lifetimes)
-        self._retrying = Retrying(Backoff(seconds=limit), random)
-        self._maintenance = Maintenance(again, self._retrying, self._routes)
-        failures, clock, ready = Failures(), self._runtime.clock, self._ready
-        settling = Maintenance(finishing, self._retrying, self._routes)
-        returner = Returner(settling, claims, random)
-        poison = PoisonSettler(Settler(settling, failures, returner, lifetimes, ready, clock.now), claims)
-        # It comes again every minute, so it need not try for long.
-        sweeping = Maintenance(finishing, Retrying(Backoff(tries=3, seconds=limit), random), self._routes)
-        self._sweeper = Sweeper(sweeping, self._resources.listing, self._runtime)
-        self._sweep_after = timedelta(seconds=settings.sweep_after)
-        self._operator = Operator(self._maintenance, self._resources.listing, lifetimes, self._entities)
-        self._lanes = Lanes(self._driver, self._retrying, clock, settings.mark_after)
-        self._receiver = Receiver(
-            self._lanes, self._maintenance, claims, failures, poison, self._begin, ready, lifetimes, present.now
-        )
-        self._sender = Sender(publisher, self._routes, claims, self._runtime)
+        self._settings = settings
+        connections = Connections(storage, service_bus)
+        self._parts = wire(self._entities, self._destinations, settings, connections, runtime or Runtime())
 
     @classmethod
     def from_environment(
         cls, *entities: Entity[Any], destinations: Iterable[Destination] = (), transport: str | None = None
     ) -> ExactlyOnce:
-        """An application with the settings of this environment; see `Settings` for their names.
+        """An application with the settings of this environment; `Settings` lists their names.
 
-        Its transport may be told (`storage`, `servicebus`) in place of what `EXACTLYONCE__transport` says.
+        Args:
+            entities, destinations: as for the constructor.
+            transport: `storage` or `servicebus`, in place of `EXACTLYONCE__transport`.
+
+        Raises:
+            ConfigurationError: naming everything that is missing or wrong.
         """
         destinations = tuple(destinations)
         settings, connections = load_all((one.name for one in destinations), transport)
         storage, bus = connections.storage, connections.service_bus
         return cls(entities, destinations=destinations, settings=settings, storage=storage, service_bus=bus)
+
+    @property
+    def entities(self) -> tuple[Entity[Any], ...]:
+        """The entity types whose messages this application processes."""
+        return self._entities
 
     async def process(self, message: Delivered, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
         """Process a message of a storage queue, or of Service Bus. Returning acknowledges it; raising gives it back.
@@ -118,13 +86,13 @@ class ExactlyOnce:
         Args:
             message: as the trigger delivers it.
             entity: the type whose handlers take this queue's messages.
-            adapter: makes an envelope of a body that is none.
+            adapter: makes an envelope of a body that is not one.
 
         Raises:
-            ExactlyOnceError: naming message and entity; what was changed, if anything, is known to the next delivery.
+            ExactlyOnceError: naming message and entity. The next delivery finds whatever this one changed.
         """
         self._require_own(entity)
-        await self._receiver.take(message, entity, adapter)
+        await self._parts.receiver.take(message, entity, adapter)
 
     async def process_batch(
         self,
@@ -135,110 +103,112 @@ class ExactlyOnce:
         adapter: Adapter | None = None,
         give_up_after: int = 5,
     ) -> None:
-        """Process the messages of a trigger with `cardinality="many"`. Those for one entity share commits.
+        """Process the messages of a trigger with `cardinality="many"`. Messages for one entity share commits.
 
-        The host acknowledges all of them or none. So those that are done come again with one that failed, are known, and cost
-        a look each. What has come too often is not processed any more but settled, as by `settle`: the others are rid of it.
+        The host acknowledges all of them or none. So a message that fails brings the others back as duplicates, each of which
+        costs a read. A message that was delivered too often is settled, as by `settle`, so that it no longer fails its batch.
 
         Args:
             messages: as the trigger delivers them.
             entity, queue, adapter: as for `settle`.
-            give_up_after: deliveries in which a message is processed; later ones settle it. Some below `maxDeliveryCount`.
+            give_up_after: deliveries in which a message is processed; later deliveries settle it. Set it below the queue's
+                `maxDeliveryCount`.
 
         Raises:
-            ExactlyOnceError: of the class of the first that failed; all of them come again.
+            ExactlyOnceError: of the class of the first failure; all messages come again.
         """
         self._require_own(entity)
-        await self._receiver.take_all(messages, entity, queue, adapter, give_up_after)
+        await self._parts.receiver.take_all(messages, entity, queue, adapter, give_up_after)
 
     async def settle(
         self, message: Delivered, entity: Entity[Any], *, queue: str, adapter: Adapter | None = None
     ) -> Outcome:
         """Decide about a message that its queue gave up on. Returning acknowledges it.
 
-        For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`, or a subscription's.
-        What was processed is finished: its outputs are published. What failed because the store, a queue or settings did goes
-        back to its queue, later each time, until it is too old; so does, for some rounds, what this process did not see fail.
-        The rest is parked with the reason, and so is what cannot be read: `python -m exactlyonce.cli` shows it.
+        For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`, or on that of a subscription.
+        A message that was processed is finished: its outputs are published. A message that failed because of the store, a queue
+        or settings returns to its queue, after a longer delay each time, until it is too old; so does, for a few rounds, a
+        message that this process did not see fail. Any other message is parked with the reason, and so is a message that cannot
+        be read: `python -m exactlyonce.cli` lists them.
 
         Args:
             message: as the trigger delivers it.
             entity: the type whose handlers take the queue's messages.
-            queue: the destination whose queue they come from.
-            adapter: that the queue's function uses.
+            queue: the destination whose queue the message comes from.
+            adapter: the one that the queue's function uses.
 
         Raises:
-            TryAgainLater, ConfigurationError: neither store nor queue answered, or there is no such destination. It stays.
+            TryAgainLater: neither the store nor the queue answered. The message stays.
+            ConfigurationError: there is no such destination. The message stays.
         """
         self._require_own(entity)
-        await self._begin()
-        return await self._receiver.poison.settle(entity, message, queue, adapter)
+        await self._parts.startup.begin()
+        return await self._parts.poison.settle(entity, message, queue, adapter)
 
     async def sweep(
         self, entity: Entity[Any] | None = None, older_than: timedelta | None = None, limit: int = 1_000
     ) -> Swept:
-        """Publish what has been owed for long, and look after read models that are stuck: for a timer, every minute.
+        """Publish outputs that have been owed for long, and tend read models with gaps. Call it from a timer, every minute.
+
         It may run at any time, on several instances. An entity that fails does not stop the others.
 
         Args:
-            entity: whose entities; None for all types.
-            older_than: for how long they have owed; None for what settings say.
-            limit: most entities to look after.
+            entity: the type whose entities are swept; None for all types.
+            older_than: sweep entities that have owed outputs for longer than this; None for the setting.
+            limit: sweep at most this many entities.
 
         Raises:
-            ConfigurationError: there is no such entity, the limit is below 1, or the accounts are not as they have to be.
-            TryAgainLater: the accounts could not be asked.
+            ConfigurationError: there is no such entity type, the limit is below 1, or an account is not set up as required.
+            TryAgainLater: an account did not answer.
         """
         if limit < 1:
-            raise ConfigurationError(f"A sweep looks after 1 entity at least; its limit is {limit}.")
+            raise ConfigurationError(f"The limit of a sweep has to be at least 1 entity; it is {limit}.")
         if entity is not None:
             self._require_own(entity)
-        await self._ready()
+        await self._parts.startup.ready()
         chosen = self._entities if entity is None else (entity,)
-        return await self._sweeper.sweep(chosen, self._sweep_after if older_than is None else older_than, limit)
-
-    @property
-    def entities(self) -> tuple[Entity[Any], ...]:
-        """The entity types whose messages this application processes."""
-        return self._entities
+        age = timedelta(seconds=self._settings.sweep_after) if older_than is None else older_than
+        return await self._parts.sweeper.sweep(chosen, age, limit)
 
     async def operator(self) -> Operator:
-        """What people do about single entities and parked messages.
+        """Operators' actions on single entities and parked messages.
 
         Raises:
-            ConfigurationError, TryAgainLater: the accounts are not as they have to be, or could not be asked.
+            ConfigurationError: an account is not set up as required.
+            TryAgainLater: an account did not answer.
         """
-        await self._ready()
-        return self._operator
+        await self._parts.startup.ready()
+        return self._parts.operator
 
     async def ownership(self) -> Ownership:
-        """Whose the library's container is; it answers also where that refuses this application. Raises as `operator`."""
-        await self._begin()
-        await self._resources.verify()
-        return self._resources.ownership
+        """The owner of the library's container, also where it is not this application. Raises as `operator` does."""
+        await self._parts.startup.begin()
+        await self._parts.resources.verify()
+        return self._parts.resources.ownership
 
     async def tend(self, entity: Entity[Any], key: str | EntityKey) -> None:
-        """Do what is to be done about the gaps of a read model, and release what can be. For timers and operators.
+        """Handle the gaps of a read model, and release the messages that can be released. For timers and operators.
 
         Raises:
-            ConfigurationError: the entity is no resequenced read model.
+            ConfigurationError: the entity is not a resequenced read model.
             TryAgainLater: the store or a queue did not answer.
             HandlerError: the handler of a held message still raises; the message stays held.
         """
-        await self._ready()
-        finished = await self._maintenance.tend(entity, entity.ref(key))
+        await self._parts.startup.ready()
+        finished = await self._parts.maintenance.tend(entity, entity.ref(key))
         for _, error in finished.stopped:
             raise error
 
     async def replay(self, entity: Entity[Any], key: str | EntityKey, first: int, last: int) -> int:
-        """Send again what a stream sent in these versions, with the ids and numbers it had; return how many messages.
+        """Send the outputs of a stream's versions again, with their ids and numbers; return how many messages were sent.
 
         Raises:
-            ConfigurationError, TryAgainLater: the entity keeps no version stream; the store or a queue did not answer.
-            StoredDataError, NonDeterministicHandler: the stream does not give what it gave before.
+            ConfigurationError: the entity keeps no version stream.
+            TryAgainLater: the store or a queue did not answer.
+            StoredDataError, NonDeterministicHandler: the stream does not give the outputs that it gave before.
         """
-        await self._ready()
-        return await self._maintenance.replay(entity, entity.ref(key), (first, last))
+        await self._parts.startup.ready()
+        return await self._parts.maintenance.replay(entity, entity.ref(key), (first, last))
 
     async def send(
         self,
@@ -249,53 +219,45 @@ class ExactlyOnce:
         source: str = "external",
         time: datetime | None = None,
     ) -> None:
-        """Send a message from outside of any handler. What is too large for its queue travels as a blob, if there can be any.
+        """Send a message from outside of handlers. Data too large for its queue travels as a blob, if there is a container.
 
-        Who sends a message again under its id should give the time of the first. Without one, copies that are sent further
-        apart than the retention less a day are processed as two messages: the record of the first may be gone by then.
+        Sending a message again requires the `time` of the first send. Without it, copies that are sent further apart than the
+        retention less a day are processed as two messages: the record of the first may be gone by then.
 
         Args:
             destination: logical name.
             message: an instance of a registered message type.
-            message_id: the caller's id; the same id (and source) means the same message, however often it is sent.
-            source: who sends it.
-            time: when it came about, with a time zone; the present if not given.
+            message_id: the caller's id; the same id and source mean the same message, however often it is sent.
+            source: the sender.
+            time: when the message came about, with a time zone; None for the present.
 
         Raises:
-            UnknownDestination, OutputTooLarge, ValueError: as `context.send` does; or the time has no time zone.
-            TryAgainLater: whether the queue, or the container for blobs, took it is not known; send it again under the same id.
+            UnknownDestination, OutputTooLarge, ValueError: as for `context.send`; or the time has no time zone.
+            TryAgainLater: the queue, or the container for blobs, may not have taken it; send it again under the same id.
         """
-        await self._begin()
-        await self._sender.send(destination, message, message_id, source, time)
+        await self._parts.startup.begin()
+        await self._parts.sender.send(destination, message, message_id, source, time)
 
     async def read(self, entity: Entity[State], key: str | EntityKey) -> State | None:
-        """The state of an entity as some replica has it, for showing; None if it is absent or deleted.
+        """The state of an entity as some replica has it, for display; None if it is absent or deleted.
 
         Raises:
             TryAgainLater: the store did not answer.
             StoredDataError: the document does not fit the state model.
         """
         ref = entity.ref(key)
-        await self._ready()
-        return await self._maintenance.state(entity, ref)
+        await self._parts.startup.ready()
+        return await self._parts.maintenance.state(entity, ref)
 
-    async def _ready(self) -> None:
-        await self._begin()
-        await self._resources.ready()
+    async def quiesce(self) -> None:
+        """Finish what is under way, and mark published outputs at once. For scripts and measurements."""
+        await self._parts.lanes.quiesce()
+
+    async def close(self) -> None:
+        """Finish what is under way, mark published outputs, and close the clients."""
+        await self._parts.lanes.quiesce()
+        await self._parts.resources.close()
 
     def _require_own(self, entity: Entity[Any]) -> None:
         if entity not in self._entities:
             raise ConfigurationError(f"{entity} is not among the entities this application was made with.")
-
-    async def _begin(self) -> None:
-        await self._loop.require()
-        self._runtime.observer_slot.look(lambda: observer_of_this_process(self._runtime.clock.now))
-
-    async def quiesce(self) -> None:
-        """Finish what is under way, and mark at once what was published. For scripts and measurements."""
-        await self._lanes.quiesce()
-
-    async def close(self) -> None:
-        """Finish what is under way, mark what was published, close the clients."""
-        await self._lanes.quiesce()
-        await self._resources.close()

@@ -133,7 +133,7 @@ class PostOffice:
             settings=self.settings,
             storage=StorageConnection(self.storage.connection_string),
         )
-        perform = once._driver._performed
+        perform = once._parts.driver._performed
 
         async def performed(effect: Effect[Any]) -> Any:
             reply = await perform(effect)
@@ -144,7 +144,7 @@ class PostOffice:
                 raise Crash
             return reply
 
-        once._driver._performed = performed  # type: ignore[method-assign]
+        once._parts.driver._performed = performed  # type: ignore[method-assign]
         return once
 
     def pass_point(self, point: Point) -> None:
@@ -194,8 +194,8 @@ async def office(storage: Azurite, cosmos: RunningEmulator) -> AsyncIterator[Pos
 
 
 async def names(office: PostOffice) -> list[str]:
-    assert office.once._resources.blobs is not None
-    return [one.name async for one in office.once._resources.blobs.list_blobs()]
+    assert office.once._parts.resources.blobs is not None
+    return [one.name async for one in office.once._parts.resources.blobs.list_blobs()]
 
 
 async def test_a_large_message_arrives_whole_and_once_after_crashes(office: PostOffice) -> None:
@@ -222,14 +222,14 @@ async def test_a_blob_that_a_handler_wrote_is_read_at_the_address_in_the_message
 async def clean(office: PostOffice) -> CleanedBlobs:
     """Clean up as a job would, but for the horizon."""
     once, ref = office.once, office.desks.ref("d")
-    assert once._resources.blobs is not None
-    listed = [one async for one in once._resources.blobs.list_blobs()]
+    assert once._parts.resources.blobs is not None
+    listed = [one async for one in once._parts.resources.blobs.list_blobs()]
     found = blob_candidates(listed, horizon=timedelta(seconds=-1), retention=timedelta(days=1))
     absent = office.desks.shape.tombstone(ref)
-    steps = once._retrying.process(
+    steps = once._parts.retrying.process(
         ref, lambda memory: clean_blobs(ref, found[ref.key], absent, memory, office.desks.strategy), Memory()
     )
-    cleaned: CleanedBlobs = await once._driver.run(steps)
+    cleaned: CleanedBlobs = await once._parts.driver.run(steps)
     return cleaned
 
 

@@ -37,7 +37,7 @@ def indexed(container: dict[str, Any]) -> set[str]:
 
 
 def test_containers_are_those_of_the_entities_and_the_librarys(app: ModuleType) -> None:
-    declared = {entity.container: list(entity.paths) for entity in app.once._entities}
+    declared = {entity.container: list(entity.paths) for entity in app.once.entities}
     assert set(declared) == {"games", "boards"}
     wanted = {**declared, LIBRARY_CONTAINER: [LIBRARY_PATH]}
     assert {name: container["paths"] for name, container in containers().items()} == wanted

@@ -52,7 +52,7 @@ def test_queues_and_blobs_are_reached_as_the_identity() -> None:
 
 
 def test_addresses_of_blobs_have_no_doubled_slash(app: ModuleType) -> None:
-    assert app.once._resources.blobs.address == "https://example.blob.core.windows.net/exactlyonce"
+    assert app.once._parts.resources.blobs.address == "https://example.blob.core.windows.net/exactlyonce"
 
 
 def test_the_delivery_limit_is_the_same_for_the_app_and_for_what_deletes_blobs() -> None:

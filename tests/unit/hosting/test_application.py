@@ -1,4 +1,4 @@
-"""Putting an application together: what contradicts itself is refused before the first message."""
+"""The application: contradictions are refused before the first message, and its parts share what they should."""
 
 from __future__ import annotations
 
@@ -114,16 +114,19 @@ async def test_with_a_container_handlers_have_addresses_for_blobs() -> None:
     identity = StorageConnection("https://a.queue.core.windows.net", "c-1", "https://a.blob.core.windows.net")
     for storage in (STORAGE, identity):
         once = application(accounts(), blobs="blobs", storage=storage)
-        assert once._routes.blobs in ("http://a.blob.core.windows.net/blobs", "https://a.blob.core.windows.net/blobs")
+        assert once._parts.routes.blobs in (
+            "http://a.blob.core.windows.net/blobs",
+            "https://a.blob.core.windows.net/blobs",
+        )
         await once.close()
-    assert application(accounts())._routes.blobs is None
+    assert application(accounts())._parts.routes.blobs is None
 
 
 async def test_a_message_whose_data_is_elsewhere_is_not_for_an_application_without_a_container() -> None:
     once = application(accounts())
     body = Envelope("web", "m-1", "account.deposit", Json.of({})).by_reference("https://evil.example/a").to_json()
     with pytest.raises(MalformedMessage, match=r"web/m-1.*EXACTLYONCE__blobContainer"):
-        await once.process(func.QueueMessage(id="1", body=body.text.encode()), once._entities[0])
+        await once.process(func.QueueMessage(id="1", body=body.text.encode()), once.entities[0])
     await once.close()
 
 
@@ -151,21 +154,21 @@ async def test_an_entity_the_application_was_not_made_with_is_refused() -> None:
         await once.settle(func.QueueMessage(id="1", body=b"{}"), accounts(), queue="accounts")
     with pytest.raises(ConfigurationError, match="not among the entities"):
         await once.sweep(accounts())
-    with pytest.raises(ConfigurationError, match="its limit is 0"):
+    with pytest.raises(ConfigurationError, match="it is 0"):
         await once.sweep(limit=0)
 
 
-async def test_why_a_delivery_failed_is_remembered_for_whoever_settles_its_message() -> None:
+async def test_the_reason_of_a_failed_delivery_is_remembered_for_settling() -> None:
     once = application(accounts())
     body = deposit("m-1", account="a/b").to_json().text.encode()
     delivery = QueueMessage(id="1", body=body, dequeue_count=3)  # type: ignore[no-untyped-call]
     with pytest.raises(InvalidMessage):
         await once.process(delivery, once.entities[0])
-    assert once._receiver.failures.reason("account", "web/m-1").endswith("delivery 3 failed with InvalidMessage")
+    assert once._parts.receiver.failures.reason("account", "web/m-1").endswith("delivery 3 failed with InvalidMessage")
     await once.close()
 
 
-async def test_so_it_is_of_a_delivery_of_service_bus_and_of_each_of_a_batch() -> None:
+async def test_the_reason_is_remembered_for_each_message_of_a_service_bus_batch() -> None:
     queues = (Destination("accounts"),)
     once = application(accounts(), destinations=queues, storage=None, bus=BUS, transport="servicebus")
     with pytest.raises(InvalidMessage):
@@ -173,7 +176,7 @@ async def test_so_it_is_of_a_delivery_of_service_bus_and_of_each_of_a_batch() ->
     batch = [delivered(deposit(f"n-{number}", account="a/b"), delivery_count=2) for number in range(2)]
     with pytest.raises(InvalidMessage, match="2 of the 2 messages"):
         await once.process_batch(batch, once.entities[0], queue="accounts")
-    reasons = [once._receiver.failures.reason("account", f"web/{id}") for id in ("m-1", "n-0", "n-1")]
+    reasons = [once._parts.receiver.failures.reason("account", f"web/{id}") for id in ("m-1", "n-0", "n-1")]
     assert [reason.split("; ")[1] for reason in reasons] == [
         f"delivery {number} failed with InvalidMessage" for number in (3, 2, 2)
     ]
@@ -191,7 +194,7 @@ async def test_a_message_may_be_as_long_as_its_transport_takes() -> None:
     limits = []
     for transport in ("storage", "servicebus"):
         once = application(accounts(), destinations=destinations, bus=BUS, transport=transport)
-        limits.append(once._routes.limits["board"])
+        limits.append(once._parts.routes.limits["board"])
         await once.close()
     assert limits == [48 * 1024, 248 * 1024]
 
@@ -208,44 +211,40 @@ def test_a_second_event_loop_is_refused_with_what_to_do() -> None:
         asyncio.run(read())
 
 
-async def test_all_that_works_on_entities_has_the_time_that_settings_give_a_delivery(
+async def test_the_delivery_timeout_bounds_maintenance_sweeping_and_settling(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "7")
     once = application(accounts())
-    menders = once._maintenance, once._sweeper.maintenance, once._receiver.poison.settler.maintenance
-    assert {one.retrying.backoff.seconds for one in menders} == {once._retrying.backoff.seconds} == {7}
+    parts = once._parts
+    runners = parts.maintenance, parts.sweeper.maintenance, parts.poison.settler.maintenance
+    assert {one.retrying.backoff.seconds for one in runners} == {parts.retrying.backoff.seconds} == {7}
     await once.close()
 
 
-async def test_only_what_is_sent_again_on_purpose_is_sent_again_as_a_whole() -> None:
+async def test_only_a_replay_sends_outputs_again_that_were_accepted() -> None:
     once = application(accounts())
-    drivers = (
-        once._driver,
-        once._sweeper.maintenance.driver,
-        once._receiver.poison.settler.maintenance.driver,
-        once._maintenance.driver,
-    )
-    publishers = [driver._publisher for driver in drivers]
-    assert [one._accepted is not None for one in publishers] == [True, True, True, False]
+    parts = once._parts
+    runners = parts.sweeper.maintenance, parts.poison.settler.maintenance, parts.maintenance
+    drivers = parts.driver, *(one.driver for one in runners)
+    assert [driver._publisher._accepted is not None for driver in drivers] == [True, True, True, False]
     await once.close()
 
 
-async def test_what_could_not_be_read_is_no_entity_that_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is shown none may take it for a new one."""
+async def test_an_entity_that_could_not_be_read_is_not_taken_for_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = accounts()
     once = application(kind)
 
     async def ready() -> None:
-        """As if the accounts were as they have to be: from now on they do not answer."""
+        """The accounts pass; from now on they do not answer."""
 
-    monkeypatch.setattr(once._resources, "ready", ready)
+    monkeypatch.setattr(once._parts.resources, "ready", ready)
     with pytest.raises(TryAgainLater, match="account/a could not be read"):
         await once.read(kind, "a")
     await once.close()
 
 
-async def test_what_processes_and_what_settles_first_see_that_the_accounts_are_as_they_have_to_be(
+async def test_accounts_are_verified_before_processing_and_before_settling(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     once = application(accounts())
@@ -253,16 +252,16 @@ async def test_what_processes_and_what_settles_first_see_that_the_accounts_are_a
     async def ready() -> None:
         raise ConfigurationError("The container belongs to another application.")
 
-    monkeypatch.setattr(once._resources, "ready", ready)
-    for check in (once._receiver.ready, once._receiver.poison.settler.ready):
+    monkeypatch.setattr(once._parts.resources, "ready", ready)
+    for check in (once._parts.receiver.ready, once._parts.poison.settler.ready):
         with pytest.raises(ConfigurationError, match="another application"):
             await check()
     await once.close()
 
 
-async def test_clients_are_closed_when_nothing_is_under_way_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_clients_are_closed_after_the_lanes_have_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     once, done = application(accounts()), list[str]()
-    close = once._resources.close
+    close = once._parts.resources.close
 
     async def quiesce() -> None:
         await asyncio.sleep(0)
@@ -272,7 +271,7 @@ async def test_clients_are_closed_when_nothing_is_under_way_any_more(monkeypatch
         await close()
         done.append("closed")
 
-    monkeypatch.setattr(once._lanes, "quiesce", quiesce)
-    monkeypatch.setattr(once._resources, "close", closing)
+    monkeypatch.setattr(once._parts.lanes, "quiesce", quiesce)
+    monkeypatch.setattr(once._parts.resources, "close", closing)
     await once.close()
     assert done == ["finished", "closed"]

@@ -1,0 +1,148 @@
+"""The wiring of an application: its parts, and which of them share what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.lanes import Lanes
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.store_time import StoreTime
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.routes import Destination, Routes
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.config.connections import Connections
+from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.maintenance import Maintenance
+from exactlyonce.hosting.operator import Operator
+from exactlyonce.hosting.poison import PoisonSettler
+from exactlyonce.hosting.receiver import Receiver
+from exactlyonce.hosting.resources import AzureResources
+from exactlyonce.hosting.returner import Returner
+from exactlyonce.hosting.sender import Sender
+from exactlyonce.hosting.settlement import Settler
+from exactlyonce.hosting.startup import Startup
+from exactlyonce.hosting.sweeper import Sweeper
+
+SWEEP_TRIES: Final = 3
+"""Tries of the sweeper on one entity: it runs every minute, so it need not try for long."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one application.
+
+    Attributes:
+        resources: clients of the accounts.
+        startup: to be awaited before anything is asked of them.
+        routes: where handlers may send to.
+        driver: performs the effects of processing.
+        retrying: how often, and for how long, a delivery is tried.
+        lanes: make the attempts at deliveries.
+        receiver: processes deliveries.
+        sender: sends from outside of handlers.
+        poison: settles messages that a queue gave up on.
+        sweeper: publishes outputs that have been owed for long.
+        maintenance: tends, replays and reads single entities.
+        operator: carries out operators' requests.
+    """
+
+    resources: AzureResources
+    startup: Startup
+    routes: Routes
+    driver: AsyncDriver
+    retrying: Retrying
+    lanes: Lanes
+    receiver: Receiver
+    sender: Sender
+    poison: PoisonSettler
+    sweeper: Sweeper
+    maintenance: Maintenance
+    operator: Operator
+
+
+def wire(
+    entities: tuple[Entity[Any], ...],
+    destinations: tuple[Destination, ...],
+    settings: Settings,
+    connections: Connections,
+    runtime: Runtime,
+) -> Parts:
+    """Make the parts of an application. No client is opened.
+
+    Raises:
+        ConfigurationError: settings do not fit the destinations or the connections; it names all that is wrong.
+    """
+    store_time = StoreTime(runtime.clock)
+    runtime = replace(runtime, present=store_time.now)
+    resources = AzureResources(settings, connections, entities, destinations, runtime=runtime, dated=store_time.tell)
+    startup = Startup(resources, runtime)
+    lifetimes = resources.ownership.lifetimes
+    claims = ClaimChecks(resources.blobs)
+    failures = Failures()
+
+    publisher = Publisher(resources.addresses)
+    blob_address = None if resources.blobs is None else resources.blobs.address
+    routes = Routes.to(destinations, publisher.limits, settings.delivery_limit, blob_address)
+    drivers = _drivers(resources, publisher, runtime)
+    retrying = Retrying(Backoff(seconds=settings.delivery_timeout), runtime.random)
+    brief_retrying = Retrying(Backoff(tries=SWEEP_TRIES, seconds=settings.delivery_timeout), runtime.random)
+    maintenance = Maintenance(drivers.replay, retrying, routes)
+    settling = Maintenance(drivers.resume, retrying, routes)
+    sweeping = Maintenance(drivers.resume, brief_retrying, routes)
+    lanes = Lanes(drivers.process, retrying, runtime.clock, settings.mark_after)
+    returner = Returner(settling, claims, runtime.random)
+    settler = Settler(settling, failures, returner, lifetimes, ready=startup.ready, now=runtime.clock.now)
+    poison = PoisonSettler(settler, claims)
+    receiver = Receiver(
+        lanes=lanes,
+        maintenance=maintenance,
+        claims=claims,
+        failures=failures,
+        poison=poison,
+        begin=startup.begin,
+        ready=startup.ready,
+        lifetimes=lifetimes,
+        now=store_time.now,
+    )
+    return Parts(
+        resources=resources,
+        startup=startup,
+        routes=routes,
+        driver=drivers.process,
+        retrying=retrying,
+        lanes=lanes,
+        receiver=receiver,
+        sender=Sender(publisher, routes, claims, runtime),
+        poison=poison,
+        sweeper=Sweeper(sweeping, resources.listing, runtime),
+        maintenance=maintenance,
+        operator=Operator(maintenance, resources.listing, lifetimes, entities),
+    )
+
+
+class _Drivers(NamedTuple):
+    process: AsyncDriver
+    resume: AsyncDriver
+    replay: AsyncDriver
+
+
+def _drivers(resources: AzureResources, publisher: Publisher, runtime: Runtime) -> _Drivers:
+    """Drivers that differ in their publisher.
+
+    Replay resends on purpose, so its publisher remembers nothing. Settling and sweeping resume a half-finished publish, so
+    theirs remembers what was accepted. Both mark what they send, or a broker that drops copies would drop it.
+    """
+    resume_publisher = Publisher(resources.addresses, runtime.new_transaction)
+    replay_publisher = Publisher(resources.addresses, runtime.new_transaction, remembers=False)
+    lifetimes = resources.ownership.lifetimes
+    return _Drivers(
+        *(
+            AsyncDriver(resources.store, one, runtime, resources.blobs, lifetimes)
+            for one in (publisher, resume_publisher, replay_publisher)
+        )
+    )
