@@ -81,7 +81,7 @@ def test_there_are_links_and_commands_to_look_at() -> None:
 
 @pytest.mark.parametrize("link", ["nowhere.md", "docs/nowhere.md#a", "README.md#no-such-heading", "#no-such-heading"])
 def test_a_link_that_leads_nowhere_is_noticed(link: str) -> None:
-    text = f"[one]({link}) [two](README.md#two-commands) [three](https://example.org/x) [four](#here)"
+    text = f"[one]({link}) [two](README.md#try-it) [three](https://example.org/x) [four](#here)"
     assert dead_links(text, ROOT, {"here"}) == [link]
 
 
