@@ -65,3 +65,11 @@ def test_calls_inside_a_room_are_not_drawn() -> None:
     first, second = "exactlyonce/hosting/receiver.py", "exactlyonce/hosting/triggers.py"
     calls = [Call(first, "Receiver.take", ()), Call(second, "envelope_of", (first,))]
     assert message_picture(calls).splitlines()[-1] == f"  {TRIGGER}->>hosting: Receiver.take"
+
+
+def test_what_the_page_says_decides_is_defined_in_the_library() -> None:
+    _, _, section = TEXT.partition("## Where it is decided")
+    library = "\n".join(path.read_text() for path in files("exactlyonce"))
+    names = re.findall(r"`([A-Za-z_]+)`", section)
+    assert {"publish_owed", "skip"} <= {*names}
+    assert [name for name in names if not re.search(rf"(?:def|class) {name}\b", library)] == []
