@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-_ROOTS: Final = ("", "packages/function-host/", "packages/local-cosmos/", "packages/local-service-bus/")
+_PACKAGES: Final = ("function-host", "local-cosmos", "local-service-bus", "yieldcheck")
+_ROOTS: Final = ("", *(f"packages/{name}/" for name in _PACKAGES))
 """Folders from which modules are imported."""
 _ALL: Final = ("pyproject.toml", "conftest.py", "locks/dev.txt")
 """Files that every test depends on."""

@@ -33,11 +33,11 @@ from verification.checker.alterations import (
     seeing,
     unasked,
 )
-from verification.checker.situations import Situations
 from verification.checker.twins import Patch, around, constant, modules_of
 from verification.mutants.finding import all_mutants
 from verification.mutants.named import Mutation, sources_of, twin_of_parts
 from verification.mutants.reviewed import Tables
+from yieldcheck.situations import Situations
 
 ENTITY = EntityRef("account", ("e0",), "e0")
 HAS, DELETE = HasRecords(ENTITY), DeleteStaged(ENTITY, ("t0",))

@@ -252,7 +252,7 @@ class Explorer:
     def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None, bool]:
         """The worker, on its way to the next run if this one is over: what it holds is acknowledged if it finished."""
         situation = worker.situation
-        if situation is None or situation.effect is not None:
+        if situation is None or situation.request is not None:
             return worker, violation, False
         if isinstance(situation.result, Exception):
             raised = f"raised {type(situation.result).__name__}: {situation.result}"

@@ -18,7 +18,7 @@ from verification.checker.catalogue import LARGE, SMALL, STREAM
 from verification.checker.matrix import matrix
 from verification.checker.reporting import Finding, finding
 from verification.checker.scenarios import Scenario
-from verification.checker.search import Report, explore
+from verification.checker.search import Progress, explore
 
 _LOOK_EVERY: Final = 1.0  # Seconds.
 
@@ -58,7 +58,7 @@ def _explore(name: str, limit: int, progress: MutableMapping[str, str]) -> Found
     scenario = next(one for one in known if one.name == name)
     started = time.monotonic()
 
-    def show(report: Report) -> None:
+    def show(report: Progress) -> None:
         speed = report.transitions / (time.monotonic() - started)
         progress[name] = f"{name}: {report.states:,} states, depth {report.depth}, {speed:,.0f} transitions/s"
 

@@ -301,7 +301,7 @@ class ReturningExplorer(Explorer):
         What is refused is given up by the host.
         """
         situation = worker.situation
-        if situation is None or situation.effect is not None or isinstance(situation.result, Exception):
+        if situation is None or situation.request is not None or isinstance(situation.result, Exception):
             return super()._settled(worker, store, violation)
         if isinstance(situation.result, Requeued) and situation.result.outcome == "too old":
             self.witnessed.add(TOO_OLD)

@@ -5,8 +5,8 @@ Workers are interchangeable and stand sorted in a state; a story gives each proc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from operator import is_
 from string import ascii_uppercase
 from typing import Any, Final
@@ -20,6 +20,7 @@ from verification.checker.reductions import State
 from verification.checker.scenarios import PLACES
 from verification.checker.store import Store
 from verification.checker.workers import Worker
+from yieldcheck import path_through
 
 NOBODY: Final = -1
 BEST_EFFORT: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceCompanions, DeleteCompanions)
@@ -86,20 +87,19 @@ _TASKS: Final = {
 
 
 def replayed(explorer: Explorer, states: list[State], last: str | None = None) -> tuple[Event, ...]:
-    """The events that lead through these states.
+    """The events that lead through these states, each but the first a successor of the one before; `last` falls at the end."""
+    return events_of(explorer, states[0], path_through(explorer, states, last))
 
-    Args:
-        explorer: of the scenario.
-        states: each but the first a successor of the one before.
-        last: the property that falls with the last step, where several steps lead to the same state.
-    """
-    processes = list(range(len(states[0][2])))
+
+def events_of(explorer: Explorer, start: State, path: Sequence[Move]) -> tuple[Event, ...]:
+    """The events of a path from a state."""
+    processes = list(range(len(start[2])))
     events: list[Event] = []
-    for number, (before, after) in enumerate(pairwise(states)):
-        wanted = last if number == len(states) - 2 else None
-        move = next(one for one in explorer.moves(before) if one.state == after and one.violation == wanted)
+    before = start
+    for move in path:
         events.append(event_of(explorer, move, before, processes))
         processes = _placed(move, before, processes)
+        before = move.state
     return tuple(events)
 
 

@@ -17,8 +17,8 @@ from exactlyonce.values.frozen_json import Json
 from verification.checker.handler import aged, envelope_of, handle, key_of_number
 from verification.checker.mentions import Write, transactions_in
 from verification.checker.scenarios import AT, TICK, Scenario
-from verification.checker.situations import Situation, Situations
 from verification.checker.store import entity_ref, ledger_of
+from yieldcheck.situations import Situation, Situations
 
 NOTHING = Memory()
 
@@ -77,7 +77,7 @@ class Worker:
         self.memories = memories
         self.held = held
         self.order = order
-        effect: Effect[Any] | None = situation.effect if situation is not None else None
+        effect: Effect[Any] | None = situation.request if situation is not None else None
         self.begins = isinstance(effect, Begin)
         self.asks = (effect.first if first is None else effect.second) if isinstance(effect, Together) else effect
         replies = () if situation is None else (*situation.replies, first)
@@ -158,7 +158,7 @@ class Workers:
         """The worker after a reply to what it asks."""
         situation = worker.situation
         assert situation is not None  # noqa: S101
-        if isinstance(situation.effect, Together):
+        if isinstance(situation.request, Together):
             if worker.first is None:
                 return self._worker(situation, reply, worker.memories, worker.held)
             reply = (worker.first, reply)

@@ -16,11 +16,11 @@ from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs
 from exactlyonce.protocols.steps.give_back import Returned
 from exactlyonce.protocols.steps.park import Renewed, Requeued
 from exactlyonce.protocols.stream.replay import Replayed, versions_of
-from verification.checker.situations import Situation, Situations
 from verification.specification.places import Place, place_of
 from verification.specification.playing import Occasion, Start
 from verification.specification.replies import options
 from verification.specification.stored import Stored
+from yieldcheck.situations import Situation, Situations
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -92,7 +92,7 @@ class Driven:
 
     def _walk(self, occasion: Occasion, situation: Situation[Start], stored: Stored) -> Target:
         """Go on from a situation in all ways; return what it is."""
-        if situation.effect is None:
+        if situation.request is None:
             return outcome_of(situation.start, situation.result)
         place = self._place(situation)
         if (situation, stored) in self._done:
@@ -101,8 +101,8 @@ class Driven:
         seen = self._seen.setdefault(place, Seen(place))
         seen.presets.setdefault(occasion.preset)
         seen.before.add((occasion, stored))
-        for option in options(situation.effect, stored):
-            self._note(situation.effect, option.reply)
+        for option in options(situation.request, stored):
+            self._note(situation.request, option.reply)
             if option.stored != stored:
                 seen.applied.add((occasion, option.stored))
             following = self._situations.after(situation, option.reply)

@@ -162,7 +162,7 @@ class BesideExplorer(Explorer):
     def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None, bool]:
         """The worker, on its way to the next run if this one is over: what it holds is acknowledged, but for what failed."""
         situation = worker.situation
-        if situation is None or situation.effect is not None:
+        if situation is None or situation.request is not None:
             return worker, violation, False
         result = situation.result
         if isinstance(result, Exception):

@@ -19,9 +19,9 @@ from exactlyonce.values.frozen_json import Json
 from verification.checker.beside.business import ENTITY, by_key
 from verification.checker.beside.partition import Partition, partition_of, taken_apart
 from verification.checker.beside.scenarios import BesideScenario
-from verification.checker.situations import Situation
 from verification.checker.store import Store
 from verification.checker.workers import Start
+from yieldcheck.situations import Situation
 
 SEQUENCE: Final = ("out", "all")
 """Destination and ordering key of what the handler of the model sends."""

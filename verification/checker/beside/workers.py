@@ -19,9 +19,9 @@ from verification.checker.beside.mending import ANSWER, missing_of
 from verification.checker.beside.scenarios import BesideScenario
 from verification.checker.handler import aged
 from verification.checker.scenarios import TICK
-from verification.checker.situations import Situation
 from verification.checker.store import position_of
 from verification.checker.workers import Start, Worker, Workers
+from yieldcheck.situations import Situation
 
 IN_VAIN: Final = SaveBatch(ENTITY, ABSENT, "outdated")
 """A save whose condition holds no longer, and never will again."""

@@ -1,68 +1,68 @@
-"""Interned replay: production generators as a table that fills itself.
+"""Interned replay: generators as a table that fills itself.
 
-A generator cannot be copied, so a situation is what leads to it: how the attempt was started and the replies it got. Each
-distinct situation is one shared, immutable object that holds the pending effect, or the result, and remembers which
-situation follows each reply. The production code runs once per new situation; everything else is a look-up.
+A generator cannot be copied, so a situation is what leads to it: how the program was started and the replies it got. Each
+distinct situation is one shared, immutable object that holds the pending request, or the result, and remembers which
+situation follows each reply. The program runs once per new situation; everything else is a look-up.
 
 Situations whose generators stand at the same place with the same local variables behave alike from there on, however they came
-there, and are one. That is sound as long as nothing hides from the local variables, which a test on the syntax tree of the
-strategies sees to: effects are requested by whole statements only, and in no loop over an iterator.
+there, and are one. That is sound as long as nothing hides from the local variables: requests are made by whole statements only,
+such as `reply = yield Read()`, and in no loop over an iterator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
 from types import GeneratorType
 from typing import Any, Generic, TypeVar
 
-from exactlyonce.effects.effect import Effect, Step
-
+Program = Generator[Any, Any, Any]
+"""Yields hashable requests, is sent hashable replies, and returns a result."""
 Start = TypeVar("Start", bound=Hashable)
 
 
-class ImpureStrategyError(AssertionError):
-    """The same replies led to different effects: something in the strategy or the handler comes from outside."""
+class ImpureProgramError(AssertionError):
+    """The same replies led to different requests: something in the program comes from outside, such as chance or a clock."""
 
 
 class Situation(Generic[Start]):
-    """Where an attempt stands. Compare with `is`: equal situations are the same object.
+    """Where a program stands. Compare with `is`: equal situations are the same object.
 
     Attributes:
-        start: how the attempt was started.
-        replies: what it was told so far.
-        effect: what it asks for now; None at its end.
-        result: what it came to; or the exception it raised.
+        start: how the program was started.
+        replies: those that it got so far.
+        request: the one that it waits for; None at its end.
+        result: of the program; or the exception it raised.
         next: the situations after the replies tried so far.
-        step: the generator that stands there, until it is sent the first reply; the others take a run from the start.
+        program: the generator that stands there, until it is sent the first reply; the others take a run from the start.
     """
 
-    __slots__ = ("effect", "next", "replies", "result", "start", "step")
+    __slots__ = ("next", "program", "replies", "request", "result", "start")
 
     def __init__(
         self,
         start: Start,
         replies: tuple[Any, ...],
-        effect: Effect[Any] | None,
+        request: Any,
         result: Any,
-        step: Step[Any] | None = None,
+        program: Program | None = None,
     ) -> None:
         self.start = start
         self.replies = replies
-        self.effect = effect
+        self.request = request
         self.result = result
         self.next: dict[Any, Situation[Start]] = {}
-        self.step = step
+        self.program = program
 
 
 class Situations(Generic[Start]):
     """All situations met so far.
 
     Args:
-        run: starts the production generator.
+        run: starts a program.
         merge: whether situations that behave alike are one; tests compare with and without.
     """
 
-    def __init__(self, run: Callable[[Start], Step[Any]], *, merge: bool = True) -> None:
+    def __init__(self, run: Callable[[Start], Program], *, merge: bool = True) -> None:
         self._run = run
         self._merge = merge
         self._first: dict[Start, Situation[Start]] = {}
@@ -70,7 +70,7 @@ class Situations(Generic[Start]):
         self.runs = 0
 
     def first(self, start: Start) -> Situation[Start]:
-        """The situation of an attempt that has just started."""
+        """The situation of a program that has just started."""
         found = self._first.get(start)
         if found is None:
             found = self._first[start] = self._replay(start, (), None)
@@ -87,28 +87,28 @@ class Situations(Generic[Start]):
     def _replay(self, start: Start, replies: tuple[Any, ...], before: Situation[Start] | None) -> Situation[Start]:
         self.runs += 1
         try:
-            if before is not None and before.step is not None:
-                step, before.step = before.step, None
-                effect = step.send(replies[-1])
+            if before is not None and before.program is not None:
+                program, before.program = before.program, None
+                request = program.send(replies[-1])
             else:
-                step = self._run(start)
-                effect = next(step)
+                program = self._run(start)
+                request = next(program)
                 for number, reply in enumerate(replies):
-                    if number == len(replies) - 1 and before is not None and effect != before.effect:
-                        raise ImpureStrategyError(f"{effect} in place of {before.effect} after the same replies")
-                    effect = step.send(reply)
+                    if number == len(replies) - 1 and before is not None and request != before.request:
+                        raise ImpureProgramError(f"{request} in place of {before.request} after the same replies")
+                    request = program.send(reply)
         except StopIteration as finished:
             return self._ended(start, replies, finished.value)
-        except ImpureStrategyError:
+        except ImpureProgramError:
             raise
-        except Exception as error:  # It is the attempt's outcome.
+        except Exception as error:  # It is the outcome.
             return self._ended(start, replies, error)
-        key = (start, *_frames(step)) if self._merge else (start, replies)
+        key = (start, *_frames(program)) if self._merge else (start, replies)
         found = self._alike.get(key)
         if found is None:
-            found = self._alike[key] = Situation(start, replies, effect, None, step)
+            found = self._alike[key] = Situation(start, replies, request, None, program)
         else:
-            step.close()
+            program.close()
         return found
 
     def _ended(self, start: Start, replies: tuple[Any, ...], result: Any) -> Situation[Start]:
@@ -116,12 +116,12 @@ class Situations(Generic[Start]):
         return self._alike.setdefault(key, Situation(start, replies, None, result))
 
 
-def _frames(step: Any) -> Iterator[Any]:
+def _frames(program: Any) -> Iterator[Any]:
     """Place and local variables of a suspended generator and of those it waits for."""
-    while step is not None:
-        frame = step.gi_frame
+    while program is not None:
+        frame = program.gi_frame
         yield (frame.f_code, frame.f_lasti, tuple((name, _frozen(value)) for name, value in frame.f_locals.items()))
-        step = step.gi_yieldfrom
+        program = program.gi_yieldfrom
 
 
 def _frozen(value: Any) -> Any:

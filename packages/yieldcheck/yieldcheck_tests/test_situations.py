@@ -1,4 +1,4 @@
-"""Interned replay: the production generator as a table that fills itself."""
+"""Interned replay: generators as a table that fills itself."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from dataclasses import dataclass
 
 import pytest
 
-from exactlyonce.effects.effect import Effect, Step
-from verification.checker.situations import ImpureStrategyError, Situations
+from yieldcheck.situations import ImpureProgramError, Program, Situations
 
 
 @dataclass(frozen=True, slots=True)
-class Ask(Effect[int]):
+class Ask:
     what: str
 
 
-def adding(start: int) -> Step[int]:
-    first = yield from Ask("first")
-    second = yield from Ask("second")
+def adding(start: int) -> Program:
+    first = yield Ask("first")
+    second = yield Ask("second")
     return start + first + second
 
 
-def test_a_situation_holds_the_pending_effect_and_in_the_end_the_result() -> None:
+def test_a_situation_holds_the_pending_request_and_in_the_end_the_result() -> None:
     situations = Situations(adding)
     first = situations.first(10)
-    assert first.effect == Ask("first")
+    assert first.request == Ask("first")
     second = situations.after(first, 1)
-    assert second.effect == Ask("second")
+    assert second.request == Ask("second")
     assert situations.after(second, 2).result == 13
 
 
@@ -41,10 +40,10 @@ def test_the_same_replies_lead_to_the_same_object_without_running_again() -> Non
     assert situations.runs == runs
 
 
-def forgetful(start: int) -> Step[int]:
-    reply = yield from Ask("first")
+def forgetful(start: int) -> Program:
+    reply = yield Ask("first")
     reply = reply % 2
-    rest = yield from Ask("second")
+    rest = yield Ask("second")
     return start + reply + rest
 
 
@@ -56,23 +55,23 @@ def test_situations_with_the_same_variables_at_the_same_place_are_one() -> None:
 
 
 def test_an_exception_is_a_result() -> None:
-    def failing(start: int) -> Step[int]:
-        yield from Ask("first")
+    def failing(start: int) -> Program:
+        yield Ask("first")
         raise LookupError(str(start))
 
     situations = Situations(failing)
     assert isinstance(situations.after(situations.first(7), 0).result, LookupError)
 
 
-def test_an_impure_strategy_is_convicted() -> None:
+def test_an_impure_program_is_convicted() -> None:
     names: Iterator[str] = iter("abcdef")
 
-    def impure(start: int) -> Step[int]:
-        yield from Ask(next(names))
+    def impure(start: int) -> Program:
+        yield Ask(next(names))
         return start
 
     situations = Situations(impure)
     first = situations.first(0)
     situations.after(first, 0)
-    with pytest.raises(ImpureStrategyError):
+    with pytest.raises(ImpureProgramError):
         situations.after(first, 1)
