@@ -34,17 +34,20 @@ class Bill:
         requests: store operations, whatever each carried.
         units: request units.
         conflicts: requests that were refused since somebody else was faster.
+        applied: requests that changed something.
     """
 
     requests: int
     units: float
     conflicts: int
+    applied: int
 
     @classmethod
     def of(cls, requests: Sequence[LoggedRequest]) -> Bill:
         """The sum of these requests."""
         conflicts = sum(one.status in CONFLICTS for one in requests)
-        return cls(len(requests), sum(one.charge for one in requests), conflicts)
+        applied = sum(one.applied for one in requests)
+        return cls(len(requests), sum(one.charge for one in requests), conflicts, applied)
 
 
 class Till:

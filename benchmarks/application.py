@@ -1,13 +1,14 @@
-"""A contender at work on the local Cosmos DB, fed by hand, with queues in memory, so that only the store is measured."""
+"""A contender at work, fed by hand, with queues in memory, so that only the store is measured."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from typing import Final
 
 from benchmarks.competitors.requests import CompetingStore
 from benchmarks.contenders import ROUTES, Contender
-from benchmarks.processing import LATER
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Memory, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -16,27 +17,46 @@ from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.transports.port import AsyncTransport
+from exactlyonce.values.lifetimes import Lifetimes
 from local_cosmos.administration import Administration
+
+LATER: Final = 3600.0
+"""Seconds. To mark what was published is left to the next commit, as on an entity that is busy."""
 
 
 class Application:
-    """One process. Made by `running`.
+    """One process.
 
     Args:
         contender: what processes.
-        driver: performs its effects.
-        runtime: time and chance.
+        store: where its effects go.
+        transport: takes its outputs.
+        observer: sees every effect; None for nobody.
+        lifetimes: by which messages are too old; None lets all be processed, those without a time, too.
     """
 
-    def __init__(self, contender: Contender, driver: AsyncDriver, runtime: Runtime) -> None:
+    def __init__(
+        self,
+        contender: Contender,
+        store: AsyncStore,
+        transport: AsyncTransport,
+        observer: Observer | None = None,
+        *,
+        lifetimes: Lifetimes | None = None,
+    ) -> None:
         self._contender = contender
-        self._driver = driver
-        self._runtime = runtime
-        self._retrying = Retrying(Backoff(), runtime.random)
+        self._lifetimes = lifetimes
+        self._runtime = Runtime(observer_slot=ObserverSlot(observer))
+        publisher = Publisher({name: Address(transport, name) for name in ROUTES.limits})
+        self._driver = AsyncDriver(store, publisher, self._runtime)
+        self._retrying = Retrying(Backoff(), self._runtime.random)
         self._lanes = self._new_lanes()
 
     async def process(self, envelope: Envelope) -> None:
@@ -44,14 +64,25 @@ class Application:
         entity = self._contender.entity
         ref = entity.ref_of(envelope)
         runner = Runner(entity, ref, ROUTES)
+        handle = runner if self._lifetimes is None else AgeCheck(runner, ref, self._lifetimes)
         if self._contender.lanes:
-            assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve)
+            assignment = Assignment(ref, entity.strategy, handle, runner.absent, runner.evolve)
             await self._lanes.process(assignment, envelope)
             return
-        work = Work(ref, (envelope,), runner, runner.absent, runner.evolve)
+        work = Work(ref, (envelope,), handle, runner.absent, runner.evolve)
         await self._driver.process(
             self._retrying, ref, lambda memory: entity.strategy.attempt(work, memory), Memory(), ()
         )
+
+    async def feed(self, messages: Iterable[Envelope], in_flight: int) -> None:
+        """Process all messages, `in_flight` of them under way at any time. Raises what processing one of them raises."""
+        waiting = iter(messages)
+
+        async def work() -> None:
+            for envelope in waiting:
+                await self.process(envelope)
+
+        await asyncio.gather(*(work() for _ in range(in_flight)))
 
     async def settle(self) -> None:
         """Let all entities fall quiet, so that what is left to mark is marked."""
@@ -68,7 +99,13 @@ class Application:
 
 @asynccontextmanager
 async def running(
-    contender: Contender, cosmos: Administration, database: str, observer: Observer | None = None
+    contender: Contender,
+    cosmos: Administration,
+    database: str,
+    observer: Observer | None = None,
+    *,
+    transport: MemoryTransport | None = None,
+    lifetimes: Lifetimes | None = None,
 ) -> AsyncIterator[Application]:
     """A contender on the containers of a database.
 
@@ -76,17 +113,16 @@ async def running(
         contender: what processes.
         cosmos: where the database is.
         database: with the sample's containers and the library's.
-        observer: is told of every effect; None for nobody.
+        observer: sees every effect; None for nobody.
+        transport: takes its outputs; None for one that nobody reads.
+        lifetimes: as in `Application`.
     """
-    entity, transport = contender.entity, MemoryTransport()
-    beside = not isinstance(entity.strategy, Outbox)
+    entity = contender.entity
+    companions = not isinstance(entity.strategy, Outbox)
     connection = CosmosConnection(cosmos.endpoint, database, key=cosmos.key)
-    store = CompetingStore(
-        connection, [EntityContainer(entity.name, entity.container, entity.paths, companions=beside)]
-    )
-    publisher = Publisher({name: Address(transport, name) for name in ROUTES.limits})
-    runtime = Runtime(observer_slot=ObserverSlot(observer))
-    application = Application(contender, AsyncDriver(store, publisher, runtime), runtime)
+    container = EntityContainer(entity.name, entity.container, entity.paths, companions=companions)
+    store = CompetingStore(connection, [container])
+    application = Application(contender, store, transport or MemoryTransport(), observer, lifetimes=lifetimes)
     try:
         yield application
     finally:

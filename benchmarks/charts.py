@@ -1,4 +1,4 @@
-"""The charts of docs/performance.md, as SVG."""
+"""The chart of docs/performance.md, as SVG."""
 
 from __future__ import annotations
 

@@ -1,35 +1,28 @@
 """What a message costs in requests, round trips, request units and bytes: `python -m benchmarks.cost`.
 
 On the local Cosmos DB, without trouble, for every strategy of the library and for what a user would pick instead. Everything is
-counted and nothing is timed, so a busy machine changes nothing. Writes the result, and tables and chart of docs/performance.md.
+counted and nothing is timed, so a busy machine changes nothing. Writes the result, and tables of docs/performance.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.accounting import RoundTrips, Till
 from benchmarks.application import Application, running
-from benchmarks.comparing_charts import cost_chart
 from benchmarks.contenders import Contender, contenders
-from benchmarks.feeding import feed
-from benchmarks.machine import machine
-from benchmarks.pages import require_place, write_cost
+from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
+from benchmarks.tables import cost_tables
 from demo.stack import create_containers
 from exactlyonce import Envelope
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-RESULT: Final = Path(__file__).with_name("results") / "cost.json"
-PAGE: Final = ROOT / "docs" / "performance.md"
 BEFORE: Final = 40
 """Messages that an entity has processed before anything is counted."""
 
@@ -86,7 +79,7 @@ class Scene:
     async def prepare(self, game: str, messages: int = BEFORE) -> None:
         """Let a game process its first messages; together, where messages may share a commit."""
         first = [self.contender.message(game, number) for number in range(1, messages + 1)]
-        await feed(self.application, first, messages if self.contender.groups else 1)
+        await self.application.feed(first, messages if self.contender.groups else 1)
         await self.application.settle()
         self.till.bill()
         self.till.written()
@@ -108,7 +101,7 @@ class Scene:
 
     async def at_once(self, messages: Sequence[Envelope], in_flight: int) -> Measured:
         """What messages cost of which so many are under way at any time."""
-        await feed(self.application, messages, in_flight)
+        await self.application.feed(messages, in_flight)
         return self._measured(len(messages))
 
     def _measured(self, messages: int) -> Measured:
@@ -122,23 +115,14 @@ class Scene:
 
 
 def main() -> int:
-    """Count, print and write everything; tell what misses its target."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cost", description=__doc__)
-    parser.add_argument("--output", type=Path, default=RESULT, help="default: %(default)s")
-    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
-    options = parser.parse_args()
-    require_place(options.page, "cost")
+    """Count, print and write everything; report what misses its target."""
+    options = parsed(parser("cost", __doc__), "cost")
     result: Measured = {"machine": machine(), "unit": "means per message", "contenders": {}}
     for contender in contenders():
         result["contenders"][contender.name] = asyncio.run(costs(contender))
-    options.output.parent.mkdir(exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    options.page.with_name("cost.svg").write_text(cost_chart(result), encoding="utf-8")
-    write_cost(options.page, result)
-    missed = list(missed_targets(result))
-    for told in missed:
-        print(told, file=sys.stderr)
-    return 1 if missed else 0
+    write_result(options.output, result)
+    write_section(options.page, "cost", cost_tables(result))
+    return exit_code(missed_targets(result))
 
 
 async def costs(contender: Contender, sizes: Sizes | None = None) -> dict[str, Measured]:

@@ -7,31 +7,27 @@ beside up to a million records of other entities. Writes the result, and tables 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 from azure.cosmos.aio import CosmosClient
 
 from benchmarks.charts import growth_chart
+from benchmarks.contenders import ROUTES
 from benchmarks.library_growth import RECORDS, library_costs
-from benchmarks.machine import machine
-from benchmarks.pages import require_place, write_growth
-from benchmarks.processing import ROUTES, Cost, metering
+from benchmarks.processing import Cost, metering
+from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
 from benchmarks.seeding import History
 from benchmarks.subjects import Subject, subjects
+from benchmarks.tables import growth_tables
 from demo.stack import create_containers
 from exactlyonce.errors import EntityTooLarge
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-RESULT: Final = Path(__file__).with_name("results") / "growth.json"
-PAGE: Final = ROOT / "docs" / "performance.md"
 HISTORIES: Final = (100, 1_000, 10_000, 100_000)
 BOUNDED: Final = (100, 1_000)
 """Of a strategy whose history is bounded by a document; the largest that works comes on top."""
@@ -45,27 +41,20 @@ MOST_GROWTH: Final = 0.05
 
 def main() -> int:
     """Measure, print and write everything."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
-    parser.add_argument("--largest", type=int, default=max(HISTORIES), choices=HISTORIES, help="default: %(default)s")
-    parser.add_argument("--records", type=int, default=max(RECORDS), choices=RECORDS, help="default: %(default)s")
-    parser.add_argument("--output", type=Path, default=RESULT, help="default: %(default)s")
-    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
-    options = parser.parse_args()
-    require_place(options.page)
+    made = parser("growth", __doc__)
+    made.add_argument("--largest", type=int, default=max(HISTORIES), choices=HISTORIES, help="default: %(default)s")
+    made.add_argument("--records", type=int, default=max(RECORDS), choices=RECORDS, help="default: %(default)s")
+    options = parsed(made, "growth")
     result: dict[str, Any] = {"machine": machine(), "unit": "means per message", "strategies": {}}
     for subject in subjects():
         histories = [number for number in (BOUNDED if subject.bounded else HISTORIES) if number <= options.largest]
         result["strategies"][subject.name] = asyncio.run(_measure(subject, histories))
     records = [number for number in RECORDS if number <= options.records]
     result["library"] = asyncio.run(library_costs(IN_THE_LIBRARY, records))
-    options.output.parent.mkdir(exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_result(options.output, result)
     options.page.with_name("growth.svg").write_text(growth_chart(result), encoding="utf-8")
-    write_growth(options.page, result)
-    growing = list(growing_costs(result))
-    for told in growing:
-        print(told, file=sys.stderr)
-    return 1 if growing else 0
+    write_section(options.page, "growth", growth_tables(result))
+    return exit_code(growing_costs(result))
 
 
 def growing_costs(result: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,6 @@ round every time. The result holds the median of the rounds and all of them. The
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -17,11 +16,10 @@ from statistics import median
 from tempfile import gettempdir
 from typing import Any, Final
 
-from benchmarks.machine import machine
+from benchmarks.report import machine, parser, write_result
 from benchmarks.servers import Server, ours, vercel
 from benchmarks.workloads import CLIENTS, DOCUMENTS, QUERIES, Load
 
-RESULT: Final = Path(__file__).with_name("results") / "local-cosmos.json"
 POINT_OPERATIONS: Final = {"point read": 1_600, "conditional write": 1_200}
 QUERY_OPERATIONS: Final = dict.fromkeys(QUERIES, CLIENTS)
 """Per round and server, by workload."""
@@ -29,18 +27,13 @@ QUERY_OPERATIONS: Final = dict.fromkeys(QUERIES, CLIENTS)
 
 def main() -> int:
     """Measure, print and write the result."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.local_cosmos", description=__doc__)
-    parser.add_argument(
-        "--rounds", type=int, default=7, help="per workload and server; queries have one (default: %(default)s)"
+    made = parser("local_cosmos", __doc__, page=None)
+    made.add_argument(
+        "--rounds", type=int, default=7, help="per workload and server; queries have one; default: %(default)s"
     )
-    parser.add_argument("--output", type=Path, default=RESULT, help="default: %(default)s")
-    parser.add_argument(
-        "--npm",
-        type=Path,
-        default=Path(gettempdir()) / "cosmosdb-server",
-        help="where npm installs (default: %(default)s)",
-    )
-    options = parser.parse_args()
+    npm = Path(gettempdir()) / "cosmosdb-server"
+    made.add_argument("--npm", type=Path, default=npm, help="where npm installs; default: %(default)s")
+    options = made.parse_args()
     result: dict[str, Any] = {
         "machine": machine(),
         "unit": "operations per second",
@@ -59,8 +52,7 @@ def main() -> int:
         result["over https, with all documents"] = asyncio.run(_compare([own, other], QUERY_OPERATIONS, DOCUMENTS, 1))
     with ours(tls=False) as server:
         result["over plain http"] = asyncio.run(_compare([server], POINT_OPERATIONS, CLIENTS, options.rounds))
-    options.output.parent.mkdir(exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_result(options.output, result)
     print(json.dumps(result, indent=2))
     return 0
 

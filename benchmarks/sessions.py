@@ -6,20 +6,17 @@ hosts start; the time runs from the first that leaves it to the last. A conflict
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.machine import machine
-from benchmarks.pages import require_place, write_sessions
+from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
+from benchmarks.tables import sessions_table
 from demo.bus import Bus, running_bus
 from demo.options import Options
 from demo.queues import open_queue
@@ -27,8 +24,6 @@ from demo.shots import Shot
 from demo.stack import DATABASE, ROOT, Stack, running_stack
 from demo.trouble import WRITES
 
-RESULT: Final = ROOT / "benchmarks" / "results" / "sessions.json"
-PAGE: Final = ROOT / "docs" / "performance.md"
 HOSTS: Final = 2
 LATENCY_MILLISECONDS: Final = 5
 """Of each request to the store."""
@@ -102,52 +97,31 @@ def _conflicts(stack: Stack) -> int:
     )
 
 
-def problem(measured: Sequence[Measured]) -> str | None:
-    """What is not as it has to be; None if all is."""
-    for one in measured:
+def missed(runs: Sequence[Measured]) -> Iterator[str]:
+    """A sentence for each run with sessions in which there was a conflict."""
+    for one in runs:
         if one.sessions and one.conflicts:
-            return f"With sessions {one.games} had {one.conflicts} conflicts; there must be none."
-    return None
+            yield f"With sessions {one.games} had {one.conflicts} conflicts; there must be none."
 
 
-def table(measured: Sequence[Measured]) -> str:
-    """Medians over the rounds, in Markdown."""
-    lines = ["| games | sessions | shots/s | conflicts |", "| --- | --- | ---: | ---: |"]
-    for games, sessions in dict.fromkeys((one.games, one.sessions) for one in measured):
-        runs = [one for one in measured if (one.games, one.sessions) == (games, sessions)]
-        rate = statistics.median(one.per_second for one in runs)
-        conflicts = statistics.median(one.conflicts for one in runs)
-        lines.append(f"| {games} | {'on' if sessions else 'off'} | {rate:.0f} | {conflicts:.0f} |")
-    return "\n".join(lines)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measure, in turn; the exit code is 1 if there was a conflict in spite of sessions."""
-    parser = argparse.ArgumentParser("python -m benchmarks.sessions", description="Measure sessions of Service Bus.")
-    parser.add_argument("--shots", type=int, default=600, help="of each run (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="(default %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="20 shots at one game, with sessions only; writes nothing")
-    given = parser.parse_args(arguments)
-    rounds, shots = (1, 20) if given.quick else (given.rounds, given.shots)
-    require_place(PAGE, "sessions")
-    about = machine()
-    measured = [
-        asyncio.run(measure(games, sessions=sessions, shots=shots))
-        for turn in range(rounds)
-        for games in (list(GAMES)[:1] if given.quick else GAMES)
+    made = parser("sessions", __doc__)
+    made.add_argument("--shots", type=int, default=600, help="of each run; default: %(default)s")
+    made.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
+    options = parsed(made, "sessions")
+    on = machine()
+    runs = [
+        asyncio.run(measure(games, sessions=sessions, shots=options.shots))
+        for turn in range(options.rounds)
+        for games in GAMES
         for sessions in ((False, True) if turn % 2 else (True, False))
-        if sessions or not given.quick
     ]
-    print(table(measured))
-    if not given.quick:
-        settings = {"shots": shots, "hosts": HOSTS, "latency_ms": LATENCY_MILLISECONDS}
-        result = {"machine": about, "settings": settings, "runs": [asdict(one) for one in measured]}
-        RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-        write_sessions(PAGE, result, table(measured))
-    if wrong := problem(measured):
-        print(wrong, file=sys.stderr)
-        return 1
-    return 0
+    settings = {"shots": options.shots, "hosts": HOSTS, "latency_ms": LATENCY_MILLISECONDS}
+    result = {"machine": on, "settings": settings, "runs": [asdict(one) for one in runs]}
+    write_result(options.output, result)
+    write_section(options.page, "sessions", sessions_table(result))
+    return exit_code(missed(runs))
 
 
 if __name__ == "__main__":

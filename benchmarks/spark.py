@@ -7,7 +7,6 @@ data, or if an incremental audit of the largest takes a tenth of a full one or m
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -20,9 +19,9 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from benchmarks.machine import machine
-from benchmarks.pages import require_place, write_audit
+from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
 from benchmarks.spark_data import AT, JOB, LATER, Tables, generate
+from benchmarks.tables import spark_table
 from exactlyonce.values.lifetimes import Retention
 from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.job.configuration import Account
@@ -32,8 +31,6 @@ from spark_jobs.source.application import Beginning
 from spark_jobs.spark.session import local_session
 from spark_jobs.work import Work
 
-RESULT: Final = Path(__file__).with_name("results") / "spark.json"
-PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 SIZES: Final = (10_000, 100_000, 1_000_000)
 WARMING: Final = 1_000
 MEMORY: Final = "4g"
@@ -43,12 +40,9 @@ MOST_OF_FULL: Final = 0.1
 
 def main() -> int:
     """Measure, print and write everything."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
-    parser.add_argument("--largest", type=int, default=max(SIZES), choices=SIZES, help="default: %(default)s")
-    parser.add_argument("--output", type=Path, default=RESULT, help="default: %(default)s")
-    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
-    options = parser.parse_args()
-    require_place(options.page, "spark")
+    made = parser("spark", __doc__)
+    made.add_argument("--largest", type=int, default=max(SIZES), choices=SIZES, help="default: %(default)s")
+    options = parsed(made, "spark")
     result: dict[str, Any] = {"machine": machine(), "memory": MEMORY, "unit": "seconds", "audits": {}}
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-memory {MEMORY} pyspark-shell"
     spark = local_session("benchmark", cores=2)
@@ -58,13 +52,9 @@ def main() -> int:
             result["audits"][str(records)] = measure(spark, Path(folder), records)
             print(records, json.dumps(result["audits"][str(records)]), flush=True)
     spark.stop()
-    options.output.parent.mkdir(exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    write_audit(options.page, result)
-    slow = list(too_slow(result))
-    for told in slow:
-        print(told, file=sys.stderr)
-    return 1 if slow else 0
+    write_result(options.output, result)
+    write_section(options.page, "spark", spark_table(result))
+    return exit_code(too_slow(result))
 
 
 def measure(spark: SparkSession, folder: Path, records: int) -> dict[str, float]:

@@ -1,10 +1,13 @@
-"""Tables of docs/performance.md that compare the library with what a user would pick instead."""
+"""The tables of docs/performance.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain, repeat
+from statistics import median
 from typing import Any, Final
 
+from benchmarks.report import measured_on
 from benchmarks.targets import targets
 
 _SITUATIONS: Final = {
@@ -26,7 +29,8 @@ def cost_tables(result: Mapping[str, Any]) -> str:
         (_code(name), *(_told(measured.get(situation)) for situation in _SITUATIONS))
         for name, measured in contenders.items()
     ]
-    return _table(head, detail) + _table(("requests, request units", *_SITUATIONS.values()), situations)
+    tables = _table(head, detail) + _table(("requests, request units", *_SITUATIONS.values()), situations)
+    return tables + _source(result, "cost")
 
 
 def throughput_tables(result: Mapping[str, Any]) -> str:
@@ -52,18 +56,82 @@ def throughput_tables(result: Mapping[str, Any]) -> str:
             )
             named = ""
     head = ("load", "", "messages/s", "p50", "p99", "requests", "RU", "conflicts", "CPU ms")
-    return _table(("`Outbox()`", "wanted", "measured"), reached) + _table(head, rows)
+    tables = _table(("`Outbox()`", "wanted", "measured"), reached) + _table(head, rows)
+    return tables + _source(result, "throughput")
 
 
-def library_table(library: Mapping[str, Any]) -> str:
-    """What the records of other entities add to the cost of a message."""
-    rows = [
-        (_code(name), f"{int(records):,}", _told(cost["first"]), _told(cost["duplicate of the oldest"]))
-        for name, beside in library.items()
-        for records, cost in beside.items()
+def growth_tables(result: Mapping[str, Any]) -> str:
+    """What a message costs by the messages before it, and by the records of other entities."""
+    after = [
+        (f"`{name}`" if first else "", f"{int(messages):,}", *map(_in_words, cost.values()))
+        for name, measured in result["strategies"].items()
+        for first, (messages, cost) in zip(chain([True], repeat(False)), measured["after"].items(), strict=False)
     ]
-    head = ("requests, request units", "records of other entities", "a new message", "a duplicate of the oldest")
-    return _table(head, rows)
+    library = [
+        (_code(name), f"{int(records):,}", _told(cost["first"]), _told(cost["duplicate of the oldest"]))
+        for name, others in result["library"].items()
+        for records, cost in others.items()
+    ]
+    head = ("strategy", "messages before", "a new message", "a duplicate of the newest", "a duplicate of the oldest")
+    others = ("requests, request units", "records of other entities", "a new message", "a duplicate of the oldest")
+    return _table(head, after) + _table(others, library) + _source(result, "growth")
+
+
+def cpu_tables(result: Mapping[str, Any]) -> str:
+    """The library's own time, and the engine's."""
+    library = [
+        ("the library and the handler", _spread(result["library"]["own"], "ms")),
+        ("the same, with a store and a queue in memory", _spread(result["library"]["all"], "ms")),
+        ("the same, with the Cosmos SDK for a store", _spread(result["with the Cosmos SDK"], "ms")),
+        ("memory that one message needs at most at a time", f"{result['peak'] / 1024:.0f} KiB"),
+    ]
+    engine = [
+        (name, _spread(one["messages"]), f"{one['effects']['median']:,.0f}") for name, one in result["engine"].items()
+    ]
+    return (
+        _table(("one message at a time, with one output", "CPU time per message"), library)
+        + _table(("the engine without I/O and without handlers", "messages per second", "effects per second"), engine)
+        + _source(result, "cpu")
+    )
+
+
+def spark_table(result: Mapping[str, Any]) -> str:
+    """How long audits take."""
+    rows = [
+        (f"{int(records):,}", f"{seconds['full']:.1f} s", f"{seconds['incremental']:.1f} s")
+        for records, seconds in result["audits"].items()
+    ]
+    return _table(("records", "a full audit", "what changed: 1 %"), rows) + _source(result, "spark")
+
+
+def sessions_table(result: Mapping[str, Any]) -> str:
+    """What sessions change: medians over rounds."""
+    runs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for one in result["runs"]:
+        runs.setdefault((one["games"], "on" if one["sessions"] else "off"), []).append(one)
+    rows = [
+        (*kind, f"{median(one['per_second'] for one in many):.0f}", f"{median(one['conflicts'] for one in many):.0f}")
+        for kind, many in runs.items()
+    ]
+    return _table(("games", "sessions", "shots/s", "conflicts"), rows) + _source(result, "sessions")
+
+
+def _source(result: Mapping[str, Any], benchmark: str) -> str:
+    """Where figures are from, and where all of them are."""
+    return f"\n{measured_on(result)}; all figures are in `benchmarks/results/{benchmark}.json`.\n"
+
+
+def _in_words(cost: Mapping[str, float]) -> str:
+    requests = _number(cost["requests"])
+    return f"{requests} {'request' if requests == '1' else 'requests'}, {cost['request units']:,.1f} RU"
+
+
+def _spread(measured: Mapping[str, Any], unit: str = "") -> str:
+    """The median, and between which figures the middle half of the rounds lies."""
+    form = ",.0f" if measured["median"] > 100 else ".2f"  # noqa: PLR2004  # Messages per second, or milliseconds.
+    lower, upper = (f"{one:{form}}" for one in measured["middle half"])
+    middle = f"{measured['median']:{form}} {unit}".strip()
+    return f"{middle} ({lower} to {upper})"
 
 
 def _detail(name: str, cost: Mapping[str, Any]) -> tuple[str, ...]:

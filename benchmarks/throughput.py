@@ -2,39 +2,32 @@
 
 On the local Cosmos DB in a process of its own, with a set latency for every request, so that round trips count as they do on
 Azure. All contenders have the same client, store adapter and driver, and queues in memory. They take turns, in an order that is
-turned round every time. Writes the result, and tables and chart of docs/performance.md.
+turned round every time. Writes the result, and tables of docs/performance.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any, Final
 
 from benchmarks.accounting import Bill, Till
 from benchmarks.application import running
-from benchmarks.comparing_charts import throughput_chart
 from benchmarks.contenders import Contender, contenders
-from benchmarks.machine import machine
-from benchmarks.pages import require_place, write_throughput
+from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
 from benchmarks.servers import ours
+from benchmarks.tables import throughput_tables
 from benchmarks.targets import BUSY, CENTRE, FEW, targets
 from benchmarks.traffic import GAMES, Load, Pace, Traffic
 from demo.stack import create_containers
 from local_cosmos.admin_client import AdminClient
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-RESULT: Final = Path(__file__).with_name("results") / "throughput.json"
-PAGE: Final = ROOT / "docs" / "performance.md"
 WORKLOADS: Final = ("uniform", "zipf", "hot")
 LATENCIES: Final = (0, 2, 5, 20)
 IN_FLIGHT: Final = (16, 64, 256)
@@ -73,36 +66,23 @@ class Runs:
 
 
 def main() -> int:
-    """Measure, print and write everything; tell what misses its target."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=0.8, help="that each run is measured; default: %(default)s")
-    parser.add_argument("--repeats", type=int, default=3, help="of each run; default: %(default)s")
-    parser.add_argument("--quick", action="store_true", help="only what the targets are about")
-    parser.add_argument("--output", type=Path, default=RESULT, help="default: %(default)s")
-    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
-    options = parser.parse_args()
-    require_place(options.page, "throughput")
+    """Measure, print and write everything; report what misses its target."""
+    made = parser("throughput", __doc__)
+    made.add_argument("--seconds", type=float, default=0.8, help="that each run is measured; default: %(default)s")
+    made.add_argument("--repeats", type=int, default=3, help="of each run; default: %(default)s")
+    made.add_argument("--quick", action="store_true", help="only what the targets are about; leaves the page alone")
+    options = parsed(made, "throughput")
     on = machine()
     plan = quick_plan() if options.quick else full_plan()
     loads = asyncio.run(measure(plan, options.seconds, options.repeats))
     result = {"machine": on, "seconds": options.seconds, "repeats": options.repeats, "loads": loads}
-    options.output.parent.mkdir(exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_result(options.output, result)
     try:
-        missed = list(missed_targets(result))
         if not options.quick:
-            options.page.with_name("throughput.svg").write_text(chart(result), encoding="utf-8")
-            write_throughput(options.page, result)
+            write_section(options.page, "throughput", throughput_tables(result))
+        return exit_code(missed_targets(result))
     except ValueError as unknown:
-        missed = [str(unknown)]
-    for told in missed:
-        print(told, file=sys.stderr)
-    return 1 if missed else 0
-
-
-def chart(result: Mapping[str, Any]) -> str:
-    """Messages per second of the headliners, over all latencies."""
-    return throughput_chart(result, HEADLINERS, LATENCIES, CENTRE[0])
+        return exit_code([str(unknown)])
 
 
 Plan = Sequence[tuple[Load, Sequence[str]]]

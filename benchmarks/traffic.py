@@ -15,7 +15,6 @@ from typing import Final
 
 from benchmarks.application import Application
 from benchmarks.contenders import Contender
-from benchmarks.feeding import feed
 from exactlyonce import Envelope
 
 GAMES: Final = 200
@@ -96,7 +95,7 @@ class Traffic:
 
         async def work() -> None:
             for first in waiting:
-                await feed(self.application, first, len(first))
+                await self.application.feed(first, len(first))
 
         await asyncio.gather(*(work() for _ in range(WINDOW)))
 
@@ -109,7 +108,7 @@ class Traffic:
         spent = time.process_time()
         hot = f"hot-{random.getrandbits(64):x}"
         first = self._first(hot, WINDOW if self.contender.groups else 1) if load.workload == "hot" else []
-        await feed(self.application, first, WINDOW)
+        await self.application.feed(first, WINDOW)
         coming = messages(self.contender, load.workload, random, self._sent, hot=hot, games=games)
         run = _Run(self.application, coming, load.in_flight)
         tasks = [asyncio.create_task(run.work()) for _ in range(load.in_flight)]

@@ -8,7 +8,6 @@ docs/peers.md.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import signal
@@ -19,19 +18,16 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, Final
 
-from benchmarks.machine import machine
-from benchmarks.pages import require_place
 from benchmarks.peers.by_dbos import DBOS_ON_POSTGRES, DBOS_ON_SQLITE
 from benchmarks.peers.by_restate import restate
 from benchmarks.peers.handwritten import HANDWRITTEN
 from benchmarks.peers.measuring import compare
 from benchmarks.peers.ours import ours
-from benchmarks.peers.page import PLACE, write_peers
+from benchmarks.peers.page import peers_table
 from benchmarks.peers.port import Peer
 from benchmarks.peers.workload import Workload
+from benchmarks.report import ROOT, machine, parsed, parser, write_result, write_section
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-RESULT: Final = ROOT / "benchmarks" / "results" / "peers.json"
 PAGE: Final = ROOT / "docs" / "peers.md"
 LEAST: Final = 10
 """How few messages there may be: a tenth of them has copies."""
@@ -42,29 +38,25 @@ LATENCIES: Final = (0, 5)
 
 def main() -> int:
     """Measure and write everything; 1 if a round was void."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="of each peer (default: %(default)s)")
-    parser.add_argument("--messages", type=int, default=Workload().messages, help="in a round (default: %(default)s)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="peers with this in their name; writes nothing")
-    parser.add_argument("--output", type=Path, default=RESULT, help="default: %(default)s")
-    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
+    made = parser("peers", __doc__, PAGE)
+    made.add_argument("--rounds", type=int, default=3, help="of each peer (default: %(default)s)")
+    made.add_argument("--messages", type=int, default=Workload().messages, help="in a round (default: %(default)s)")
+    made.add_argument("--only", default="", metavar="TEXT", help="peers with this in their name; writes nothing")
     npm = Path(gettempdir()) / "restate-server"
-    parser.add_argument("--npm", type=Path, default=npm, help="where npm installs (default: %(default)s)")
-    options = parser.parse_args()
+    made.add_argument("--npm", type=Path, default=npm, help="where npm installs (default: %(default)s)")
+    options = parsed(made, "peers")
     if options.rounds < 1 or options.messages < LEAST:
-        parser.error(f"it takes 1 round and {LEAST} messages at least")
+        made.error(f"it takes 1 round and {LEAST} messages at least")
     peers = [one for one in everybody(options.npm) if options.only in one.name]
     if not peers:
-        parser.error(f"no peer has {options.only!r} in its name")
-    require_place(options.page, PLACE)
+        made.error(f"no peer has {options.only!r} in its name")
     workload = replace(Workload(), messages=options.messages, copies=options.messages // 10)
     result: dict[str, Any] = {"machine": machine(), "workload": asdict(workload), "rounds": options.rounds}
     result["peers"] = asyncio.run(_cancelled_by_sigterm(compare(peers, workload, options.rounds)))
     print(json.dumps(result, indent=2))
     if not options.only:
-        options.output.parent.mkdir(exist_ok=True)
-        options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-        write_peers(options.page, result)
+        write_result(options.output, result)
+        write_section(options.page, "peers", peers_table(result))
     return 1 if any(one.get("void") for one in result["peers"].values()) else 0
 
 

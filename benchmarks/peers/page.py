@@ -1,15 +1,12 @@
-"""The table of docs/peers.md, written between its marks."""
+"""The table of docs/peers.md, of a result."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import pages
+from benchmarks.report import measured_on
 
-PLACE: Final = "peers"
-BEGIN: Final = pages.BEGIN.replace("growth", PLACE)
 _FIGURES: Final = {
     "messages/s": ",.0f",
     "deliveries/s": ",.0f",
@@ -19,13 +16,9 @@ _FIGURES: Final = {
 }
 
 
-def write_peers(page: Path, result: Mapping[str, Any]) -> None:
-    """Put the table of a result in place of the one that is there. Raises `ValueError` if the page has no place for it."""
-    pages.require_place(page, PLACE)
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(pages.END)[2]
-    table = "\n".join(_lines(result))
-    page.write_text(f"{before}{BEGIN}\n\n{table}\n\n{pages.END}{after}", encoding="utf-8")
+def peers_table(result: Mapping[str, Any]) -> str:
+    """The figures of everybody who was measured, and a sentence for each who was not."""
+    return "\n".join(["", *_lines(result), ""])
 
 
 def _lines(result: Mapping[str, Any]) -> Iterator[str]:
@@ -42,11 +35,11 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
         for void in one.get("void", ()):
             yield f"{name}, void: {void}\n"
     versions = {part: number for one in measured.values() for part, number in one["versions"].items()}
-    machine, work = result["machine"], result["workload"]
+    work = result["workload"]
     yield (
         f"Medians, and least to most, of {result['rounds']} rounds of {work['messages']:,} messages and {work['copies']:,}"
         f" copies for {work['entities']:,} entities, {work['in_flight']} in flight."
-        f" Measured on {machine['cores']} cores ({machine['cpu']}), Python {machine['python']}, {machine['date']}, with"
+        f" {measured_on(result)}, with"
         f" {', '.join(f'{part} {number}' for part, number in sorted(versions.items()))}."
         " All rounds are in `benchmarks/results/peers.json`."
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from signal import SIGTERM, Signals
 from typing import Final
 
-from benchmarks.growth import ROOT
+from benchmarks.report import ROOT
 
 _GRACE_SECONDS: Final = 10
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.cpu import LOADS, missed_targets
-from benchmarks.cpu_engine import Engine, Load, World
-from benchmarks.cpu_library import Stopwatch, over_memory, peak, spend_in_memory
-from benchmarks.cpu_profile import ROOT, Profile, module_of
-from benchmarks.pages import BEGIN, END, write_cpu
+from benchmarks.cpu import LOADS, Engine, Load, Stopwatch, World, missed_targets, over_memory, peak, spend_in_memory
 from exactlyonce.attempt import Again, Memory
 
 
@@ -21,12 +16,8 @@ def measured(median: float) -> dict[str, Any]:
 
 def result(own: float = 0.4, engine: float = 25_000) -> dict[str, Any]:
     return {
-        "machine": {"cores": 2, "cpu": "Some CPU", "python": "3.11.7", "date": "2026-11-22"},
-        "library": {"all": measured(own + 0.05), "store and queue": measured(0.05), "own": measured(own)},
+        "library": {"own": measured(own)},
         "engine": {load.name: {"messages": measured(engine), "effects": measured(5_000)} for load in LOADS},
-        "with the Cosmos SDK": measured(3.0),
-        "peak": 25_000,
-        "profile": {"protocols.outbox.protocol": 0.5, "handlers": 0.01},
     }
 
 
@@ -72,39 +63,9 @@ async def test_a_message_needs_memory_while_it_is_processed() -> None:
     assert 1_000 < await peak(5) < 1_000_000
 
 
-def test_time_counts_for_the_module_that_asked_for_it() -> None:
-    assert module_of(str(ROOT / "exactlyonce/protocols/outbox/protocol.py")) == "protocols.outbox.protocol"
-    assert module_of(str(ROOT / "exactlyonce/records/ledger.py")) == "records.ledger"
-    assert module_of(str(ROOT / "handlers/shooting_range.py")) == "handlers"
-    for other in ("exactlyonce/values/frozen_json.py", "benchmarks/cpu.py", ".venv/lib/json/encoder.py"):
-        assert module_of(str(ROOT / other)) is None
-    assert module_of("/usr/lib/python3/json/encoder.py") is None
-
-
-def test_shares_are_parts_of_all_that_was_seen() -> None:
-    profile = Profile()
-    profile.seen.update({"records": 3, "event loop": 1})
-    assert profile.shares() == {"records": 0.75, "event loop": 0.25}
-
-
 def test_a_target_that_is_missed_is_told() -> None:
     assert list(missed_targets(result())) == []
     (told,) = missed_targets(result(own=0.5))
     assert told == "The library takes 0.5 ms of CPU time per message; it should be less than 0.5 ms."
     (told,) = missed_targets(result(engine=20_000))
     assert told.startswith("The engine processes 20,000 messages per second (16 in a commit, one output each)")
-
-
-def test_the_page_gets_tables_in_place_of_those_before(tmp_path: Path) -> None:
-    page = tmp_path / "performance.md"
-    begin = BEGIN.replace("growth", "cpu")
-    page.write_text(f"Before\n{begin}\nstale\n{END}\nafter\n")
-    for _ in range(2):
-        write_cpu(page, result())
-    text = page.read_text()
-    assert "stale" not in text
-    assert text.startswith(f"Before\n{begin}\n")
-    assert text.endswith(f"\n{END}\nafter\n")
-    assert "| the library and the handler | 0.40 ms (0.40 to 0.40) |" in text
-    assert "| 1 in a commit, no output each | 25,000 (25,000 to 25,000) | 5,000 |" in text
-    assert "| `protocols.outbox.protocol` | 50% |\n| others | 50% |" in text

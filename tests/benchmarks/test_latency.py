@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.accounting import NO_REQUEST, RoundTrips
+from benchmarks.application import LATER
 from benchmarks.contenders import Contender, contenders, reports
-from benchmarks.processing import LATER
 from exactlyonce import Envelope
 from exactlyonce.effects.effect import Effect
 from exactlyonce.testing.world import World

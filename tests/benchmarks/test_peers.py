@@ -11,19 +11,16 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchmarks.growth import ROOT
-from benchmarks.pages import END
 from benchmarks.peers import measuring, postgres
 from benchmarks.peers.measuring import VoidError, compare, measure
 from benchmarks.peers.ours import ours
-from benchmarks.peers.page import BEGIN, write_peers
 from benchmarks.peers.port import Message, NotInstalledError, Peer, Running, installed, library
 from benchmarks.peers.processes import first_line, process
 from benchmarks.peers.workload import Workload
+from benchmarks.report import ROOT
 
 SMALL = Workload(messages=40, copies=10, entities=5, in_flight=4, warm_up=4)
 PEERS_PYTHON = ROOT / ".make/venv-peers/bin/python"
@@ -166,9 +163,7 @@ def test_a_process_that_does_not_start_is_told_with_its_last_words(tmp_path: Pat
 @pytest.mark.acceptance
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_started_is_ended_whoever_ends_the_run(number: signal.Signals, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"{BEGIN}\n{END}\n")
-    with process([sys.executable, "-c", ENDLESS, "--page", str(page)], tmp_path / "log") as run:
+    with process([sys.executable, "-c", ENDLESS], tmp_path / "log") as run:
         child = int(first_line(run, "The run", tmp_path / "log"))
         run.send_signal(number)
         run.wait(timeout=60)
@@ -212,39 +207,3 @@ def test_peers_on_postgresql_add_up() -> None:
     peers = json.loads(ran.stdout)["peers"]
     assert len(peers) == 2
     assert all("missing" in one or len(one["rounds"]) == 1 for one in peers.values())
-
-
-def result() -> dict[str, Any]:
-    figures = dict.fromkeys(("messages/s", "deliveries/s", "p50 ms", "p99 ms", "bytes per message"), 1234.56)
-    told = {name: {"median": value, "least": value - 1, "most": value + 1} for name, value in figures.items()}
-    machine = {"cores": 2, "cpu": "a CPU", "python": "3.11", "date": "2026-01-01"}
-    work = {"messages": 2_000, "copies": 200, "entities": 200, "in_flight": 16}
-    peers = {
-        "one": {
-            "versions": {"part": "1.0"},
-            "rounds": [figures],
-            "void": ["round 2: It was not empty at first."],
-            "figures": told,
-        },
-        "other": {"missing": "It is not there; install it."},
-        "wrong": {"versions": {}, "rounds": [], "void": ["round 1: It failed (OSError)."]},
-    }
-    return {"machine": machine, "workload": work, "rounds": 2, "peers": peers}
-
-
-def test_the_page_gets_a_table_in_place_of_the_one_before(tmp_path: Path) -> None:
-    page = tmp_path / "peers.md"
-    page.write_text(f"Before\n{BEGIN}\nstale\n{END}\nafter\n")
-    for _ in range(2):
-        write_peers(page, result())
-    text = page.read_text()
-    assert "stale" not in text
-    assert text.startswith(f"Before\n{BEGIN}\n")
-    assert text.endswith(f"\n{END}\nafter\n")
-    assert "| one | 1,235 (1,234-1,236) | 1,235 (1,234-1,236) | 1,234.6 (1,233.6-1,235.6) | 1,235" in text
-    assert "\n\nother was not measured. It is not there; install it.\n\n" in text
-    assert "\n\none, void: round 2: It was not empty at first.\n\n" in text
-    assert "\n\nwrong, void: round 1: It failed (OSError).\n\n" in text
-    page.write_text("nothing")
-    with pytest.raises(ValueError, match="no place"):
-        write_peers(page, result())

@@ -12,12 +12,10 @@ import pytest
 
 from benchmarks import throughput
 from benchmarks.contenders import contenders
-from benchmarks.pages import BEGIN, END, write_throughput
 from benchmarks.targets import BUSY, CENTRE, FEW, targets
 from benchmarks.throughput import (
     HEADLINERS,
     NOT_COMPARED,
-    chart,
     full_plan,
     measure,
     missed_targets,
@@ -136,7 +134,9 @@ def test_the_command_ends_with_a_sentence_for_what_is_missed_or_not_known(
         return result(few=speed(100) | {"p50 ms": few})["loads"]
 
     page, output = tmp_path / "performance.md", tmp_path / "results" / "throughput.json"
-    page.write_text(f"{BEGIN.replace('growth', 'throughput')}\n{END}\n")
+    page.write_text(
+        "<!-- written by `python -m benchmarks.throughput`: do not edit -->\n<!-- end of what is written -->\n"
+    )
     monkeypatch.setattr(throughput, "measure", measured)
     monkeypatch.setattr(sys, "argv", ["throughput", "--output", str(output), "--page", str(page)])
     assert throughput.main() == bool(told)
@@ -144,19 +144,4 @@ def test_the_command_ends_with_a_sentence_for_what_is_missed_or_not_known(
     assert len(sentences) == bool(told)
     assert all(one.startswith(told) for one in sentences)
     assert json.loads(output.read_text())["repeats"] == 3
-    assert ("throughput.svg" in page.read_text()) == (few is not None)
-    assert (tmp_path / "throughput.svg").exists() == (few is not None)
-
-
-def test_the_page_and_the_chart_show_every_load(tmp_path: Path) -> None:
-    page = tmp_path / "performance.md"
-    page.write_text(f"{BEGIN.replace('growth', 'throughput')}\n{END}\n")
-    write_throughput(page, result())
-    text = page.read_text()
-    assert (
-        "| uniform, 64 in flight, 5 ms | `Outbox()` | 200 (200 to 200) | 40 ms | not known | 0.25 | 20.0 | 0 | 1.50 |"
-        in text
-    )
-    assert "| One hot entity: messages/s, times the seven steps' | at least 10 | 10.00 |" in text
-    assert text.count("| seven steps |") == 18
-    assert chart(result()).count(">one hot entity<") == 1
+    assert ("One hot entity" in page.read_text()) == (few is not None)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from benchmarks.processing import ROUTES
+from benchmarks.contenders import ROUTES
 from benchmarks.seeding import History
 from benchmarks.subjects import Subject, subjects
 from exactlyonce.hosting import Settings

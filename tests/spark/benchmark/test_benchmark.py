@@ -9,10 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks import spark as benchmark
-from benchmarks.pages import END, require_place, write_audit
 
 GOOD: dict[str, Any] = {
-    "machine": {"cores": 2, "cpu": "a", "python": "3.11", "date": "2026-11-21"},
     "audits": {
         "10000": {"full": 20.0, "incremental": 9.0},
         "100000": {"full": 60.0, "incremental": 10.0},
@@ -36,24 +34,6 @@ def test_what_is_too_slow_is_told(records: str, mode: str, seconds: float, told:
     slow = {**GOOD, "audits": {**GOOD["audits"], records: {**GOOD["audits"][records], mode: seconds}}}
     (said,) = benchmark.too_slow(slow)
     assert said.startswith(told)
-
-
-def test_the_table_goes_into_its_place_on_the_page_and_changes_no_other(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    before = benchmark.PAGE.read_text()
-    page.write_text(before)
-    require_place(page, "spark")
-    write_audit(page, GOOD)
-    write_audit(page, GOOD)
-    text = page.read_text()
-    assert text.count("| 1,000,000 | 400.0 s | 30.0 s |") == 1
-    assert around(text) == around(before)
-
-
-def around(text: str) -> tuple[str, str]:
-    """What stands before the table, and what stands after it."""
-    head, _, rest = text.partition("<!-- written by `python -m benchmarks.spark`")
-    return head, rest.partition(END)[2]
 
 
 @pytest.mark.timeout(600)

@@ -1,0 +1,71 @@
+"""Results are read as they were written, and the pages show those that are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import tables
+from benchmarks.charts import growth_chart
+from benchmarks.peers.page import peers_table
+from benchmarks.report import END, PERFORMANCE, RESULTS, ROOT, section_of, write_result, write_section
+
+Tables = Callable[[Mapping[str, Any]], str]
+PEERS = ROOT / "docs" / "peers.md"
+
+
+@pytest.mark.parametrize(
+    ("page", "benchmark", "made"),
+    [
+        (PERFORMANCE, "cost", tables.cost_tables),
+        (PERFORMANCE, "throughput", tables.throughput_tables),
+        (PERFORMANCE, "growth", tables.growth_tables),
+        (PERFORMANCE, "cpu", tables.cpu_tables),
+        (PERFORMANCE, "spark", tables.spark_table),
+        (PERFORMANCE, "sessions", tables.sessions_table),
+        (PEERS, "peers", peers_table),
+    ],
+    ids=["cost", "throughput", "growth", "cpu", "spark", "sessions", "peers"],
+)
+def test_the_tables_of_a_page_are_those_of_its_result(page: Path, benchmark: str, made: Tables) -> None:
+    assert section_of(page, benchmark) == made(result_of(benchmark))
+
+
+def test_the_chart_is_that_of_its_result() -> None:
+    assert PERFORMANCE.with_name("growth.svg").read_text() == growth_chart(result_of("growth"))
+
+
+def test_a_result_is_read_as_it_was_written_and_has_a_row_a_line(tmp_path: Path) -> None:
+    result = result_of("throughput")
+    write_result(tmp_path / "results" / "throughput.json", result)
+    written = (tmp_path / "results" / "throughput.json").read_text()
+    assert json.loads(written) == result
+    assert max(map(len, written.splitlines())) < 250
+
+
+def test_tables_take_the_place_of_those_before_and_nothing_else(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    begin = "<!-- written by `python -m benchmarks.cpu`: do not edit -->"
+    page.write_text(f"Before\n{begin}\nstale\n{END}\nafter\n")
+    for _ in range(2):
+        write_section(page, "cpu", "fresh")
+    assert page.read_text() == f"Before\n{begin}\nfresh\n{END}\nafter\n"
+    assert section_of(page, "cpu") == "fresh"
+    with pytest.raises(ValueError, match="no place for the tables"):
+        write_section(page, "growth", "")
+
+
+def test_who_was_not_measured_and_what_does_not_count_is_named() -> None:
+    result = result_of("peers")
+    peers = {"absent": {"missing": "Install it."}, "wrong": {"versions": {}, "void": ["round 1: It failed (OSError)."]}}
+    table = peers_table({**result, "peers": peers})
+    assert "\n\nabsent was not measured. Install it.\n\n" in table
+    assert "\n\nwrong, void: round 1: It failed (OSError).\n\n" in table
+
+
+def result_of(benchmark: str) -> Any:
+    return json.loads((RESULTS / f"{benchmark}.json").read_text())
