@@ -8,6 +8,11 @@ PACKAGES := packages/function-host packages/local-cosmos packages/local-service-
 # Their requirements are resolved with ours. Those of the local Service Bus are, but for one that is compiled: see amqp.txt.
 LOCKED := pyproject.toml packages/function-host/pyproject.toml packages/local-cosmos/pyproject.toml
 GO_TESTS := packages/local-cosmos/local_cosmos_tests/go
+# The tests of a file share what they start. Files of long tests come first and short ones last, so that all cores end together.
+ACROSS := --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+# What the verdicts of `make test` depend on beside what the tests import.
+INPUTS := --also package-lock.json --also docs/protocols $(foreach tool,node go java mvn,--tool $(tool))
 
 SHOTS ?= 1000
 GAMES ?= 20
@@ -50,8 +55,8 @@ check: .make/python  ## formatting, lint, types, import rules
 	.venv/bin/lint-imports
 
 pytest: .make/python .make/amqp .make/node .make/go
-	$(PYTHON) -m devtools.stamps --also package-lock.json $(foreach tool,node go java mvn,--tool $(tool)) $(PACKAGES) -- $(PYTHON) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder  # Packages import nothing of the rest: each is tested where it changed.
-	$(PYTHON) -m pytest tests --numprocesses auto --dist loadfile --no-loadscope-reorder  # The tests of a file share what they start. Files of long tests come first and short ones last, so that all cores end together.
+	$(PYTHON) -m devtools.stamps $(INPUTS) --tests tests/spark --tests tests/model $(PACKAGES) -- $(PYTHON) -m pytest $(ACROSS)  # These are tested where something that they depend on changed.
+	$(PYTHON) -m pytest tests --ignore tests/spark --ignore tests/model $(ACROSS)
 
 cover: .make/python .make/amqp .make/node  ## which lines and branches the tests of the library run; fails below the floor of pyproject.toml
 	$(PYTHON) -m pytest tests/unit tests/contract tests/stateful --numprocesses auto --dist worksteal --cov

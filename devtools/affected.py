@@ -4,13 +4,15 @@
 
 prints those test files of the folder that import, over however many steps, a Python file that differs from where this branch
 left `main`, or is not committed. `from package import name` leads to the module that defines the name, not to everything
-else that the package names. Imports by computed names are not seen: this is for a quick answer, and `make test` runs all.
+else that the package names. A text that is a dotted name of a module counts as an import of it: so are processes started, and
+modules found by name (`"spark_jobs.audit"`, `"handlers.shooting_range:ranges"`). Names that are put together are not seen.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +24,8 @@ _ROOTS: Final = ("", *(f"packages/{name}/" for name in _PACKAGES))
 """Folders from which modules are imported."""
 _ALL: Final = ("pyproject.toml", "conftest.py", "locks/dev.txt")
 """Files that every test depends on."""
+_DOTTED: Final = re.compile(r"\w+(\.\w+)+(:\w+)?")
+"""A name of a module in a package, or of something in it."""
 
 
 class Imports:
@@ -70,6 +74,9 @@ class Imports:
             elif isinstance(node, ast.ImportFrom):
                 module = _absolute(node, path)
                 yield from self._defining((module, alias.name) for alias in node.names)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _DOTTED.fullmatch(node.value):
+                module = node.value.partition(":")[0]
+                yield from self._defining([(module, None), (f"{module}.__main__", None)])
 
     def _defining(self, names: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, bool]]:
         for module, name in names:
@@ -122,6 +129,12 @@ def changed_since(ref: str) -> list[str]:
     return [*_git("diff", "--name-only", base).splitlines(), *_git("ls-files", "-o", "--exclude-standard").splitlines()]
 
 
+def python_files() -> dict[str, str]:
+    """Texts of all Python files by their paths, relative to the repository: what Git knows, and what it does not ignore."""
+    paths = _git("ls-files", "-c", "-o", "--exclude-standard", "*.py").splitlines()
+    return {path: Path(path).read_text(encoding="utf-8") for path in sorted(paths) if Path(path).is_file()}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(
@@ -130,9 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", help="of the tests, such as tests/unit")
     parser.add_argument("--since", default="main", help="the branch that this one left (default %(default)s)")
     given = parser.parse_args(arguments)
-    paths = _git("ls-files", "-c", "-o", "--exclude-standard", "*.py").splitlines()
-    sources = {path: Path(path).read_text(encoding="utf-8") for path in paths if Path(path).is_file()}
-    sys.stdout.writelines(f"{path}\n" for path in affected(sources, changed_since(given.since), given.folder))
+    sys.stdout.writelines(f"{path}\n" for path in affected(python_files(), changed_since(given.since), given.folder))
 
 
 def _git(*arguments: str) -> str:

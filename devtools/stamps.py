@@ -6,6 +6,9 @@ runs `pytest -q` with the folders appended for which no verdict holds, and not a
 a verdict of its own. It is a function of the folder's content, of what else is named, of the command, and of this environment:
 Python, installed packages, and which tools there are. So it is kept by the digest of these, in `.make/stamps`, which is never
 committed: a fresh clone runs everything, and so does every process with `CI` in its environment.
+
+With `--tests tests/model` every test file in that folder has a verdict of its own, too. Its inputs are the Python files that it
+reaches by imports, as `devtools.affected` follows them, and all files in the folder and beside those that are not Python.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
+
+from devtools.affected import Imports, python_files
 
 STAMPS: Final = Path(".make/stamps")
 _MADE: Final = {"__pycache__", "node_modules", "target", "dist", "build"}
@@ -83,26 +88,53 @@ def main(arguments: Sequence[str], environ: Mapping[str, str], stamps: Stamps) -
     options, command = _parse(arguments)
     facts = (*command, *environment(options.tool))
 
-    def digest(folder: Path) -> str:
-        return digest_of((folder, *options.also), facts)
+    def digests() -> dict[Path, str]:
+        inputs = {folder: [folder] for folder in options.folders} | inputs_by_file(options.tests)
+        return {place: digest_of((*files, *options.also), facts) for place, files in inputs.items()}
 
-    before = {folder: digest(folder) for folder in options.folders}
-    stale = [folder for folder in before if environ.get("CI") or not stamps.holds(before[folder])]
-    for folder in (one for one in before if one not in stale):
-        print(f"{folder}: unchanged since it passed here. `rm -r {STAMPS}` makes it run again.", flush=True)
+    before = digests()
+    stale = [place for place in before if environ.get("CI") or not stamps.holds(before[place])]
+    if skipped := [str(place) for place in before if place not in stale]:
+        print(
+            f"Unchanged since they passed here: {', '.join(skipped)}. `rm -r {STAMPS}` makes them run again.",
+            flush=True,
+        )
     if not stale:
         return 0
     code = subprocess.run([*command, *map(str, stale)], check=False).returncode
     if code == 0:
-        for folder in stale:
-            if digest(folder) == before[folder]:  # Nobody edited it meanwhile.
-                stamps.keep(before[folder])
+        after = digests()
+        for place in stale:
+            if after.get(place) == before[place]:  # Nobody edited it meanwhile.
+                stamps.keep(before[place])
     return code
+
+
+def inputs_by_file(folders: Sequence[Path]) -> dict[Path, list[Path]]:
+    """What the verdict of each test file in these folders depends on."""
+    texts = python_files() if folders else {}
+    imports = Imports(texts)
+    return {
+        Path(path): _inputs(folder, sorted(imports.reached(path)))
+        for folder in folders
+        for path in texts
+        if path.startswith(f"{folder.as_posix()}/") and Path(path).name.startswith("test_")
+    }
+
+
+def _inputs(folder: Path, reached: Sequence[str]) -> list[Path]:
+    """Python files, and other files that they may read: those in the folder of the tests, and those beside them."""
+    found = {Path(path).parent for path in reached} - {Path()}
+    data = {one for place in found for one in place.iterdir() if one.is_file()} | set(_files(folder))
+    return [*map(Path, reached), *sorted(one for one in data if one.suffix != ".py" and not one.name.startswith("."))]
 
 
 def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Sequence[str]]:
     parser = argparse.ArgumentParser("python -m devtools.stamps", usage="%(prog)s [OPTIONS] FOLDER... -- COMMAND...")
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="each is appended to the command")
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="each is appended to the command")
+    parser.add_argument(
+        "--tests", action="append", type=Path, default=[], metavar="FOLDER", help="each of its test files is"
+    )
     parser.add_argument(
         "--also", action="append", type=Path, default=[], metavar="PATH", help="every verdict depends on it"
     )

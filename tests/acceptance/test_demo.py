@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SIDE_BY_SIDE = 2
 """Demos at a time. They mostly wait: for hosts to start, and for messages to come back."""
 
-AUDITED = ("outbox", "transaction_id", "stream")
-"""Strategies whose demos play the last acts, too: that of `make demo`, and those that leave most beside the entity.
-`tests/spark/auditor` has the others."""
+AUDITED = ("outbox",)
+"""Strategies whose demos play the last acts, too: that of `make demo`. Games of all are audited, damaged and cleaned up in
+`tests/spark`: there one Java serves them all."""
 AUDITS = ("shooting-range", "shooting-range-damaged", "shooting-range-old")
 """Databases that are audited, in this order."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.stamps import Stamps, digest_of, environment, main
+from devtools.stamps import Stamps, digest_of, environment, inputs_by_file, main
 from tests.packaging.sources import ROOT
 
 SCRIPT = """\
@@ -53,7 +53,7 @@ def suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suites:
 def test_what_passed_is_not_run_again(suites: Suites, capsys: pytest.CaptureFixture[str]) -> None:
     assert (suites.run(), suites.run()) == (0, 0)
     assert suites.ran == ["one two"]
-    assert "one: unchanged since it passed here" in capsys.readouterr().out
+    assert "Unchanged since they passed here: one, two." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("change", ["one/code.py", "one/another.py", "one/deep.txt"])
@@ -108,6 +108,69 @@ def test_what_is_made_from_a_folder_is_no_input_of_it(suites: Suites, tmp_path: 
         (tmp_path / "one" / made / "x").write_text("")
     suites.run()
     assert suites.ran == ["one two"]
+
+
+GUARDED = [
+    f"exactlyonce/protocols/{one}.py" for one in ("outbox/protocol", "outbox/draft", "steps/settle", "steps/load")
+]
+FILES = {
+    "lib/rule.py": "limit = 1",
+    "lib/other.py": "",
+    "lib/table.json": "[]",
+    "tests/data.txt": "",
+    "tests/helper.py": "from lib.rule import limit",
+    "tests/test_one.py": "from tests.helper import limit",
+    "tests/test_two.py": "",
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository in which a test file imports a rule by a helper, and another imports nothing."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):
+        monkeypatch.delenv(name, raising=False)
+    subprocess.run(["git", "init", "-q"], check=True)  # noqa: S607
+    for path, text in FILES.items():
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_text(text)
+    (tmp_path / "suite.py").write_text(SCRIPT)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("change", "again"),
+    [
+        ("lib/rule.py", ["tests/test_one.py"]),
+        ("lib/other.py", []),
+        ("lib/table.json", ["tests/test_one.py"]),
+        ("tests/test_two.py", ["tests/test_two.py"]),
+        ("tests/data.txt", ["tests/test_one.py tests/test_two.py"]),
+    ],
+)
+def test_a_test_file_is_run_again_where_something_that_it_reaches_changed(
+    files: Path, change: str, again: list[str]
+) -> None:
+    def run() -> int:
+        return main(["--tests", "tests", "--", sys.executable, "suite.py"], {}, Stamps(Path("stamps")))
+
+    assert (run(), run()) == (0, 0)
+    (files / change).write_text("limit = 2")
+    assert run() == 0
+    assert (files / "ran.txt").read_text().splitlines() == ["tests/test_one.py tests/test_two.py", *again]
+
+
+def test_every_search_of_the_model_is_run_again_where_a_guard_of_its_strategy_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(ROOT)
+    inputs = inputs_by_file([Path("tests/model")])
+    searches = [file for file in inputs if file.stem.endswith(("_hold", "_holds", "_strategies"))]
+    assert len(searches) > 5
+    for search in searches:
+        reached = {path.as_posix() for path in inputs[search]}
+        assert reached.issuperset(["exactlyonce/attempt.py", *GUARDED, search.as_posix()])
+        assert not [path for path in reached if path.startswith(("exactlyonce/telemetry/", "exactlyonce/cli/"))]
 
 
 def test_a_name_and_a_fact_are_inputs(suites: Suites, tmp_path: Path) -> None:
