@@ -15,6 +15,7 @@ from pydantic import with_config
 
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.ranges import Ranges
 from exactlyonce.values.shapes import EXACT
 
 SEQUENCE: Final = "sequence"
@@ -53,10 +54,6 @@ class Sequence:
     last: int
 
 
-Ranges = tuple[tuple[int, int], ...]
-"""Numbers as first and last of each run, ascending, with gaps between the runs."""
-
-
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Reception:
@@ -90,24 +87,6 @@ def numbered(sequences: Sequences, destination: str, key: str) -> tuple[Sequence
             counted = replace(one, last=one.last + 1)
             return (*sequences[:index], counted, *sequences[index + 1 :]), Order(key, counted.last)
     return (*sequences, Sequence(destination, key, 1)), Order(key, 1)
-
-
-def holds(ranges: Ranges, number: int) -> bool:
-    """Whether a number is in a range."""
-    return any(first <= number <= last for first, last in ranges)
-
-
-def with_number(ranges: Ranges, number: int) -> Ranges:
-    """The ranges with one more number."""
-    below = tuple((first, last) for first, last in ranges if last < number - 1)
-    above = tuple((first, last) for first, last in ranges if first > number + 1)
-    touching = [edge for first, last in ranges if first <= number + 1 and last >= number - 1 for edge in (first, last)]
-    return (*below, (min((number, *touching)), max((number, *touching))), *above)
-
-
-def from_number(ranges: Ranges, number: int) -> Ranges:
-    """What is left of the ranges from a number on."""
-    return tuple((max(first, number), last) for first, last in ranges if last >= number)
 
 
 def order_of(envelope: Envelope, about: str) -> Order:

@@ -16,8 +16,9 @@ from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.records.companions import NumberedMessage, companion_document
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
-from exactlyonce.records.sequences import Order, Ranges, Reception
+from exactlyonce.records.sequences import Order, Reception
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.ranges import Ranges
 from tests.unit.playing import Played, Replies
 from tests.unit.playing_beside import Beside
 

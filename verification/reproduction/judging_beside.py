@@ -14,9 +14,9 @@ from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.records.companions import NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import digest
-from exactlyonce.records.sequences import holds
 from exactlyonce.testing.guarantee import Commit, Facts, Place, violations
 from exactlyonce.testing.guarantee import nothing_lost as lost
+from exactlyonce.values.ranges import holds
 from verification.checker.beside.business import ENTITY, by_key, envelope_of, handle, keys_of
 from verification.checker.beside.mending import asked_for
 from verification.checker.beside.scenarios import BesideScenario, Message

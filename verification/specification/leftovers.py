@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Entry, Ledger
 from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
-from exactlyonce.records.sequences import holds
+from exactlyonce.values.ranges import holds
 from verification.specification.playing import Occasion, output_id
 from verification.specification.settings import IN_TIME
 from verification.specification.stored import Stored

@@ -19,9 +19,10 @@ from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Entry, Ledger, entity_document, entry_size
 from exactlyonce.records.outputs import Output, digest
-from exactlyonce.records.sequences import Order, Reception, from_number, holds, order_of, with_number
+from exactlyonce.records.sequences import Order, Reception, order_of
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.ranges import from_number, holds, with_number
 
 BATCH_DOCUMENTS: Final = 99
 """Most documents of numbers in one batch: the service takes 100 operations, and one is the read model."""

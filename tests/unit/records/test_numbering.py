@@ -1,4 +1,4 @@
-"""Numbers of outputs: how they are given out, how those that came are kept, and what is no number."""
+"""Numbers of outputs: how they are given out, and what is no number."""
 
 from __future__ import annotations
 
@@ -9,31 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import InvalidMessage
-from exactlyonce.records.sequences import (
-    LARGEST_NUMBER,
-    Order,
-    Ranges,
-    Sequence,
-    Sequences,
-    from_number,
-    holds,
-    numbered,
-    order_of,
-    with_number,
-)
+from exactlyonce.records.sequences import LARGEST_NUMBER, Order, Sequence, Sequences, numbered, order_of
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 
 ABOUT = "Message web/m-1 for read model board/b"
 PLACES = st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abc")), max_size=30)
-NUMBERS = st.sets(st.integers(1, 30))
-
-
-def ranges_of(numbers: set[int]) -> Ranges:
-    """The simplest way to say it: a run begins where the number below is missing, and ends where that above is."""
-    firsts = sorted(number for number in numbers if number - 1 not in numbers)
-    lasts = sorted(number for number in numbers if number + 1 not in numbers)
-    return tuple(zip(firsts, lasts, strict=True))
 
 
 def with_extensions(**extensions: Any) -> Envelope:
@@ -57,25 +38,6 @@ def test_counting_goes_on_from_what_the_ledger_says() -> None:
     after, order = numbered(before, "boards", "b")
     assert (after, order) == ((before[0], Sequence("boards", "b", 4)), Order("b", 4))
     assert before[1].last == 3
-
-
-@given(NUMBERS, st.integers(1, 30))
-@settings(max_examples=300, deadline=None)
-def test_ranges_say_what_a_set_would_say(numbers: set[int], number: int) -> None:
-    ranges = ranges_of(numbers)
-    assert holds(ranges, number) == (number in numbers)
-    assert with_number(ranges, number) == ranges_of(numbers | {number})
-    assert from_number(ranges, number) == ranges_of({one for one in numbers if one >= number})
-
-
-@given(st.permutations(range(1, 9)))
-@settings(max_examples=100, deadline=None)
-def test_numbers_make_the_same_ranges_in_whatever_order_they_come(numbers: list[int]) -> None:
-    ranges: Ranges = ()
-    for count, number in enumerate(numbers, 1):
-        ranges = with_number(ranges, number)
-        assert ranges == ranges_of(set(numbers[:count]))
-    assert ranges == ((1, 8),)
 
 
 @given(st.text(min_size=1, max_size=20), st.integers(1, LARGEST_NUMBER))

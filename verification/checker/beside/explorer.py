@@ -9,7 +9,7 @@ from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.protocols.stream.replay import Replayed
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.sequences import holds
+from exactlyonce.values.ranges import holds
 from verification.checker.amounts import spent
 from verification.checker.beside.answers import BesideWorld
 from verification.checker.beside.business import UNADOPTED, keys_of

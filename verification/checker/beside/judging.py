@@ -12,8 +12,9 @@ from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Entry, Ledger
 from exactlyonce.records.outputs import Output, digest
-from exactlyonce.records.sequences import Sequences, holds
+from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.ranges import holds
 from verification.checker.beside.business import by_key, envelope_of, handle, id_of_output, keys_of
 from verification.checker.beside.ordering import out_of_order
 from verification.checker.beside.partition import Partition, partition_of, taken_apart
