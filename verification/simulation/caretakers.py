@@ -30,7 +30,6 @@ _STAGED: Final = "staged:"
 _PROCESSED: Final = "processed:"
 _MOST_AT_ONCE: Final = 100  # Companions that one clean-up takes.
 _A_ROUND: Final = 10
-_MOST_GAPS: Final = 100  # Far more than any sequence has in the end.
 _ATTRACTED: Final = 0.2
 
 
@@ -78,9 +77,9 @@ class Caretakers:
         for entity in self._world.owing.since(self._world.loop.time() - at_least):
             await self._sweep(entity)
 
-    async def finish(self) -> None:
-        """Sweep until nothing is owed or held. Behind a gap there may be another, which is as old only later."""
-        for _ in range(_MOST_GAPS):
+    async def finish(self, most: int) -> None:
+        """Sweep until nothing is owed or held: `most` times, since each sweep finds the first gap of a sequence only."""
+        for _ in range(most):
             await self.sweep(at_least=0.0)
             if not self.owed:
                 break

@@ -104,7 +104,7 @@ class Episode:
             self._send_very_late_copies()
             self._find_last_words()
             self._until_idle()
-            self._until_idle(self._caretakers.finish())
+            self._until_idle(self._caretakers.finish(most=len(self._messages)))
             self._until_idle(self._caretakers.clean_up(most=len(self._messages)))
             self._check_rest()
         except Interrupted:
