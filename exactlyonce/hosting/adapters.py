@@ -1,4 +1,4 @@
-"""Queues whose messages are not envelopes: an adapter makes one of each."""
+"""Adapters: make envelopes of the messages of queues that carry something else."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from exactlyonce.values.frozen_json import Json
 
 
 class Adapter(Protocol):
-    """From the body of a queue message to an envelope. Raises `MalformedMessage`.
+    """Makes an envelope of the body of a queue message. Raises `MalformedMessage`.
 
-    It never sees what is sent to its queue once more: that is an envelope already, and marked as one.
+    It never gets a message that the library returned to its queue: that is a marked envelope already.
     """
 
     def __call__(self, body: bytes) -> Envelope: ...
@@ -25,17 +25,17 @@ class Adapter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlainJson:
-    """Adapter for bodies that are one JSON object each, all of one type.
+    """An adapter for bodies that are one JSON object each, all of one type.
 
     Attributes:
-        model: the registered message type they are.
-        source: who sends them; part of every message's identity.
-        id: tells a message's id from the object. Copies of a message must give the same id, and no two messages may share
-            one, so take an order number or a request id; the id of the queue message is no such thing, since a sender
-            that tries again gets a new one.
-        time: tells when the message came about, with a time zone. Copies of a message must give the same time, as they do if
-            it stands in the object. A receiver whose records are deleted after a while refuses messages that are older, since
-            it could not know their copies; so when the queue got it is no such thing.
+        model: the registered message type of the objects.
+        source: the sender; part of every message's identity.
+        id: takes the message's id from the object. Copies of a message must have the same id, and two messages must have
+            different ones, so take an order number or a request id. The id of the queue message will not do: a sender that
+            tries again gets a new one.
+        time: takes the time at which the message came about from the object, with a time zone. Copies of a message must have
+            the same time. A receiver whose records are deleted after the retention refuses older messages, since it could not
+            know their copies. The time at which the queue got the message will not do.
     """
 
     model: type
@@ -60,17 +60,17 @@ class PlainJson:
             )
         try:
             id = self.id(content)
-        except Exception as error:  # It is the application's function, on whatever somebody sent.
-            raise MalformedMessage(f"The message has nothing to take its id from ({type(error).__name__}).") from None
+        except Exception as error:  # The function is the application's, and the body is foreign.
+            raise MalformedMessage(f"The message's id cannot be taken from it ({type(error).__name__}).") from None
         if not isinstance(id, str) or not id:
             raise MalformedMessage(
-                f"The message's id is empty or a {type(id).__name__}, and without one duplicates cannot be known. Return a "
+                f"The message's id is empty or a {type(id).__name__}; without an id duplicates cannot be recognized. Return a "
                 "string from id=; use str() for numbers."
             )
         try:
             time = self.time(content)
         except Exception as error:
-            raise MalformedMessage(f"The message has nothing to take its time from ({type(error).__name__}).") from None
+            raise MalformedMessage(f"The message's time cannot be taken from it ({type(error).__name__}).") from None
         if not isinstance(time, datetime) or time.utcoffset() is None:
             raise MalformedMessage(
                 f"The message's time is a {type(time).__name__} or has no time zone. Return a datetime with one from time=."
@@ -78,14 +78,14 @@ class PlainJson:
         return Envelope(self.source, id, message_type(self.model).name, data, time)
 
     def require_own(self, envelope: Envelope) -> None:
-        """Raise `MalformedMessage` unless an envelope is of the source and type that this adapter gives.
+        """Raise `MalformedMessage` unless an envelope has the source and type that this adapter gives.
 
-        Whoever writes bodies into its queue chooses their ids, but must not pass for another sender by marking a body as one
-        that was sent once more.
+        A sender to this queue chooses the ids of its messages, but must not pass for another source by sending a body that is
+        marked as returned.
         """
         known = message_type(self.model)
         if envelope.source != self.source or envelope.type not in (known.name, *known.formerly):
             raise MalformedMessage(
-                f"The message was sent once more to a queue whose adapter makes {known.name!r} of source {self.source!r}, but "
-                "it is another. Send it to the queue that it came from."
+                f"The message was returned to a queue whose adapter makes {known.name!r} of source {self.source!r}, but it has "
+                "another type or source. Send it to the queue that it came from."
             )

@@ -1,6 +1,7 @@
-"""The data of messages that are too large for their queue: it travels as a blob, and its address in the message.
+"""Claim checks: the data of a message that is too large for its queue travels as a blob, and the message carries its address.
 
-That is the "Dataref" extension of CloudEvents, and the claim check of "Enterprise Integration Patterns".
+The envelope attribute is the "Dataref" extension of CloudEvents; the pattern is the claim check of "Enterprise Integration
+Patterns".
 """
 
 from __future__ import annotations
@@ -21,57 +22,57 @@ from exactlyonce.values.frozen_json import Json
 
 _NOTHING: Final = Json("null")
 _LONGEST_NAME: Final = 1024
-"""Characters that the service lets a name have."""
+"""Most characters in the name of a blob."""
 
 
 @dataclass(frozen=True)
 class ClaimChecks:
-    """Takes data out of messages and puts it back.
+    """Moves message data into blobs and back.
 
     Attributes:
-        blobs: where the data is; None if there is no container for it.
+        blobs: the container; None if there is none.
     """
 
     blobs: AsyncBlobs | None
 
     def claims(self, envelope: Envelope) -> bool:
-        """Whether the data of a message is elsewhere. CloudEvents may have both, and then both are the same."""
+        """Whether the data of a message is in a blob only. A CloudEvent may also have both; then they are the same."""
         return envelope.reference is not None and envelope.data == _NOTHING
 
     async def redeemed(self, envelope: Envelope) -> Envelope:
-        """The message with its data. Only blobs of the application's own container are ever fetched.
+        """The message with its data. Only blobs of the application's own container are fetched.
 
         Raises:
-            MalformedMessage: the address is another's, there is no such blob, or what is there is no JSON or too large.
+            MalformedMessage: the address is outside of the container, there is no such blob, or it is not JSON or too large.
             TryAgainLater: the blob could not be read.
         """
         blobs, name = self._place(envelope)
-        told = f"Message {key_of(envelope)}: its data, the blob {name!r},"
+        subject = f"Message {key_of(envelope)}: its data, the blob {name!r},"
         content = await blobs.read(name, MAX_BLOB_BYTES)
         if content is None:
             raise MalformedMessage(
-                f"{told} does not exist. It was there before the message was sent, so somebody has deleted it: restore it, or "
-                "let the rule that deletes blobs leave them alone for longer than messages may wait."
+                f"{subject} does not exist. It was written before the message, so it was deleted: restore it, and let rules "
+                "that delete blobs keep them for longer than messages may wait."
             )
         if len(content) > MAX_BLOB_BYTES:
-            raise MalformedMessage(f"{told} is too large; at most {MAX_BLOB_BYTES} bytes are read.")
+            raise MalformedMessage(f"{subject} is too large; at most {MAX_BLOB_BYTES} bytes are read.")
         try:
             return envelope.with_data(Json.of(json.loads(content)))
         except (ValueError, RecursionError) as error:
-            raise MalformedMessage(f"{told} is not JSON ({type(error).__name__}).") from None
+            raise MalformedMessage(f"{subject} is not JSON ({type(error).__name__}).") from None
 
     async def left(self, envelope: Envelope) -> Envelope:
-        """Write the data of a message as a blob; the message that refers to it. The same message gives the same again.
+        """Write the data of a message to a blob; return the message that refers to it. The same message gives the same blob.
 
-        The name is made of the message's key and of its data: whoever sends another message under the same id by mistake does
-        not exchange what the first one refers to.
+        The blob's name is a hash of the message's key and data: another message sent under the same id by mistake does not
+        replace the data of the first.
 
         Raises:
-            OutputTooLarge: the data is too large for a blob, too.
+            OutputTooLarge: the data is too large for a blob.
             MalformedMessage: even without its data the message could not be read.
-            TryAgainLater: whether the blob was written is not known.
+            TryAgainLater: the blob may not have been written.
         """
-        assert self.blobs is not None  # noqa: S101  # Without a container no message is too large for its queue only.
+        assert self.blobs is not None  # noqa: S101  # Callers check for a container.
         content = envelope.data.text.encode()
         if len(content) > MAX_BLOB_BYTES:
             raise OutputTooLarge(
@@ -82,7 +83,7 @@ class ClaimChecks:
         referring = Envelope.read(envelope.by_reference(f"{self.blobs.address}/{name}").to_json().text)
         if await self.blobs.perform(WriteOnce((Blob(name, content, "application/json"),))) is not KEPT:
             raise TryAgainLater(
-                f"Whether the data of message {key_of(envelope)} was written is not known. Send it again under the same id."
+                f"The data of message {key_of(envelope)} may not have been written. Send it again under the same id."
             )
         return referring
 
@@ -90,17 +91,16 @@ class ClaimChecks:
         """The container, and the name of the blob in it."""
         if self.blobs is None:
             raise MalformedMessage(
-                f"Message {key_of(envelope)} has its data elsewhere (dataref), and this application has no container for "
-                "blobs. Name the sender's in EXACTLYONCE__blobContainer."
+                f"Message {key_of(envelope)} has its data in a blob (dataref), and this application has no container for "
+                "blobs. Set EXACTLYONCE__blobContainer to the sender's container."
             )
         base, address = f"{self.blobs.address}/", envelope.reference or ""
         name = unquote(address.removeprefix(base))
-        # Not a byte may mean anything but a name: no way up, no query, nothing that is written otherwise than we write it.
+        # The address must be exactly as the library writes it: no way up, no query, no other encoding.
         plain = len(name) <= _LONGEST_NAME and all(part.strip(".") for part in name.split("/"))
         if not address.startswith(base) or not plain or address != f"{base}{quote(name)}":
             raise MalformedMessage(
-                f"Message {key_of(envelope)} has its data (dataref) at an address that is no blob of {self.blobs.address}, the "
-                "container that this application is configured with. Other addresses are never fetched. If the sender is "
-                "yours, give both the same container."
+                f"Message {key_of(envelope)} has its data (dataref) at an address outside of {self.blobs.address}, this "
+                "application's container. Other addresses are never fetched. If the sender is yours, give both one container."
             )
         return self.blobs, name

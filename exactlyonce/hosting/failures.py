@@ -1,4 +1,4 @@
-"""What this process saw of messages that failed: the cause of those that are given up later, if they come here again."""
+"""Failures of deliveries that this process saw: they give the cause when one of the messages is given up later."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import Final
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, NewerSchema, TryAgainLater
 
 MOST: Final = 1_000
-"""Messages that are remembered."""
+"""Most messages that are remembered."""
 
 ENVIRONMENT: Final = (TryAgainLater, ConfigurationError, NewerSchema)
-"""Errors that say nothing about the message: the store, a queue, or how this process is configured or deployed, is to blame."""
+"""Errors that are not the message's fault: the store, a queue, or how this process is configured or deployed, is to blame."""
 
 
 class Cause(Enum):
-    """Why a message failed, as far as this process knows."""
+    """The cause of a message's last failure, as far as this process knows."""
 
     OWN = "its own"
-    """The message cannot be processed as it is: it comes to the same wherever it is delivered."""
+    """The message cannot be processed as it is: any process would fail with it."""
     ENVIRONMENT = "its environment's"
-    """It says nothing about the message, which is processed as soon as the environment answers."""
+    """The failure is not the message's fault; it is processed as soon as the environment answers."""
     UNKNOWN = "not known"
-    """Another process saw it, or this one was started since."""
+    """Another process saw the failure, or this process was started since."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
     cause: Cause
-    told: str
+    text: str
 
 
 @dataclass(frozen=True)
 class Failures:
-    """The last failure of messages, by entity type and key: what they say of it is never held."""
+    """The last failures of messages, by entity type and key. Bodies are never kept."""
 
     _seen: OrderedDict[tuple[str, str], _Failure] = field(default_factory=OrderedDict)
 
@@ -45,8 +45,8 @@ class Failures:
         Args:
             entity: name of the entity type.
             message: its key.
-            error: that it failed with.
-            delivery: which delivery it was, from 1; None if the host did not say.
+            error: the error that it failed with.
+            delivery: number of the delivery, from 1; None if the host did not say.
         """
         counted = "" if delivery is None else f"delivery {delivery} "
         cause = Cause.ENVIRONMENT if isinstance(error, ENVIRONMENT) else Cause.OWN
@@ -56,18 +56,18 @@ class Failures:
             self._seen.popitem(last=False)
 
     def cause(self, entity: str, message: str) -> Cause:
-        """Why a message failed last."""
+        """The cause of a message's last failure."""
         seen = self._seen.get((entity, message))
         return Cause.UNKNOWN if seen is None else seen.cause
 
     def reason(self, entity: str, message: str, who: str = "its queue") -> str:
-        """Why a message was given up, as far as this process knows, and who did."""
+        """What gave a message up, and why, as far as this process knows."""
         seen = self._seen.get((entity, message))
-        return f"{who} gave it up; {'this process did not see why' if seen is None else seen.told}"
+        return f"{who} gave it up; {'this process did not see why' if seen is None else seen.text}"
 
 
 def named(error: BaseException) -> str:
-    """The class of an error, and of what caused it at last: texts of errors that are not ours may quote a message."""
+    """The class of an error, and that of its first cause. Texts are left out: other libraries' errors may quote a message."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -76,7 +76,7 @@ def named(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """The class of an error, and of its text what may be kept with the message that it is about."""
+    """The class of an error, and the part of its text that may be kept with a parked message."""
     one: BaseException | None = error
     while one is not None:
         if isinstance(one, ExactlyOnceError) and one.kept:

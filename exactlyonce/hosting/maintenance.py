@@ -1,4 +1,4 @@
-"""Maintenance: what is done on entities apart from processing their messages."""
+"""Maintenance: runs protocols' steps on single entities, apart from processing their messages."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Maintenance:
     """Runs the steps of protocols.
 
     Attributes:
-        driver: performs what they ask for.
-        retrying: what to do when one does not finish.
+        driver: performs their effects.
+        retrying: retries unfinished attempts.
         routes: where handlers may send to.
     """
 
@@ -49,13 +49,13 @@ class Maintenance:
         memory: Memory | None = None,
         deadline: Deadline | None = None,
     ) -> Result:
-        """Make attempts until one comes to something.
+        """Make attempts until one finishes.
 
         Args:
-            ref: the entity that they are made on.
-            attempt: begins one.
-            memory: for the first.
-            deadline: when they have to have ended; None for that of something that begins now.
+            ref: the entity.
+            attempt: begins an attempt.
+            memory: for the first attempt.
+            deadline: for all attempts; None for one that starts now.
 
         Raises:
             As `Retrying.process` does.
@@ -77,27 +77,28 @@ class Maintenance:
         return Work(ref, messages, runner, runner.absent, runner.evolve)
 
     async def tend(self, entity: Entity[Any], ref: EntityRef) -> Finished:
-        """Do what is to be done about the gaps of a read model, and release what can be.
+        """Handle the gaps of a read model, and release the messages that can be released.
 
         Raises:
-            ConfigurationError: it is no resequenced read model.
+            ConfigurationError: it is not a resequenced read model.
             TryAgainLater: the store or a queue did not answer.
             StoredDataError: a document cannot be trusted.
         """
         strategy = entity.strategy
         if not isinstance(strategy, Resequencer):
-            raise ConfigurationError(f"{entity} is no resequenced read model, so it has no gaps to look after.")
+            raise ConfigurationError(f"{entity} is not a resequenced read model, so it has no gaps to handle.")
         work = self.work(entity, ref)
         return await self.run(ref, lambda memory: strategy.tend(work, memory))
 
     async def answer(self, entity: Entity[Any], request: Envelope) -> int:
-        """Send again what a read model lacks; return how many messages that were.
+        """Answer a replay request: send the missing messages of a read model again; return how many were sent.
 
         Raises:
             ConfigurationError: the entity keeps no stream.
-            InvalidMessage: the request is none that `tend` sent, for an entity of another type, or for what was never sent.
+            InvalidMessage: the message is not a replay request, or asks an entity of another type, or for numbers that the
+                stream does not have.
             TryAgainLater: the store or a queue did not answer.
-            StoredDataError, NonDeterministicHandler: the stream does not give what it gave before.
+            StoredDataError, NonDeterministicHandler: the stream does not give the outputs that it gave before.
         """
         source, missing = read_request(request)
         _require_stream(entity)
@@ -114,7 +115,7 @@ class Maintenance:
     async def replay(
         self, entity: Entity[Any], ref: EntityRef, versions: tuple[int, int], missing: Missing | None = None
     ) -> int:
-        """Send again what an entity sent in a range of its versions, or what of it is missing; return how many messages.
+        """Send the outputs of a range of an entity's versions again, or only the missing ones; return how many were sent.
 
         Raises:
             As `answer` does.

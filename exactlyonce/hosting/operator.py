@@ -1,4 +1,4 @@
-"""What people do about single entities and parked messages."""
+"""Operators' actions on single entities and parked messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Inspected:
     Attributes:
         body: the user's properties; None if the entity is absent or deleted.
         ledger: the library's property; None if the document has none.
-        belongings: what the library keeps apart from the document: ids, kinds and times.
+        belongings: ids, kinds and times of the library's documents about the entity.
     """
 
     body: Json | None
@@ -62,12 +62,12 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Operator:
-    """Requests of people. Each may be made at any time, twice, and beside everything else.
+    """Carries out operators' requests. Each may be made at any time, twice, and while messages are processed.
 
     Attributes:
-        maintenance: runs what they ask for.
-        listing: finds what there is.
-        lifetimes: tells for how long messages may live.
+        maintenance: runs the steps.
+        listing: lists parked messages and documents.
+        lifetimes: the application's present lifetimes of messages.
         entities: the types whose messages the application processes.
     """
 
@@ -81,16 +81,16 @@ class Operator:
         return self.listing.parked()
 
     async def requeue(self, entity: str, message: str, destination: str | None = None) -> Requeued:
-        """Send a parked message again, under the identity it has, or that `renew` gave it.
+        """Send a parked message again, under its identity, or the one that `renew` gave it.
 
         Args:
             entity: key of the entity under which it is parked.
             message: its key.
-            destination: logical name of the queue it is to go to; an output that was never published knows its own.
+            destination: logical name of the queue to send to; None for that of an output that was never published.
 
         Raises:
             ConfigurationError: there is no such destination, or none is named.
-            MalformedMessage: nobody can read it.
+            MalformedMessage: the message cannot be read.
             TryAgainLater: the store or the queue did not answer.
             StoredDataError: the parked document cannot be trusted.
         """
@@ -101,7 +101,7 @@ class Operator:
                 return Requeued("not parked", Memory())
             if parked.destination is None:
                 raise ConfigurationError(
-                    f"Message {message} came from a queue. Say which: --to DESTINATION. Nothing was sent."
+                    f"Message {message} came from a queue. Name its destination: --to DESTINATION. Nothing was sent."
                 )
             destination = parked.destination
         if destination not in self.maintenance.routes.limits:
@@ -111,12 +111,12 @@ class Operator:
         return await self.maintenance.run(ref, lambda memory: requeue(ref, message, to, limit, memory))
 
     async def renew(self, entity: str, message: str) -> Renewed:
-        """Make a parked message a new one, if its receiver would refuse it under the identity it has.
+        """Give a parked message a new identity, if its receiver would refuse it under the present one.
 
-        Whoever sends it then answers for that it was not processed: its copies are not known as such any more.
+        The operator who sends it then vouches that it was not processed: its copies are no longer recognized.
 
         Raises:
-            MalformedMessage: nobody can read it.
+            MalformedMessage: the message cannot be read.
             TryAgainLater: the store did not answer.
             StoredDataError: the parked document cannot be trusted.
         """
@@ -125,10 +125,10 @@ class Operator:
         return await self.maintenance.run(ref, lambda memory: renew(ref, message, limit, memory))
 
     async def evidence(self, entity: str, message: str) -> Evidence | None:
-        """What the store holds about a parked message, before it is made a new one; None if it is not parked.
+        """What the store holds about a parked message, before it gets a new identity; None if it is not parked.
 
         Raises:
-            MalformedMessage: nobody can read it.
+            MalformedMessage: the message cannot be read.
             TryAgainLater: the store did not answer.
             StoredDataError: the parked document cannot be trusted.
         """
@@ -146,9 +146,8 @@ class Operator:
         for kind in self.entities:
             if ref.type not in (kind.name, TOO_OLD):
                 continue
-            with suppress(
-                MessageError, HandlerError, ConfigurationError
-            ):  # Its data may lie in a blob; its model, be changed.
+            # Its data may be in a blob, and its model may have changed.
+            with suppress(MessageError, HandlerError, ConfigurationError):
                 yield kind, ref if ref.type == kind.name and ref.partition else kind.ref_of(envelope)
 
     async def _knows(self, kind: Entity[Any], ref: EntityRef, envelope: Envelope) -> bool | str:
@@ -158,13 +157,13 @@ class Operator:
             return named(error)
 
     def _limit(self, place: str) -> SendLimit | None:
-        """Age above which what is parked at a place is refused; None if its receiver never forgets."""
+        """The age above which the receiver of a parked message refuses it; None if it never forgets."""
         type = entity_named(place).type
         remembers = any(one.name == type and not one.strategy.forgets for one in self.entities)
         return None if remembers else self.lifetimes().send_limit
 
     async def discard(self, entity: str, message: str) -> bool:
-        """Delete a parked message for good; whether there was one. Raises `TryAgainLater`, `StoredDataError`."""
+        """Delete a parked message for good; return whether there was one. Raises `TryAgainLater`, `StoredDataError`."""
         ref = entity_named(entity)
         return await self.maintenance.run(ref, lambda memory: discard(ref, message, memory))
 
@@ -181,19 +180,19 @@ class Operator:
         return Inspected(view.body, view.ledger, await self.listing.belongings(ref))
 
     async def reset_token(self, entity: Entity[Any], ref: EntityRef) -> TokenReset:
-        """Exchange the session token of an entity, if the account will never reach it: see `strategies.operating`.
+        """Replace the session token of an entity, if no replica will reach it: see `protocols.outbox.token`.
 
         Raises:
-            ConfigurationError: the entity's protocol keeps no such token.
+            ConfigurationError: the entity's protocol keeps no session token.
             TryAgainLater: the store did not answer.
             StoredDataError: the document cannot be trusted; nothing was changed.
         """
         if not isinstance(entity.strategy, Outbox):
-            raise ConfigurationError(f"{entity} is not processed by the outbox, and only that keeps a session token.")
+            raise ConfigurationError(f"{entity} does not use the outbox, the only protocol that keeps a session token.")
         return await self.maintenance.run(ref, lambda memory: reset_token(ref, memory))
 
     async def _answered(self, ref: EntityRef, effect: Any) -> Any:
         reply = await self.maintenance.driver.run(self.maintenance.retrying.insist(iter(effect)))
         if isinstance(reply, NoAnswer):
-            raise TryAgainLater(f"What the store holds of entity {ref} could not be read.")
+            raise TryAgainLater(f"The documents of entity {ref} could not be read.")
         return reply

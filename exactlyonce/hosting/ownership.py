@@ -1,4 +1,4 @@
-"""Whether the library's container is this application's, and by which retention it judges."""
+"""Ownership of the library's container: the document that names its application, and the retention by which ages are judged."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from exactlyonce.stores.application import AsyncApplicationStore, StoredApplicat
 from exactlyonce.values.lifetimes import RETENTION, Lifetimes, Retention
 
 REFRESH: Final = timedelta(hours=1)
-"""Age from which what was read of the document is read again."""
+"""Age from which the document is read again."""
 LEASE: Final = timedelta(hours=6)
-"""Age from which it is not relied on. After a change of the retention both old and new hold for a day, which is longer."""
+"""Age from which a document that was read is not relied on. After a change, old and new retention both hold for a day."""
 _AGAIN: Final = timedelta(minutes=1)
-"""Time between two attempts to read it."""
+"""Time between two attempts to read the document."""
 _TRIES: Final = 10
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What an application says of itself.
+    """What settings and entities declare of an application.
 
     Attributes:
-        library: the container of the library.
-        name: of the application.
+        library: the library's container.
+        name: the application's name.
         types: its entity types.
-        retention: that a setting asks for; None if none does.
+        retention: from the settings; None if they have none.
         delivery_limit: how long a message may wait in its queue.
     """
 
@@ -47,18 +47,18 @@ class Declared:
 
     @classmethod
     def by(cls, settings: Settings, entities: Iterable[Entity[Any]]) -> Declared:
-        """What settings and entities declare."""
+        """The declaration by settings and entities."""
         types = tuple(OwnedType(one.name, one.container, one.paths) for one in entities)
         return cls(settings.library_container, settings.application, types, settings.retention, settings.delivery_limit)
 
 
 class Ownership:
-    """Claims the library's container for an application, and knows what its document says.
+    """Claims the library's container for an application, and gives the retention of its document.
 
     Args:
-        store: where the document lies.
-        declared: what this application is.
-        clock: tells how old it is what was read.
+        store: of the document.
+        declared: this application.
+        clock: dates reads of the document.
     """
 
     def __init__(self, store: AsyncApplicationStore, declared: Declared, clock: Clock) -> None:
@@ -72,22 +72,22 @@ class Ownership:
         self._tried_at: datetime | None = None
 
     def lifetimes(self) -> Lifetimes:
-        """How long messages are known, as the document said when it was read last.
+        """The lifetimes of messages, by the document as it was last read.
 
         Raises:
-            TryAgainLater: it has not been read yet.
+            TryAgainLater: the document has not been read yet.
         """
         if self._current is None:
-            raise TryAgainLater("It is not known yet for how long messages are known: the application has not started.")
+            raise TryAgainLater("The retention is not known yet: the application has not started.")
         return self._current
 
     async def ready(self) -> None:
-        """See that the container is this application's, and that what is known of its document is young enough.
+        """Claim the container for this application, and read its document again if the last read is too old.
 
         Raises:
-            ConfigurationError: the container is another application's, or is said otherwise of what this one declares. It
-                names all that differs.
-            TryAgainLater: the document has not been read for too long, or never.
+            ConfigurationError: the container is another application's, or its document contradicts this one's declaration. The
+                error names all differences.
+            TryAgainLater: the document was never read, or too long ago.
             DamagedDocument, NewerSchema: the document cannot be trusted.
         """
         if self._is_younger(self._read_at, REFRESH):
@@ -110,11 +110,11 @@ class Ownership:
                 raise
 
     async def stored(self) -> StoredApplication | None:
-        """What is stored of the application, whether or not it is this one; None before its first start."""
+        """The stored document, also that of another application; None before the first start."""
         return await self._store.load()
 
     async def change_retention(self, new: timedelta, found: StoredApplication) -> bool:
-        """Begin a change of the retention; False if the document has changed since it was found.
+        """Start a change of the retention; False if the document has changed since it was read.
 
         Raises:
             ConfigurationError: a change is under way, or the delivery limit is too long for it.
@@ -124,10 +124,10 @@ class Ownership:
         return await self._store.replace(changed, found.etag)
 
     async def forget(self, type: str, found: StoredApplication) -> bool:
-        """Give up an entity type; False if the document has changed since it was found.
+        """Remove an entity type from the document; False if the document has changed since it was read.
 
         Raises:
-            ConfigurationError: the type is not known, or this application has it where it is.
+            ConfigurationError: the document has no such type, or this application declares it.
         """
         known = found.application.place_of(type)
         if known is None:
@@ -135,17 +135,18 @@ class Ownership:
             raise ConfigurationError(f"There is no entity type {type!r}; there are: {names}.")
         if known in self._declared.types:
             raise ConfigurationError(
-                f"This application has the entity type {type!r}, and would add it again: remove the type from it first, "
-                "everywhere."
+                f"This application declares the entity type {type!r}, and would add it again: remove it from its code first."
             )
         return await self._store.replace(found.application.without(type), found.etag)
 
     async def _claim(self) -> None:
         began = self._clock.now()
         declared, first = self._declared, self._known is None
-        # Should somebody have deleted the document, it comes back as it was.
+        # A document that was deleted is restored as it was known.
         mine = self._known or application_of(declared.name, declared.types, Retention(declared.retention or RETENTION))
-        Lifetimes(mine.retention, declared.delivery_limit)  # It is not written down if nothing could be sent.
+        Lifetimes(
+            mine.retention, declared.delivery_limit
+        )  # Refuses a retention by which nothing could be sent, before it is stored.
         for _ in range(_TRIES):
             stored = await self._store.claim(mine)
             self._require_own(stored, first=first)
@@ -153,10 +154,10 @@ class Ownership:
             if wanted == stored.application or await self._store.replace(wanted, stored.etag):
                 self._known, self._current, self._read_at = wanted, self._as_of(stored), began
                 return
-        raise TryAgainLater(f"The document of the application in container {declared.library!r} changes all the time.")
+        raise TryAgainLater(f"The document of the application in container {declared.library!r} keeps changing.")
 
     def _as_of(self, stored: StoredApplication) -> Lifetimes:
-        """By the retention, without what it was before a change that is long over."""
+        """The lifetimes by a document, whose former retention is dropped once its change has settled."""
         found = stored.application.retention
         retention = Retention(found.current) if found.settled(stored.now) else found
         return Lifetimes(retention, self._declared.delivery_limit)
@@ -178,11 +179,11 @@ class Ownership:
                 "if it is the same application, the same name in EXACTLYONCE__application."
             )
         yield from found.contradicted_by(declared.types)
-        # What runs goes by the document: a retention is changed there, while processes run, and settings follow in a day.
+        # Running processes go by the document: the retention is changed there, and settings follow within a day.
         if first and declared.retention not in (None, found.retention.current, self._before(stored)):
             yield (
-                f"Messages are known for {found.retention.current} here, and EXACTLYONCE__retention says {declared.retention}: "
-                "remove the setting, or change what is stored with `python -m exactlyonce.cli retention`."
+                f"Its retention is {found.retention.current}, but EXACTLYONCE__retention is {declared.retention}: remove the "
+                "setting, or change the stored retention with `python -m exactlyonce.cli retention`."
             )
         try:
             self._as_of(stored)
@@ -191,10 +192,10 @@ class Ownership:
 
     @staticmethod
     def _before(stored: StoredApplication) -> timedelta | None:
-        """What the retention was, while a change is under way."""
+        """The former retention, while a change is under way."""
         found = stored.application.retention
         return None if found.settled(stored.now) else found.previous
 
     def _is_younger(self, moment: datetime | None, age: timedelta) -> bool:
-        """Whether a moment is not that long ago. One that is still to come tells that a clock was set back: it is not."""
+        """Whether a moment is less than `age` ago. A moment in the future means that the clock was set back; then it is not."""
         return moment is not None and timedelta(0) <= self._clock.now() - moment < age

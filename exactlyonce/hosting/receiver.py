@@ -1,4 +1,4 @@
-"""What triggers deliver, one message at a time or many, until it may be acknowledged."""
+"""The receiver: takes deliveries from triggers, single or in batches, until they may be acknowledged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 
 _MOST_NAMED: Final = 3
-"""Failures of one batch that its error names."""
+"""Most failures of a batch that its error names."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,13 +39,13 @@ class Receiver:
 
     Attributes:
         lanes: makes the attempts.
-        maintenance: answers requests to send again.
-        claims: fetches the data of messages that only refer to it.
-        failures: where failed deliveries are noted.
-        poison: decides about messages that are given up.
-        begin: to be awaited before anything is asked of anybody.
-        ready: to be awaited before the store is asked.
-        lifetimes: how long messages of the application may live, at present.
+        maintenance: answers replay requests.
+        claims: fetches message data from blobs.
+        failures: remembers failed deliveries.
+        poison: settles messages that a batch gives up.
+        begin: awaited before any account is asked.
+        ready: awaited before the store is asked.
+        lifetimes: the application's present lifetimes of messages.
         now: the present, by the store's time.
     """
 
@@ -76,10 +76,10 @@ class Receiver:
         adapter: Adapter | None,
         give_up_after: int,
     ) -> None:
-        """Process the deliveries of a batch side by side; those for one entity share commits. Raises as `take` does.
+        """Process the deliveries of a batch concurrently; deliveries for one entity share commits. Raises as `take` does.
 
-        What has come more often than `give_up_after` is settled, and never processed. So what was given up once is given up
-        whenever it comes again, with whatever keeps its batch from being acknowledged.
+        A message delivered more than `give_up_after` times is settled and never processed. So a message that was given up once
+        is given up in every later delivery too, for as long as another message fails its batch.
         """
         self.poison.settler.returner.require_queue(queue)
         done = await asyncio.gather(
@@ -93,13 +93,13 @@ class Receiver:
             elif isinstance(error, BaseException):
                 raise error
         if failed:
-            told = "; ".join(
+            named_failures = "; ".join(
                 f"queue message {id_of(message)}: {named(error)}" for message, error in failed[:_MOST_NAMED]
             )
             first = failed[0][1]
             raise type(first)(
-                f"{len(failed)} of the {len(messages)} messages of a batch failed, so all of them come again, and those that "
-                f"are done will be known. The first that failed: {told}."
+                f"{len(failed)} of the {len(messages)} messages of a batch failed, so all of them come again; processed "
+                f"messages will be known as duplicates. The first failures: {named_failures}."
             ) from first
 
     async def _take_or_settle(
@@ -133,8 +133,8 @@ class Receiver:
             await self._take_away(ref, key_of(envelope))
 
     async def _take_away(self, ref: EntityRef, message: str) -> None:
-        """Delete what is still parked of a message that was sent once more, and is processed now. Best effort."""
+        """Delete the parked document of a message that was returned or requeued and is processed now. Best effort."""
         try:
             await self.maintenance.run(ref, lambda memory: discard(ref, message, memory))
         except ExactlyOnceError as error:
-            _log.info("what may be parked of message %s was left there (%s)", message, named(error))
+            _log.info("the parked document of message %s, if there is one, was not deleted (%s)", message, named(error))

@@ -1,4 +1,4 @@
-"""The Azure side of one process: opened on first use, verified once, closed together."""
+"""Azure clients of one process: opened on first use, verified once, closed together."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from exactlyonce.transports.storage_queue import StorageQueueTransport
 
 
 class AzureResources:
-    """Cosmos DB, queues of either kind and blobs, as settings name them.
+    """Clients of Cosmos DB, of queues of either kind, and of blobs, as the settings name them.
 
     Args:
         settings: of the library.
-        connections: to what outputs and blobs go to.
-        entities: whose containers are verified.
-        destinations: which get an address each.
-        runtime: time, and who is told the request units of every reply of Cosmos DB.
-        dated: told its time of replies; None if nobody wants to know.
+        connections: to queues and blobs.
+        entities: their containers are verified.
+        destinations: each gets an address.
+        runtime: time, and the observer, which gets the request units of every reply of Cosmos DB.
+        dated: called with the time of every reply of Cosmos DB; None for no call.
 
     Raises:
         ConfigurationError: settings do not fit the destinations or the account; it names all that is wrong.
@@ -81,7 +81,7 @@ class AzureResources:
         identity = None if storage is None else self._identity(storage.client_id)
         self._transport: StorageQueueTransport | ServiceBusTransport
         if settings.transport == "servicebus":
-            assert service_bus is not None  # noqa: S101  # Else the settings would not fit.
+            assert service_bus is not None  # noqa: S101  # `require_fit` has checked it.
             self._transport = ServiceBusTransport(
                 service_bus.namespace,
                 self._identity(service_bus.client_id),
@@ -89,7 +89,7 @@ class AzureResources:
                 message_bytes=settings.message_bytes,
             )
         else:
-            assert storage is not None  # noqa: S101  # So here.
+            assert storage is not None  # noqa: S101  # As above.
             self._transport = StorageQueueTransport(storage.account, identity, delivery_limit=settings.delivery_limit)
         self.blobs: AzureBlobs | None = None
         if settings.blob_container is not None and storage is not None and storage.blobs is not None:
@@ -103,7 +103,7 @@ class AzureResources:
         self.addresses = {name: Address(self._transport, queue) for name, queue in queues.items()}
 
     async def ready(self) -> None:
-        """See that the accounts are as they have to be, and that the library's container is this application's.
+        """Verify the accounts, and that the library's container is this application's.
 
         Raises:
             ConfigurationError, TryAgainLater: as `verify` and `Ownership.ready`.
@@ -113,14 +113,14 @@ class AzureResources:
         await self.ownership.ready()
 
     async def verify(self) -> None:
-        """Verify the accounts, once; until it passes, every call tries again.
+        """Verify the accounts, once; until that passes, every call tries again.
 
-        Storage queues are not asked: an identity that may only send may not ask for anything, and a queue that is missing is
+        Storage queues are not verified: an identity that may only send may not read their properties, and a missing queue is
         created.
 
         Raises:
             ConfigurationError: naming all that has to be changed, in Cosmos DB, in Service Bus and for blobs.
-            TryAgainLater: an account could not be asked.
+            TryAgainLater: an account did not answer.
         """
         if self._verified:
             return
@@ -145,10 +145,9 @@ class AzureResources:
         await verify(client, self._database, self._containers, self._library)
 
     async def lifetime(self) -> AsyncGenerator[None, None]:
-        """Once begun, it lasts as long as the event loop, and closes all clients at its end.
+        """A generator that closes all clients when the event loop ends.
 
-        Nobody tells an application that its process ends. But whoever ends an event loop, finishes the generators that were
-        begun on it.
+        The host does not notify an application that its process ends, but an event loop that ends finishes its generators.
         """
         try:
             yield
@@ -156,7 +155,7 @@ class AzureResources:
             await self.close()
 
     async def close(self) -> None:
-        """Close all clients. It may be said twice."""
+        """Close all clients. Calling it twice does no harm."""
         await self._connection.close()
         await self._transport.close()
         if self.blobs is not None:
@@ -165,7 +164,7 @@ class AzureResources:
             await identity.close()
 
     def _identity(self, client_id: str | None) -> DefaultAzureCredential | None:
-        """A credential of a user-assigned identity; None for whom the process runs as, which every client finds by itself."""
+        """The credential of a user-assigned identity; None for the process's own, which every client finds by itself."""
         if client_id is None:
             return None
         self._identities.append(DefaultAzureCredential(managed_identity_client_id=client_id))
@@ -173,7 +172,7 @@ class AzureResources:
 
 
 async def _pass_all(checks: Iterable[Awaitable[None]]) -> None:
-    """Make all checks, and tell together what they find: first what has to be changed."""
+    """Make all checks, and raise their findings as one error, those that need a change first."""
     found = [one for one in await asyncio.gather(*checks, return_exceptions=True) if one is not None]
     for one in found:
         if not isinstance(one, ConfigurationError | TryAgainLater):

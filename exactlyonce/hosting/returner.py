@@ -1,7 +1,7 @@
-"""Back to their queues: messages that were given up for the sake of their environment come again by themselves.
+"""The returner: sends messages that failed because of their environment to their queues once more.
 
-They come later each time, up to `LONGEST_DELAY`, and not all at once: each delay is drawn between half of it and all of it.
-So what a long outage has collected is spread over minutes when the environment answers again.
+The delay doubles each time, up to `LONGEST_DELAY`, and is drawn between half of it and all of it. So the messages of a long
+outage are spread over minutes when the environment answers again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 
 FIRST_DELAY: Final = 10.0
-"""Seconds that a message stays away the first time, at most; twice as long every other time."""
+"""Longest delay of the first return, in seconds; it doubles with each further return."""
 LONGEST_DELAY: Final = 300.0
-"""Seconds that it stays away in the end, at most: this, and a host's deliveries, is how long healing takes."""
+"""Longest delay of any return, in seconds. Recovery from an outage takes this, and a host's deliveries."""
 UNEXPLAINED_ROUNDS: Final = 3
-"""How often a message is returned though nobody knows why it failed: one that ends its processes must not do so for ever."""
+"""Returns of a message whose failure this process did not see: a message that crashes its process must not do so for ever."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Returner:
     """Sends messages to the queues that they came from.
 
     Attributes:
-        maintenance: runs what sends them.
-        claims: for data that is too large for its queue.
-        random: spreads them.
+        maintenance: runs the steps that send them.
+        claims: writes data that is too large for its queue to a blob.
+        random: draws their delays.
     """
 
     maintenance: Maintenance
@@ -54,19 +54,19 @@ class Returner:
             )
 
     async def output(self, envelope: Envelope, queue: str, unexplained: int) -> Output | None:
-        """A message as it is sent to its queue once more; None if its queue cannot take it.
+        """The output that returns a message to its queue; None if the message is too large for it.
 
         Args:
-            envelope: as it came: with its data elsewhere, if that is where it was.
+            envelope: as delivered, its data in it or in a blob.
             queue: logical name of its queue.
-            unexplained: how often it is returned though nobody knows why it failed, this time included.
+            unexplained: number of returns without a known cause, this one included.
 
         Raises:
-            TryAgainLater: whether its data was written is not known.
+            TryAgainLater: its data may not have been written to a blob.
         """
         routes = self.maintenance.routes
         again = envelope.once_more(unexplained)
-        if routes.is_too_large(queue, again.to_json().size):  # It is a bit longer than it was.
+        if routes.is_too_large(queue, again.to_json().size):  # The mark makes it a bit longer.
             if self.claims.blobs is None or envelope.reference is not None:
                 return None
             again = await self.claims.left(again)
@@ -78,17 +78,17 @@ class Returner:
     async def give_back(
         self, ref: EntityRef, output: Output, *, unseen: bool, deadline: Deadline | None = None
     ) -> Returned:
-        """Send it.
+        """Return a message to its queue, unless it is parked.
 
         Args:
-            ref: the entity that it is for.
-            output: what is sent.
-            unseen: whether nobody can have parked this delivery yet, so that the store need not be asked.
-            deadline: when that has to have ended; None for that of something that begins now.
+            ref: the entity that the message is for.
+            output: the message.
+            unseen: the message cannot be parked yet, so the store is not asked.
+            deadline: for all attempts; None for one that starts now.
 
         Raises:
-            TryAgainLater: the queue did not take it, or the store did not say whether it is parked.
-            StoredDataError: what is parked cannot be read.
+            TryAgainLater: the queue may not have taken it, or the store did not say whether it is parked.
+            StoredDataError: the parked document cannot be read.
         """
 
         def attempt(memory: Memory) -> Step[Returned | Again]:

@@ -1,4 +1,4 @@
-"""Sending from outside of any handler."""
+"""The sender: sends messages from outside of handlers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Sender:
     """Sends messages of registered types under ids that its caller gives.
 
     Attributes:
-        publisher: where they go.
-        routes: where they may go.
-        claims: for data too large for its queue.
-        runtime: time, and who observes.
+        publisher: sends to the destinations' queues.
+        routes: checks destinations and sizes.
+        claims: writes data that is too large for its queue to a blob.
+        runtime: time, and the observer.
     """
 
     publisher: Publisher
@@ -52,10 +52,8 @@ class Sender:
         wire = envelope.to_json()
         if self.routes.blobs is not None and self.routes.is_too_large(destination, wire.size):
             wire = (await self.claims.left(envelope)).to_json()
-        wire = Envelope.read(wire.text).to_json()  # What could not be read there must not leave here.
+        wire = Envelope.read(wire.text).to_json()  # An envelope that its receiver could not read must not be sent.
         self.routes.check(destination, wire.size)
         output = Output(key_of(envelope), destination, wire)
         if await self.publisher.publish(Publish((output,))) is not PUBLISHED:
-            raise TryAgainLater(
-                f"Whether message {key_of(envelope)} was sent is not known. Send it again under the same id."
-            )
+            raise TryAgainLater(f"Message {key_of(envelope)} may not have been sent. Send it again under the same id.")

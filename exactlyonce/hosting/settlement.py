@@ -1,19 +1,19 @@
-"""What becomes of a message that was given up: finished, parked for its own sake, or returned for its environment's.
+"""The settler decides about a poison message: it finishes the message, returns it to its queue, or parks it.
 
-**Parked is unprocessed.** The settler's fence shows that nobody has processed a message that is parked; this sees to it that
-nobody will. Three rules do, of which none asks for a view that may be stale:
+**A parked message is unprocessed.** The protocol's fence proves that nobody has processed it; three rules here ensure that
+nobody will. None of them relies on a view that may be stale:
 
-- What has been settled is never processed again: that of poison queues and dead-letter queues is not, and a batch settles what
-  has come too often, and processes what has not. So what was parked can only be settled again.
-- What may have been settled before is not returned unless it is seen not to be parked, in a view that holds whatever was
-  parked. What is settled for the first time cannot have been parked, unless that is what was just not answered. One exception:
-  a message of a poison queue is delivered a few times only, and then lost. While the store does not answer it is returned
-  unseen, rather than lost.
-- What was settled before is not parked, since it may have been returned: it is returned again, or put aside, which says nothing
-  of whether it was processed. A dead letter does not tell how often it was settled.
+- A settled message is never processed again: functions on poison queues and dead-letter queues only settle, and a batch settles
+  a message from the delivery on in which it gives it up. So a parked message can only be settled again.
+- A message that may have been settled before is returned only after a read shows that it is not parked, in a view that holds
+  all parked messages. A message that is settled for the first time cannot be parked, unless its own parking was not answered.
+  One exception: a poison queue delivers a message a few times and then drops it. While the store does not answer, such a
+  message is returned without a read rather than lost.
+- A message that was settled before is not parked, since it may have been returned: it is returned again, or put aside, which
+  does not claim that it is unprocessed. A dead letter does not say how often it was settled.
 
-Where a message is both all the same, by the exception or as a dead letter, whoever processes what was returned takes the parked
-document away.
+A message can still be both parked and returned, by the exception or as a dead letter. Then processing the returned message
+deletes the parked document.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from exactlyonce.attempt import Again, Memory, Settled, Work, key_of
 from exactlyonce.drivers.deadlines import Deadline
@@ -41,27 +41,27 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 
 ASIDE: Final = "exactlyonce.put-aside"
-"""In place of an entity's id, in the name of the place for what was put aside."""
+"""In place of an entity's id, in the key of the place for messages that were put aside."""
 
 Outcome = Literal["processed", "parked", "returned"]
 Settlement = Literal["first", "repeated", "unknown"]
-"""Whether a delivery is settled for the first time."""
+"""Whether a message was settled before; a dead letter does not say."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class PoisonMessage:
-    """A message that is to be decided about.
+    """A message that its queue or its batch gave up on.
 
     Attributes:
         entity: the type whose handlers take it.
-        came: the message as it came, its data in it or elsewhere.
+        came: the delivered envelope, its data in it or in a blob.
         work: the message with its data, and its handler.
         queue: logical name of the queue that it came from.
-        settlement: whether it is settled for the first time.
+        settlement: whether it was settled before.
         reason: why it was given up.
-        runs_out: whether it is delivered a few times only, and then no more, though nobody has acknowledged it. So it is with
-            the messages of a poison queue, which has none of its own.
+        runs_out: the host drops the message after a few deliveries, acknowledged or not, as it does with messages of a poison
+            queue.
     """
 
     entity: Entity[Any]
@@ -75,15 +75,15 @@ class PoisonMessage:
 
 @dataclass(frozen=True)
 class Settler:
-    """Decides about messages that can be read.
+    """Decides about poison messages that can be read.
 
     Attributes:
-        maintenance: runs what settles.
-        failures: what this process knows of their deliveries.
-        returner: sends them to their queues once more.
-        lifetimes: how long messages of the application may live, at present.
-        ready: to be awaited before the store is asked.
-        now: the time of day, for how long it may take.
+        maintenance: runs the protocols' settlers.
+        failures: failures of deliveries that this process saw.
+        returner: sends messages to their queues once more.
+        lifetimes: the application's present lifetimes of messages.
+        ready: awaited before the store is asked.
+        now: the time of day, for deadlines.
     """
 
     maintenance: Maintenance
@@ -96,72 +96,78 @@ class Settler:
     async def decide(self, given: PoisonMessage) -> Outcome:
         """Decide about one message. Raises as `PoisonSettler.settle` does."""
         try:
-            return await self._decided_or_returned(given)
+            decision = await self._decided_or_returned(given)
         except (HandlerError, StoredDataError) as error:
-            # Whether it was processed nobody can tell now.
-            return await self.put_aside(
-                nobodys(given.entity), given.came, f"{named(error)}, of entity {given.work.entity}"
-            )
+            # Neither the state nor the stream can show now whether it was processed.
+            decision = await self._put_aside(given.entity, given.came, f"{named(error)}, of entity {given.work.entity}")
+        _log_decision(given.came, decision)
+        return decision.outcome
 
     async def return_unread(self, entity: Entity[Any], came: Envelope, queue: str) -> Outcome | None:
-        """Return a message of a poison queue whose data could not be fetched; None if it is too old. Raises `TryAgainLater`."""
+        """Return a poison message whose data could not be fetched; None if it is too old. Raises `TryAgainLater`."""
         output = await self._output(came, queue, came.unexplained)
         if output is None:
             return None
         returned = await self.returner.give_back(nobodys(entity), output, unseen=True)
-        return told(returned.outcome, came, nobodys(entity), "its data could not be fetched")
+        _log_decision(came, _Decision(returned.outcome, nobodys(entity), "its data could not be fetched"))
+        return returned.outcome
 
-    async def put_aside(self, place: EntityRef, envelope: Envelope, reason: str) -> Outcome:
-        """Park a message that nothing can be decided about. Raises `TryAgainLater`."""
+    async def put_aside(self, entity: Entity[Any], envelope: Envelope, reason: str) -> Outcome:
+        """Park a message without deciding whether it was processed. Raises `TryAgainLater`."""
+        decision = await self._put_aside(entity, envelope, reason)
+        _log_decision(envelope, decision)
+        return decision.outcome
+
+    async def _put_aside(self, entity: Entity[Any], envelope: Envelope, reason: str) -> _Decision:
+        place = nobodys(entity)
         settled = await self.maintenance.run(place, lambda memory: put_aside(place, envelope, reason, memory))
-        return told(settled.outcome, envelope, place, reason)
+        return _Decision(settled.outcome, place, reason)
 
-    async def _decided_or_returned(self, given: PoisonMessage) -> Outcome:
-        """Where the environment fails here, too, the message goes back without having been decided about."""
+    async def _decided_or_returned(self, given: PoisonMessage) -> _Decision:
+        """Decide about a message; if the environment fails meanwhile, return the message undecided."""
         progress = _Progress()
         try:
             await self.ready()
             return await self._decided(given, self.maintenance.retrying.begin(self.now), progress)
         except ENVIRONMENT as error:
             deadline = self.maintenance.retrying.begin(self.now)
-            # Better a copy of what may be parked than none of what is delivered no more.
+            # A second copy of a parked message does less harm than a message lost with its last delivery.
             first = given.settlement == "first" and not progress.parks
             unseen = first or (given.runs_out and isinstance(error, TryAgainLater))
             returned = await self._returned(given, given.came.unexplained, deadline, unseen=unseen)
             if returned is not None:
-                return told(returned, given.came, given.work.entity, given.reason)
+                return _Decision(returned, given.work.entity, given.reason)
             if isinstance(error, TryAgainLater):
                 raise
             reason = f"{named(error)}, of entity {given.work.entity}"
-        return await self.put_aside(nobodys(given.entity), given.came, reason)
+        return await self._put_aside(given.entity, given.came, reason)
 
-    async def _decided(self, given: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> Outcome:
-        entity, came = given.work.entity, given.came
-        refused = None
+    async def _decided(self, given: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> _Decision:
+        entity, refused = given.work.entity, None
         if given.entity.strategy.forgets:
-            refused = self.lifetimes().refusal(came.time, await self._present())
+            refused = self.lifetimes().refusal(given.came.time, await self._present())
         rounds = self._unexplained(given)
         if refused is not None or rounds is not None:
             finished = await self.maintenance.run(
                 entity, lambda memory: _until_the_fence(_settling(given, memory)), deadline=deadline
             )
             if finished is not None:
-                return told(finished.outcome, came, entity, given.reason)
+                return _Decision(finished.outcome, entity, given.reason)
         if refused is not None:
-            return await self.put_aside(nobodys(given.entity), came, f"{given.reason}; {named(refused)}")
+            return await self._put_aside(given.entity, given.came, f"{given.reason}; {named(refused)}")
         unseen = given.settlement == "first"
         if rounds is not None and (returned := await self._returned(given, rounds, deadline, unseen=unseen)):
-            return told(returned, came, entity, given.reason)
+            return _Decision(returned, entity, given.reason)
         if given.settlement == "repeated":
             reason = f"{given.reason}; it was settled before, and may have been returned to its queue"
-            return await self.put_aside(nobodys(given.entity), came, reason)
+            return await self._put_aside(given.entity, given.came, reason)
         settled = await self.maintenance.run(
             entity, lambda memory: _noting(_settling(given, memory), progress), deadline=deadline
         )
-        return told(settled.outcome, came, entity, given.reason)
+        return _Decision(settled.outcome, entity, given.reason)
 
     def _unexplained(self, given: PoisonMessage) -> int | None:
-        """How often it will have been returned though nobody knows why it failed; None if it is not to be returned."""
+        """The number of returns without a known cause, this one included; None if the message is not to be returned."""
         cause, so_far = self.failures.cause(given.entity.name, key_of(given.came)), given.came.unexplained
         if cause is Cause.ENVIRONMENT:
             return so_far
@@ -172,7 +178,7 @@ class Settler:
     async def _returned(
         self, given: PoisonMessage, unexplained: int, deadline: Deadline | None, *, unseen: bool
     ) -> Outcome | None:
-        """What comes of returning a message; None if it is too old for that, or too large."""
+        """Return a message to its queue; None if it is too old for that, or too large."""
         output = await self._output(given.came, given.queue, unexplained)
         if output is None:
             return None
@@ -190,43 +196,50 @@ class Settler:
         return begun.at
 
 
+class _Decision(NamedTuple):
+    """What became of a message, the place of its record or its parked document, and the reason."""
+
+    outcome: Outcome
+    place: EntityRef
+    reason: str
+
+
 @dataclass
 class _Progress:
-    """How far a decision has come.
+    """The progress of a decision.
 
     Attributes:
-        parks: whether the message may be parked by now, though nobody has answered that it is.
+        parks: the settler has asked to park the message, so it may be parked even without a reply.
     """
 
     parks: bool = False
 
 
 def nobodys(entity: Entity[Any]) -> EntityRef:
-    """The place for what was sent to an entity type, and put aside. It has no partition key, as every entity has."""
+    """The place for messages to an entity type that were put aside. Unlike every entity, it has no partition key."""
     return EntityRef(entity.name, (), ASIDE)
 
 
-def told(outcome: Outcome, envelope: Envelope, place: EntityRef, reason: str) -> Outcome:
-    """Log what became of a message, and return it."""
+def _log_decision(envelope: Envelope, decision: _Decision) -> None:
+    outcome, place, reason = decision
     if outcome == "parked":
         _log.error("message %s was parked under %s: %s", key_of(envelope), place.key, reason)
     elif outcome == "returned":
         _log.warning("message %s for %s was returned to its queue: %s", key_of(envelope), place, reason)
     else:
-        _log.info("message %s was given up by its queue, but had been processed by %s", key_of(envelope), place)
-    return outcome
+        _log.info("message %s was given up by its queue, but %s had processed it", key_of(envelope), place)
 
 
 def _settling(given: PoisonMessage, memory: Memory) -> Step[Settled | Again]:
-    """The protocol's decision about a message. It is parked as it came: with its data elsewhere, if that is where it was."""
+    """The protocol's settler for a message. It parks the delivered envelope, whose data may be in a blob."""
     return given.entity.strategy.settle(given.work, given.came, given.reason, memory)
 
 
 def _until_the_fence(step: Step[Settled | Again]) -> Step[Settled | Again | None]:
-    """Run a settler as long as it reads and publishes: to its end, or to None where it would save the entity next.
+    """Run a settler up to its fence: to its result, or to None where it would save the entity next.
 
-    By then it has found nothing that tells that the message was processed. That the view may be stale does no harm to a
-    message that is not parked.
+    At the fence it has found no proof that the message was processed. Its view may be stale, which is harmless as long as the
+    message is not parked.
     """
     reply: Any = None
     while True:
@@ -242,7 +255,7 @@ def _until_the_fence(step: Step[Settled | Again]) -> Step[Settled | Again | None
 
 
 def _noting(step: Step[Settled | Again], progress: _Progress) -> Step[Settled | Again]:
-    """Run a settler, and note when it parks the message."""
+    """Run a settler, and note in `progress` when it parks the message."""
     reply: Any = None
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The sweeper: finds what has been owed for long, and read models that are stuck, and does what is left to do."""
+"""The sweeper: publishes outputs that entities have owed for long, and tends read models with gaps."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.values.identity import EntityRef
 
 AT_ONCE: Final = 8
-"""Entities that one run looks after at the same time."""
+"""Entities that one run sweeps concurrently."""
 MOST_LISTED: Final = 10_000
-"""Entities of one type that one run takes notice of."""
+"""Most entities of one type that one run lists."""
 LONGEST: Final = timedelta(minutes=1)
-"""After this time a run begins with no other entity: a host ends functions that run for minutes, whatever they are doing."""
+"""Time after which a run starts no other entity: a host ends functions that run for minutes."""
 
 _log = logging.getLogger(__name__)
 Owner = tuple[Entity[Any], EntityRef]
@@ -30,12 +30,12 @@ Owner = tuple[Entity[Any], EntityRef]
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a run of the sweeper came to.
+    """The result of a run of the sweeper.
 
     Attributes:
-        swept: how many entities were looked after, and owe nothing more.
-        failed: entities that still do, each with the reason; or an entity type that could not be searched.
-        left: how many were found that this run did not come to; the next one may.
+        swept: number of entities that owe nothing more.
+        failed: entities that still owe outputs, each with the reason; or an entity type that could not be listed.
+        left: number of entities that were found and not swept; the next run may.
     """
 
     swept: int
@@ -45,12 +45,12 @@ class Swept:
 
 @dataclass(frozen=True)
 class Sweeper:
-    """Sweeps. Several may run at the same time, on the same entities: publishing twice makes copies, marking has its condition.
+    """Sweeps entities. Several sweepers may run at once: a second publish makes copies, and a mark has its condition.
 
     Attributes:
         maintenance: runs the protocols' sweeps.
-        listing: finds what owes.
-        runtime: time, and the chance that picks where more is owed than one run takes.
+        listing: lists unfinished entities.
+        runtime: time, and the chance that picks entities where there are more than one run takes.
     """
 
     maintenance: Maintenance
@@ -58,24 +58,35 @@ class Sweeper:
     runtime: Runtime
 
     async def sweep(self, entities: Iterable[Entity[Any]], older_than: timedelta, limit: int) -> Swept:
-        """Look after the entities of these types that have owed for longer than `older_than`; `limit` of them at most."""
+        """Sweep entities that have been unfinished for longer than `older_than`.
+
+        Args:
+            entities: the types.
+            older_than: how long an entity must have owed outputs.
+            limit: most entities to sweep.
+        """
         began = self.runtime.clock.now()
         swept: list[str] = []
         failed: list[tuple[str, str]] = []
         found: list[Owner] = []
         for entity in entities:
-            found += await self._found(entity, began, older_than, failed)
+            unfinished, error = await self._unfinished(entity, began - older_than, began)
+            found += unfinished
+            if error is not None:  # A type that cannot be listed does not stop the others.
+                _log_failure(entity.name, error)
+                failed.append((entity.name, _reason(error)))
         chosen = self._chosen(found, limit)
         waiting = deque(chosen)
 
         async def work() -> None:
-            while waiting and self._lasts(began) < LONGEST:
+            while waiting and self._elapsed(began) < LONGEST:
                 entity, ref = waiting.popleft()
                 try:
                     await self._sweep(entity, ref)
                     swept.append(ref.key)
-                except Exception as error:  # Whatever it is, the others have their turn.
-                    failed.append((ref.key, _told(ref, error)))
+                except Exception as error:  # An entity that fails does not stop the others.
+                    _log_failure(ref, error)
+                    failed.append((ref.key, _reason(error)))
 
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
         left = len(found) - len(chosen) + len(waiting)
@@ -83,35 +94,35 @@ class Sweeper:
             _log.info("swept %d entities; %d failed, %d are left", len(swept), len(failed), left)
         return Swept(len(swept), tuple(failed), left)
 
-    async def _found(
-        self, entity: Entity[Any], began: datetime, older_than: timedelta, failed: list[tuple[str, str]]
-    ) -> list[Owner]:
-        """Whom to look after. A type that cannot be searched does not stop the others."""
+    async def _unfinished(
+        self, entity: Entity[Any], before: datetime, began: datetime
+    ) -> tuple[list[Owner], ExactlyOnceError | None]:
+        """Entities of a type that have been unfinished since before a time, and the error that ended the listing, if any."""
         found: dict[str, EntityRef] = {}
-        before = began - older_than
+        failure: ExactlyOnceError | None = None
         try:
-            for listed in entity.strategy.unfinished:
-                pages = self.listing.owing if listed == "owing" else self.listing.holding
+            for kind in entity.strategy.unfinished:
+                pages = self.listing.owing if kind == "owing" else self.listing.holding
                 found |= await self._first(pages(entity.name, before), began)
         except ExactlyOnceError as error:
-            failed.append((entity.name, _told(entity.name, error)))
-        return [(entity, ref) for ref in found.values()]
+            failure = error
+        return [(entity, ref) for ref in found.values()], failure
 
     async def _first(self, pages: AsyncIterator[tuple[EntityRef, ...]], began: datetime) -> dict[str, EntityRef]:
-        """As many as a run takes notice of, by their keys: for Python the partition values 1 and True are equal."""
+        """The first entities, up to a run's limits, by key: for Python the partition values 1 and True are equal."""
         found: dict[str, EntityRef] = {}
         async for page in pages:
             found.update((ref.key, ref) for ref in page)
-            # Half of the time is for looking after them.
-            if len(found) >= MOST_LISTED or self._lasts(began) >= LONGEST / 2:
+            # The other half of the time is for sweeping them.
+            if len(found) >= MOST_LISTED or self._elapsed(began) >= LONGEST / 2:
                 break
         return found
 
-    def _lasts(self, began: datetime) -> timedelta:
+    def _elapsed(self, began: datetime) -> timedelta:
         return self.runtime.clock.now() - began
 
     def _chosen(self, found: list[Owner], limit: int) -> list[Owner]:
-        """Those whose turn it is, in the order found. Chance picks, lest what always fails keeps others from their turn."""
+        """At most `limit` entities, in the order found. Chance picks, so that entities that always fail do not block others."""
         if len(found) <= limit:
             return found
         return [found[index] for index in sorted(self.runtime.random.sample(range(len(found)), limit))]
@@ -123,8 +134,10 @@ class Sweeper:
             raise error
 
 
-def _told(what: object, error: Exception) -> str:
-    """Log a failure, and return the reason. Only the library's own errors are told in full: others may quote a body."""
-    reason = f"{type(error).__name__}: {error}" if isinstance(error, ExactlyOnceError) else type(error).__name__
-    _log.warning("%s could not be swept: %s", what, reason)
-    return reason
+def _reason(error: Exception) -> str:
+    """The class of an error, and the text of the library's own errors: those of others may quote a body."""
+    return f"{type(error).__name__}: {error}" if isinstance(error, ExactlyOnceError) else type(error).__name__
+
+
+def _log_failure(subject: object, error: Exception) -> None:
+    _log.warning("%s could not be swept: %s", subject, _reason(error))

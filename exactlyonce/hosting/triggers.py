@@ -1,4 +1,4 @@
-"""From what a trigger delivers to envelopes, and what else it tells: the only import of `azure.functions`."""
+"""Trigger messages: their envelopes, ids and delivery counts. Only `hosting` imports `azure.functions`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from exactlyonce.transports.service_bus.binding import Content, read
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, REQUEUED, Envelope
 
 Delivered = func.QueueMessage | func.ServiceBusMessage
-"""What a trigger delivers."""
+"""A message as a trigger delivers it."""
 
 _LONGEST_REASON: Final = 100
 
 
 def envelope_of(message: Delivered, adapter: Adapter | None = None) -> Envelope:
-    """Read what a trigger delivers. An adapter gets the body as it came, unless that was sent to its queue once more.
+    """Read the envelope of a trigger message. An adapter gets the delivered body, unless the library returned it to the queue.
 
     Raises:
         MalformedMessage: naming the queue message, since the message's own id may not be known.
@@ -32,10 +32,10 @@ def envelope_of(message: Delivered, adapter: Adapter | None = None) -> Envelope:
 
 
 def id_of(message: Delivered) -> str:
-    """What tells a queue message from all others in its queue. It says nothing about whether two are copies of one message.
+    """An id that is unique in its queue. It does not identify copies of one message.
 
-    The id of a Service Bus message is its sender's choice, if it has one at all; so its number is added, and a hash of its
-    body, since numbers begin anew in every queue.
+    The sender chooses the id of a Service Bus message, if it has one at all. So the sequence number is added, and a hash of the
+    body, since each queue numbers its own messages.
     """
     if isinstance(message, func.ServiceBusMessage):
         number, digest = getattr(message, "sequence_number", None), hashlib.sha256(message.get_body()).hexdigest()
@@ -44,23 +44,23 @@ def id_of(message: Delivered) -> str:
 
 
 def delivery_of(message: Delivered) -> int | None:
-    """Which delivery of a message this is, from 1; None if the host does not say."""
+    """The number of this delivery, from 1; None if the host does not say."""
     name = "delivery_count" if isinstance(message, func.ServiceBusMessage) else "dequeue_count"
     count: int | None = getattr(message, name, None)
     return count
 
 
 def broker_says(message: Delivered) -> str | None:
-    """Why the broker took a message out of its queue, such as `MaxDeliveryCountExceeded`; None if it does not say.
+    """Why the broker dead-lettered a message, such as `MaxDeliveryCountExceeded`; None if it does not say.
 
-    Its description is left out: whoever puts a message there by hand may quote it.
+    Its description is left out: code that dead-letters a message may quote the body there.
     """
     given = getattr(message, "dead_letter_reason", None) or _properties(message).get("DeadLetterReason")
     return str(given)[:_LONGEST_REASON] if given else None
 
 
 def _read(message: Delivered, adapter: Adapter | None) -> Envelope:
-    if adapter is not None and not _was_sent_again(message):
+    if adapter is not None and not _was_returned(message):
         return adapter(message.get_body())
     envelope = Envelope.read(_structured(message))
     if isinstance(adapter, PlainJson):
@@ -75,12 +75,12 @@ def _structured(message: Delivered) -> bytes:
     return body
 
 
-def _was_sent_again(message: Delivered) -> bool:
-    """Whether a message is an envelope that `Envelope.once_more` has marked. It may be any foreign body."""
+def _was_returned(message: Delivered) -> bool:
+    """Whether a message is an envelope that `Envelope.once_more` has marked. Its body may be anything."""
     try:
         body = _structured(message)
         if REQUEUED.encode() not in body or len(body) > MAX_MESSAGE_BYTES:
-            return False  # Nearly always, and told without reading it twice.
+            return False  # As nearly always; the body is not parsed twice.
         content = json.loads(body)
     except (MalformedMessage, ValueError, RecursionError):
         return False
@@ -88,6 +88,6 @@ def _was_sent_again(message: Delivered) -> bool:
 
 
 def _properties(message: Delivered) -> dict[str, Any]:
-    """Application properties, under the name of today and that of before."""
+    """Application properties, under their present and their former name."""
     named = (getattr(message, name, None) for name in ("user_properties", "application_properties"))
     return {name: value for properties in named if isinstance(properties, dict) for name, value in properties.items()}

@@ -16,7 +16,7 @@ from exactlyonce.effects.companions import FindOwing, FoundCompanions, ReplaceCo
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
-from exactlyonce.protocols.steps.batch import GROUP_LIMIT, Batch, Result, draft_batch
+from exactlyonce.protocols.steps.batch import GROUP_LIMIT, Batch, HandledMessage, draft_batch
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_companions
 from exactlyonce.protocols.steps.load import View, load_with_companions
@@ -202,16 +202,16 @@ def _settled(found: Found) -> Found:
     )
 
 
-def _record(entity: EntityRef, result: Result) -> ColocatedRecord:
-    message, _, before, handled, version = result
+def _record(entity: EntityRef, one: HandledMessage) -> ColocatedRecord:
+    outputs = one.handled.outputs
     return ColocatedRecord(
         entity=entity.key,
-        message=message,
-        tx=before.tx,
-        version=version,
-        at=before.at,
-        outputs=tuple(output.ref for output in handled.outputs),
-        digest=digest(handled.outputs),
-        owed=handled.outputs or None,
-        owing_since=before.at if handled.outputs else None,
+        message=one.key,
+        tx=one.before.tx,
+        version=one.version,
+        at=one.before.at,
+        outputs=tuple(output.ref for output in outputs),
+        digest=digest(outputs),
+        owed=outputs or None,
+        owing_since=one.before.at if outputs else None,
     )

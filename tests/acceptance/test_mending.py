@@ -218,7 +218,7 @@ async def test_only_a_stream_can_send_again_and_only_a_read_model_has_gaps(club:
     app, _ = club
     with pytest.raises(ConfigurationError, match="Entity\\('board'\\) keeps no version stream"):
         await app.once.replay(app.boards, "g-1", 1, 2)
-    with pytest.raises(ConfigurationError, match="Entity\\('range'\\) is no resequenced read model"):
+    with pytest.raises(ConfigurationError, match="Entity\\('range'\\) is not a resequenced read model"):
         await app.once.tend(app.ranges, "g-1")
 
 

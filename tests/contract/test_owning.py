@@ -137,7 +137,7 @@ async def test_all_that_differs_is_told_at_once(place: Place) -> None:
         entity("account", "accounts-b"), entity("order", "accounts"), application="shop", retention="P20D"
     )
     assert told.count("\n- ") == 4
-    assert "Messages are known for 30 days, 0:00:00 here, and EXACTLYONCE__retention says 20 days" in told
+    assert "Its retention is 30 days, 0:00:00, but EXACTLYONCE__retention is 20 days" in told
 
 
 async def test_a_retention_that_agrees_or_is_not_set_is_taken(place: Place) -> None:

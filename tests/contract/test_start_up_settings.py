@@ -30,7 +30,7 @@ WRONG_SETTINGS = {
     ),
     "database missing": ("COSMOS__database", None, "is missing: set it to the name of the account's database"),
     "database that cannot be": ("COSMOS__database", "a/b", "set it to the name of the account's database"),
-    "key cut off": ("COSMOS__accountKey", WRONG_KEY[:-1], "has to be base64, and is not): set it to the account's key"),
+    "key cut off": ("COSMOS__accountKey", WRONG_KEY[:-1], "it is not base64): set it to the account's key"),
     "library container that cannot be": (
         "EXACTLYONCE__container",
         "a#b",
@@ -44,7 +44,7 @@ WRONG_SETTINGS = {
     "destinations that are no JSON": (
         "EXACTLYONCE__destinations",
         "a=b",
-        "has to be JSON, and is not): set it to a JSON",
+        "it is not JSON): set it to a JSON",
     ),
     "destinations that are a list": ("EXACTLYONCE__destinations", "[]", "set it to a JSON object"),
     "destinations of another application": ("EXACTLYONCE__destinations", '{"x": "y"}', "'x', which is no destination"),

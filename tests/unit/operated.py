@@ -6,8 +6,8 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -19,11 +19,12 @@ from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.port import Awaited
-from exactlyonce.hosting import ExactlyOnce
+from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.ownership import Declared, Ownership
 from exactlyonce.hosting.sweeper import Sweeper
+from exactlyonce.hosting.wiring import Parts
 from exactlyonce.records.application import OwnedType
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.application import MemoryApplicationStore
@@ -63,10 +64,17 @@ class InMemory(ExactlyOnce):
         driver = AsyncDriver(Awaited(self.world.store), self.world._publisher, runtime)
         listing = MemoryListing(self.world.store)
         self._entities = entities
-        self._maintenance = Maintenance(driver, Retrying(Backoff(tries=1), self.world.random), self.world.routes)
-        self._operator = Operator(self._maintenance, listing, Lifetimes, self._entities)
-        self._sweeper = Sweeper(self._maintenance, listing, runtime)
-        self._sweep_after = timedelta(minutes=1)
+        self._settings = Settings.model_construct(sweep_after=60.0)
+        maintenance = Maintenance(driver, Retrying(Backoff(tries=1), self.world.random), self.world.routes)
+        self._parts = cast(
+            "Parts",
+            SimpleNamespace(
+                startup=SimpleNamespace(ready=self._ready),
+                maintenance=maintenance,
+                operator=Operator(maintenance, listing, Lifetimes, entities),
+                sweeper=Sweeper(maintenance, listing, runtime),
+            ),
+        )
         self.closed = 0
         types = tuple(OwnedType(one.name, one.container, one.paths) for one in entities)
         self.owns = Ownership(

@@ -47,6 +47,7 @@ _REPLIES: Final[dict[str, str | None]] = {
     "companions_know": None,
     "committed_by_companions": None,
     "clean_companions": None,
+    "clean_by_ledger": None,
     "finish": "None",
     "self.tend": None,
     "self.mark": "Finished(Memory())",

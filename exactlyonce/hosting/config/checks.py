@@ -1,4 +1,4 @@
-"""What contradicts itself is refused when an application is put together, before the first message."""
+"""Checks of an application's declarations, made before the first message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 
 
 def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
-    """Raise `ConfigurationError` where a read model asks for what it lacks over a destination that does not exist."""
+    """Raise `ConfigurationError` if a read model requests replays through a destination that does not exist."""
     names = {destination.name for destination in destinations}
     for entity in entities:
         rebuild = entity.strategy.on_gap if isinstance(entity.strategy, Resequencer) else None
@@ -25,7 +25,7 @@ def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Dest
 
 
 def require_distinct(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
-    """Raise `ConfigurationError` where one name means two things."""
+    """Raise `ConfigurationError` if two entities, destinations or message types have the same name."""
     for what, names in (
         ("entities", [entity.name for entity in entities]),
         ("destinations", [destination.name for destination in destinations]),

@@ -1,4 +1,4 @@
-"""Connections to storage and to Service Bus, found as the Functions host finds its own."""
+"""Connections to storage and to Service Bus, found by the Functions host's rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exactlyonce.transports import storage_queue
 from exactlyonce.transports.service_bus import sender as service_bus
 
 ADDRESS: Final = r"^https?://[^\s/?#]+"
-"""How the address of a service begins."""
+"""The beginning of a service's address."""
 
 _HOST: Final = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+"
 
@@ -51,7 +51,7 @@ class StorageConnection:
         """Find a connection as the Functions host does: by name, with and without the prefix `AzureWebJobs`.
 
         Raises:
-            ConfigurationError: there is none of that name, or what it says is no connection.
+            ConfigurationError: there is no connection of that name, or it cannot be read.
         """
         for candidate in (name, f"AzureWebJobs{name}"):
             if text := environment.get(candidate):
@@ -87,7 +87,7 @@ class ServiceBusConnection:
         """Find a connection as the Functions host does: by name, with and without the prefix `AzureWebJobs`.
 
         Raises:
-            ConfigurationError: there is none of that name, or what it says is no connection.
+            ConfigurationError: there is no connection of that name, or it cannot be read.
         """
         for candidate in (name, f"AzureWebJobs{name}"):
             if text := environment.get(candidate):
@@ -114,7 +114,7 @@ class ServiceBusConnection:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """What an application is connected to, besides Cosmos DB.
+    """Connections of an application, besides Cosmos DB.
 
     Attributes:
         storage: the account for queues and blobs; None if nothing needs one.

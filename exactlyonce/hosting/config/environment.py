@@ -1,4 +1,4 @@
-"""What the environment says: settings, and the connections that they name. All that is wrong with it is told at once."""
+"""The environment: settings, and the connections that they name. One error names all that is wrong."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def load_all(destinations: Iterable[str], transport: str | None = None) -> tuple
     """Read the environment: the settings, and the connections that they name.
 
     Args:
-        destinations: names of those that the application declares.
-        transport: in place of what `EXACTLYONCE__transport` says.
+        destinations: names of the application's destinations.
+        transport: in place of `EXACTLYONCE__transport`.
 
     Raises:
         ConfigurationError: naming everything that is missing or wrong, and what to set.
@@ -29,7 +29,7 @@ def load_all(destinations: Iterable[str], transport: str | None = None) -> tuple
     storage, service_bus = None, None
     try:
         if settings.needs_storage:
-            storage = StorageConnection("Unknown=")  # It would do for everything.
+            storage = StorageConnection("Unknown=")  # A stand-in that passes all checks below.
             storage = StorageConnection.load(settings.connection)
     except ConfigurationError as error:
         problems.append(str(error))
@@ -44,7 +44,7 @@ def load_all(destinations: Iterable[str], transport: str | None = None) -> tuple
 
 
 def require_fit(settings: Settings, connections: Connections, destinations: tuple[str, ...]) -> None:
-    """Raise `ConfigurationError` where settings do not fit the destinations, or the connections; it names all that is wrong."""
+    """Raise `ConfigurationError` if settings do not fit the destinations or the connections; it names all that is wrong."""
     lacking = []
     if settings.needs_storage and connections.storage is None:
         lacking.append("Queues of a storage account, or blobs, need a storage connection: give storage=.")

@@ -1,4 +1,4 @@
-"""When the Functions host ends a function, as far as the application can see."""
+"""The Functions host's time limit for functions, as far as the application can see it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SPAN: Final = re.compile(r"(?:(\d+)\.)?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
 
 
 def function_timeout(environment: Mapping[str, str] = os.environ) -> float | None:
-    """Seconds after which the host ends a function, and with it the process and all that others do there.
+    """Seconds after which the host ends a function, and with it the process and all other functions in it.
 
-    What host.json says, unless an application setting says otherwise. None if neither says anything: then it is up to the
-    plan, 5 minutes at least. None, too, if there is no end, or what they say cannot be read: that is for the host to refuse.
+    An application setting overrides host.json. None if neither sets a limit: then the plan does, 5 minutes at least. None also
+    for no limit, and for a text that cannot be read, which the host refuses.
     """
-    told = environment.get(_IN_SETTINGS) or _of_host_json(environment.get(_ROOT))
-    span = _SPAN.fullmatch(told) if isinstance(told, str) else None
+    limit = environment.get(_IN_SETTINGS) or _of_host_json(environment.get(_ROOT))
+    span = _SPAN.fullmatch(limit) if isinstance(limit, str) else None
     if span is None:
         return None
     days, hours, minutes, seconds = (int(one or 0) for one in span.groups())

@@ -1,4 +1,4 @@
-"""Settings, read from the environment under the names the Functions host uses for its own connections."""
+"""Settings, read from environment variables named as the Functions host names its own."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ _COSMOS_NAME: Final = r"^[^/\\?#]{0,254}[^/\\?#\s]$"
 
 
 def _of_json(given: object) -> object:
-    """Decoded here and not by the source, which would stop at the first text that is no JSON."""
+    """Decode JSON here: the settings source would stop at the first text that is not JSON."""
     try:
         return json.loads(given) if isinstance(given, str) else given
     except ValueError:
-        raise ValueError("it has to be JSON, and is not") from None
+        raise ValueError("it is not JSON") from None
 
 
 def _require_base64(key: SecretStr) -> SecretStr:
     try:
         base64.b64decode(key.get_secret_value(), validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError("it has to be base64, and is not") from None
+        raise ValueError("it is not base64") from None
     return key
 
 
 def _delivery_timeout() -> float:
-    """A minute: several requests that take as long as they may, and a fifth of what the host's plans begin with."""
+    """A minute, enough for several slow requests; less where the host ends functions earlier than two minutes."""
     return min(60.0, (function_timeout() or 300.0) / 2)
 
 
 def _require_room(seconds: float) -> float:
     hosts = function_timeout()
-    if hosts is not None and seconds > hosts / 2:  # A batch settles what it gives up once its deliveries are over.
+    if hosts is not None and seconds > hosts / 2:  # A batch settles messages after its other deliveries.
         raise ValueError(
             f"{seconds:g} s is more than half of the {hosts:g} s after which the host ends a function, and with it all others "
             "in its process (functionTimeout of host.json)"
@@ -54,7 +54,7 @@ def _require_room(seconds: float) -> float:
 
 
 class Settings(BaseSettings):
-    """The library's settings. Names of variables are given in the aliases.
+    """The library's settings.
 
     Attributes:
         account_endpoint: `COSMOS__accountEndpoint`, such as `https://name.documents.azure.com:443/`.
@@ -63,23 +63,24 @@ class Settings(BaseSettings):
         client_id: `COSMOS__clientId` of a user-assigned managed identity.
         library_container: `EXACTLYONCE__container`, where the library keeps its documents.
         application: `EXACTLYONCE__application`, the application's name. The library's container belongs to one.
-        retention: `EXACTLYONCE__retention`, for how long messages are known, when the application starts for the first time
-            (ISO 8601 duration or seconds). Afterwards the library's container says it, and this has to agree or be absent.
-        transport: `EXACTLYONCE__transport`, what carries outputs: `storage` for queues of a storage account, `servicebus`
+        retention: `EXACTLYONCE__retention`, how long records of messages are kept (ISO 8601 duration or seconds). It is stored
+            at the application's first start; afterwards the setting has to agree with the stored one, or be absent.
+        transport: `EXACTLYONCE__transport`, the transport of outputs: `storage` for queues of a storage account, `servicebus`
             for queues and topics of Service Bus.
         connection: `EXACTLYONCE__connection`, the name of the storage connection: for queues, and for blobs.
         service_bus: `EXACTLYONCE__serviceBusConnection`, the name of the Service Bus connection.
-        message_bytes: `EXACTLYONCE__maxMessageBytes`, what the tier of the Service Bus namespace lets a message have.
+        message_bytes: `EXACTLYONCE__maxMessageBytes`, the size limit of messages in the Service Bus namespace's tier.
         destinations: `EXACTLYONCE__destinations`, a JSON object from destination to the name of its queue or topic; a
-            destination that is not in it has its own name there.
-        blob_container: `EXACTLYONCE__blobContainer`, the container for blobs and for the data of messages that are too large
-            for their queue; without one there are none.
+            destination that is not in it has a queue or topic of its own name.
+        blob_container: `EXACTLYONCE__blobContainer`, the container for blobs, and for message data that is too large for its
+            queue. None for no blobs.
         delivery_limit: `EXACTLYONCE__deliveryLimit`, how long a message may wait in its queue (ISO 8601 duration or seconds).
         delivery_timeout: `EXACTLYONCE__deliveryTimeout`, seconds after which a delivery is given back to its queue, whatever
-            is under way; what looks after one entity begins nothing more then. At most half of the host's `functionTimeout`.
-        mark_after: `EXACTLYONCE__markAfter`, seconds a quiet entity is left alone before what was published is marked.
-        sweep_after: `EXACTLYONCE__sweepAfter`, seconds that outputs may be owed before the sweeper looks after their entity.
-            More than `mark_after`, or it would look after entities that are about to be marked.
+            is under way; maintenance of an entity starts no further request then. At most half of the host's
+            `functionTimeout`.
+        mark_after: `EXACTLYONCE__markAfter`, seconds of quiet after which an entity's published outputs are marked.
+        sweep_after: `EXACTLYONCE__sweepAfter`, seconds that outputs may be owed before the sweeper takes their entity. More
+            than `mark_after`, or it would sweep entities that are about to be marked.
     """
 
     model_config = SettingsConfigDict(extra="ignore")
@@ -207,16 +208,16 @@ class Settings(BaseSettings):
 
     @classmethod
     def examine(cls, **given: Any) -> tuple[Settings, list[str]]:
-        """Read the environment, and say what is wrong with it. The settings have something harmless in its place, so that what
-        is right can be examined further.
+        """Read the environment; return the settings and all problems. A wrong setting has a harmless value, so that the others
+        can be examined further.
 
         Args:
-            given: settings, by variable, that the environment does not decide about.
+            given: settings, by variable, that override the environment.
         """
         try:
             return cls(**given), []  # The environment gives the rest.
         except ValidationError as error:
-            # Neither the cause nor what was given: it may be a key.
+            # Neither the cause nor the given value is kept: it may be a key.
             wrong = error.errors(include_input=False, include_url=False, include_context=False)
         fields = {str(one.validation_alias): one for one in cls.model_fields.values()}
         harmless = dict(given)
@@ -224,11 +225,11 @@ class Settings(BaseSettings):
         for one in wrong:
             name = str(one["loc"][0])
             harmless[name] = (fields[name].examples or [fields[name].get_default(call_default_factory=True)])[0]
-            problems.append(_told(name, one, fields[name].description or ""))
+            problems.append(_problem(name, one, fields[name].description or ""))
         return cls(**harmless), problems
 
 
-def _told(name: str, error: ErrorDetails, wanted: str) -> str:
+def _problem(name: str, error: ErrorDetails, wanted: str) -> str:
     if error["type"] == "missing":
         return f"{name} is missing: set it to {wanted}."
     return f"{name} is wrong ({error['msg'].removeprefix('Value error, ')}): set it to {wanted}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Begun
@@ -22,6 +22,14 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import shape_json
 
 _LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides entries and numbers: version, token, type and the like.
+
+
+class _Commit(NamedTuple):
+    """What a commit gives an entry: its transaction, the entity's version, and the time of the attempt."""
+
+    tx: str
+    version: int
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,7 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: Mapping[str, Env
         try:
             handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences), envelope)
             version = view.ledger.version + len(draft.entries) + 1
-            added = _adding(draft, work.entity, handled, _entry(limits, handled, key, (tx, version, begun.at)))
+            added = _adding(draft, work.entity, handled, _entry(limits, handled, key, _Commit(tx, version, begun.at)))
             draft = _fitting(limits, view, added, key, work.entity, before=before)
         except ExactlyOnceError as error:
             draft = replace(draft, failed=(*draft.failed, (key, error)))
@@ -98,15 +106,14 @@ def next_ledger(limits: Limits, view: View, draft: Draft, token: str | None) -> 
     )
 
 
-def _entry(limits: Limits, handled: Handled, message: str, commit: tuple[str, int, datetime]) -> Entry:
-    tx, version, at = commit
+def _entry(limits: Limits, handled: Handled, message: str, commit: _Commit) -> Entry:
     size = sum(output.size for output in handled.outputs)
     staged = limits.inline_limit is not None and size > limits.inline_limit
     return Entry(
         message=message,
-        tx=tx,
-        version=version,
-        at=at,
+        tx=commit.tx,
+        version=commit.version,
+        at=commit.at,
         outputs=tuple(output.ref for output in handled.outputs),
         digest=digest(handled.outputs),
         staged=staged,

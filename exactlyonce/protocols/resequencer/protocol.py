@@ -27,7 +27,7 @@ from exactlyonce.protocols.resequencer.gaps import Rebuild, ask_again, is_overdu
 from exactlyonce.protocols.resequencer.places import Known, held_and_gone
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
-from exactlyonce.protocols.steps.clean_companions import clean_companions
+from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
 from exactlyonce.protocols.steps.load import View, load, remembering
 from exactlyonce.protocols.steps.save import fence, start_over, write_blobs
 from exactlyonce.protocols.steps.settle import companions_know, settle
@@ -185,12 +185,7 @@ class Resequencer:
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
         """Delete old documents of numbers that nothing needs, as the ledger says. At most 5 effects."""
-        if not candidates:
-            return Finished(memory)
-        view = yield from load(entity, self, memory)
-        if isinstance(view, Again):
-            return view
-        cleaned = yield from clean_companions(entity, candidates, view.ledger, view.memory)
+        cleaned = yield from clean_by_ledger(self, entity, candidates, memory)
         return cleaned
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Begun
@@ -24,8 +24,23 @@ BATCH_BYTES: Final = 1_900_000
 GROUP_LIMIT: Final = 50
 """Most messages in one batch: the service takes 100 operations."""
 
-Result = tuple[str, Envelope, Before, Handled, int]
-"""Key of a message, the message, what it was handled on, what came of it, and the version that its commit produces."""
+
+class HandledMessage(NamedTuple):
+    """A message and its handler's result.
+
+    Attributes:
+        key: of the message.
+        envelope: of the message.
+        before: what the handler started from.
+        handled: what it returned.
+        version: of the entity, once it is committed.
+    """
+
+    key: str
+    envelope: Envelope
+    before: Before
+    handled: Handled
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +81,7 @@ def draft_batch(
     view: View,
     fresh: Mapping[str, Envelope],
     begun: Begun,
-    companion_of: Callable[[Result], Companion],
+    companion_of: Callable[[HandledMessage], Companion],
 ) -> Batch:
     """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
 
@@ -85,7 +100,7 @@ def draft_batch(
             before = Before(batch.body, begun.at, tx, batch.sequences)
             handled = work.handle(before, envelope)
             version = view.ledger.version + len(batch.processed) + 1
-            companion = companion_of((key, envelope, before, handled, version))
+            companion = companion_of(HandledMessage(key, envelope, before, handled, version))
             batch = _fitting(work.entity, view.ledger, batch, _grown(batch, key, handled, companion))
         except ExactlyOnceError as error:
             batch = replace(batch, failed=(*batch.failed, (key, error)))

@@ -39,9 +39,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Literal
 
-from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.attempt import Again, Finished, Memory, Strategy
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step
+from exactlyonce.protocols.steps.load import load
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.values.identity import EntityRef
@@ -85,6 +86,28 @@ def last_entry(newest: int, *, snapshot_every: int | None, event_sourced: bool) 
     if snapshot_every is None:
         return 0
     return newest // snapshot_every * snapshot_every if event_sourced else newest
+
+
+def clean_by_ledger(
+    strategy: Strategy, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
+) -> Step[Finished | Again]:
+    """Load the entity, and delete those of the candidates that its ledger lets go. At most 5 effects.
+
+    Args:
+        strategy: of the entity.
+        entity, candidates, memory: as for `clean_companions`.
+
+    Raises:
+        StoredDataError: a document cannot be trusted; nothing was deleted.
+        ConfigurationError: the entity belongs to another protocol.
+    """
+    if not candidates:
+        return Finished(memory)
+    view = yield from load(entity, strategy, memory)
+    if isinstance(view, Again):
+        return view
+    cleaned = yield from clean_companions(entity, candidates, view.ledger, view.memory)
+    return cleaned
 
 
 def clean_companions(

@@ -27,10 +27,10 @@ from exactlyonce.errors import (
     NonDeterministicHandler,
     TooOldToJudge,
 )
-from exactlyonce.protocols.steps.batch import BATCH_BYTES, GROUP_LIMIT, Batch, Result, draft_batch
+from exactlyonce.protocols.steps.batch import BATCH_BYTES, GROUP_LIMIT, Batch, HandledMessage, draft_batch
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
-from exactlyonce.protocols.steps.clean_companions import clean_companions
-from exactlyonce.protocols.steps.load import View, load, load_with_companions
+from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
+from exactlyonce.protocols.steps.load import View, load_with_companions
 from exactlyonce.protocols.steps.save import start_over, write_blobs
 from exactlyonce.protocols.steps.settle import companions_know, settle
 from exactlyonce.protocols.stream.versions import Point, is_whole, leads_back, point_before, versions_for, way_back
@@ -177,12 +177,7 @@ class VersionStream:
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
         """Delete old entries that nothing needs, as the ledger says. At most 5 effects."""
-        if not candidates:
-            return Finished(memory)
-        view = yield from load(entity, self, memory)
-        if isinstance(view, Again):
-            return view
-        cleaned = yield from clean_companions(entity, candidates, view.ledger, view.memory)
+        cleaned = yield from clean_by_ledger(self, entity, candidates, memory)
         return cleaned
 
 
@@ -293,12 +288,12 @@ def _too_old(
     )
 
 
-def _entry(work: Work, view: View, result: Result) -> StreamEntry:
-    message, envelope, before, handled, version = result
-    start = Point(before.body, before.sequences)
+def _entry(work: Work, view: View, one: HandledMessage) -> StreamEntry:
+    handled = one.handled
+    start = Point(one.before.body, one.before.sequences)
     after = Point(None if handled.deleted else handled.body, handled.sequences)
-    _require_room(work.entity, message, start, after)
-    whole = is_whole(version, start, view.ledger)
+    _require_room(work.entity, one.key, start, after)
+    whole = is_whole(one.version, start, view.ledger)
     way: Json | None
     if view.ledger.event_sourced:
         way = start.json if whole else None
@@ -306,11 +301,11 @@ def _entry(work: Work, view: View, result: Result) -> StreamEntry:
         way, whole = way_back(start, after, whole=whole)
     return StreamEntry(
         entity=work.entity.key,
-        message=message,
-        tx=before.tx,
-        version=version,
-        at=before.at,
-        envelope=envelope.to_json(),
+        message=one.key,
+        tx=one.before.tx,
+        version=one.version,
+        at=one.before.at,
+        envelope=one.envelope.to_json(),
         before=way,
         whole=whole,
         outputs=tuple(output.ref for output in handled.outputs),

@@ -102,9 +102,9 @@ def test_gaps_are_tended_and_streams_sent_again(app: InMemory, capsys: pytest.Ca
     [
         (("inspect", "acount", "a"), "no entity type 'acount'; there are: account, stream, board"),
         (("inspect", "account", '["x", "y", "a"]'), "the key given has 2 value(s)"),
-        (("tend", "account", "a"), "no resequenced read model"),
+        (("tend", "account", "a"), "not a resequenced read model"),
         (("replay", "account", "a", "1", "1"), "keeps no version stream"),
-        (("reset-token", "stream", "a", "--yes"), "only that keeps a session token"),
+        (("reset-token", "stream", "a", "--yes"), "the only protocol that keeps a session token"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -135,7 +135,7 @@ def test_a_setting_may_say_the_old_retention_while_it_changes_and_no_longer() ->
     assert asyncio.run(Ownership(store, declared, clock).change_retention(20 * DAY, found))
     asyncio.run(Ownership(store, declared, clock).ready())
     clock.advance(DAY.total_seconds())
-    with pytest.raises(ConfigurationError, match="EXACTLYONCE__retention says 30 days"):
+    with pytest.raises(ConfigurationError, match="EXACTLYONCE__retention is 30 days"):
         asyncio.run(Ownership(store, declared, clock).ready())
     asyncio.run(Ownership(store, replace(declared, retention=20 * DAY), clock).ready())
 

@@ -96,7 +96,7 @@ def test_a_message_has_the_time_that_its_body_says() -> None:
 @pytest.mark.parametrize(
     ("time", "words"),
     [
-        (lambda body: datetime.fromisoformat(body["sent"]), r"nothing to take its time from \(KeyError\)"),
+        (lambda body: datetime.fromisoformat(body["sent"]), r"time cannot be taken from it \(KeyError\)"),
         (lambda body: datetime(2026, 1, 1), "no time zone"),  # noqa: DTZ001
         (lambda body: body["at"], "is a str"),
         (lambda body: None, "is a NoneType"),

@@ -132,7 +132,7 @@ async def test_no_address_but_a_blob_of_our_own_is_ever_fetched(address: str, mo
         raise AssertionError(f"{name} was fetched")
 
     monkeypatch.setattr(place.claims.blobs, "read", read)
-    with pytest.raises(MalformedMessage, match=f"web/m-1 .* no blob of {BASE}"):
+    with pytest.raises(MalformedMessage, match=f"web/m-1 .* an address outside of {BASE}"):
         await place.claims.redeemed(LETTER.by_reference(address))
 
 

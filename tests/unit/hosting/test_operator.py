@@ -150,7 +150,7 @@ def test_a_message_that_came_from_a_queue_is_sent_to_the_one_that_is_named(
         ("[7]", "web/m-1", "receipts", 2, "is no ENTITY"),
         ("[7, 8]", "web/m-1", "receipts", 2, "is no ENTITY"),
         ("[", "web/m-1", "receipts", 2, "is no ENTITY"),
-        (PLACE, f"{UNREADABLE}/q-1", "receipts", 1, "nobody could read"),
+        (PLACE, f"{UNREADABLE}/q-1", "receipts", 1, "a body that could not be read"),
     ],
 )
 def test_what_cannot_be_sent_again_is_refused_with_what_to_do(  # noqa: PLR0917

@@ -45,7 +45,7 @@ async def test_a_time_without_its_zone_is_refused_and_nothing_is_sent() -> None:
 @pytest.mark.parametrize("arrives", [True, False], ids=["it arrives", "it is lost"])
 async def test_without_an_answer_the_sender_is_told_to_send_again(arrives: bool) -> None:
     transport, answered = MemoryTransport(outcome=lambda _: (arrives, False)), MemoryTransport()
-    with pytest.raises(TryAgainLater, match=r"web/m-1 was sent is not known. Send it again under the same id"):
+    with pytest.raises(TryAgainLater, match=r"web/m-1 may not have been sent. Send it again under the same id"):
         await sender(transport, ManualClock()).send("accounts", Deposit("a"), "m-1", "web")
     assert len(transport.queues["accounts"]) == arrives
     await sender(answered, ManualClock()).send("accounts", Deposit("a"), "m-1", "web")

@@ -96,7 +96,7 @@ def test_a_name_that_no_container_can_have_is_refused(monkeypatch: pytest.Monkey
 
 def test_a_setting_that_has_to_be_json_is_told_when_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXACTLYONCE__destinations", "board=queue")
-    with pytest.raises(ConfigurationError, match="has to be JSON"):
+    with pytest.raises(ConfigurationError, match="is not JSON"):
         Settings.load()
 
 
