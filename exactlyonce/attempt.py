@@ -1,4 +1,4 @@
-"""What an attempt is given, and what comes of it: the contract between strategies, drivers and the checker."""
+"""Attempts: their input, their results, and the port `Strategy`. The contract between protocols, drivers and the checker."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from exactlyonce.values.lifetimes import RETENTION
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What a handler made of one message.
+    """The result of handling one message.
 
     Attributes:
         body: the entity document without the library's property; only id and key if the entity was deleted.
-        outputs: the messages to publish once it is committed.
+        outputs: the messages to publish after the commit.
         deleted: the document becomes a tombstone.
-        sequences: the numbers given out, those of before included.
-        blobs: to be written before it is committed.
-        events: what happened, where the entity is event-sourced; None elsewhere.
+        sequences: all numbers that the entity has given out.
+        blobs: to be written before the commit.
+        events: of an event-sourced entity; None for others.
     """
 
     body: Json
@@ -43,14 +43,14 @@ class Handled:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a handler starts from, besides its message.
+    """The input of a handler, besides its message.
 
     Attributes:
         body: the entity document without the library's property; None if absent or deleted.
         at: time of the attempt.
         tx: transaction id of the message in this attempt.
         sequences: the numbers that the entity has given out.
-        sent: where a message is handled again, what it sent the first time; None elsewhere. No handler sees it.
+        sent: the outputs of the first time, when a message is handled again; None the first time. No handler sees it.
     """
 
     body: Json | None
@@ -61,20 +61,20 @@ class Before:
 
 
 Handle = Callable[[Before, Envelope], Handled]
-"""What a handler starts from, and a message, to the result; raises `ExactlyOnceError`. Pure."""
+"""Handles a message. Pure; raises `ExactlyOnceError`."""
 
 
 Refusal = Callable[[datetime | None, datetime], ExactlyOnceError | None]
-"""By the `time` of a message and the store's present: why it cannot be judged; None if it can. As `Lifetimes.refusal`."""
+"""Takes a message's `time` and the store's present; returns the error of a message whose age forbids judging it, or None."""
 
 
 def never(time: datetime | None, now: datetime) -> None:
-    """The `Refusal` of nothing, where nothing is ever cleaned up."""
+    """The `Refusal` of a strategy that never forgets: refuses nothing."""
     del time, now
 
 
 Evolve = Callable[[Json | None, tuple[Event, ...]], Json]
-"""The body that events lead to from another one (None if absent); raises `ExactlyOnceError`. Pure."""
+"""Applies events to a body (None if absent). Pure; raises `ExactlyOnceError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class Work:
         entity: that they are for.
         messages: to be processed.
         handle: handles one of them.
-        absent: the id and partition key properties of the entity's document, for when it has to be saved without a state.
-        evolve: applies events, where the entity is event-sourced; None elsewhere.
-        retention: age from which a ledger that keeps everything may forget.
-        refusal: of messages that are so old that clean-up may have taken what is needed to handle them again.
+        absent: the id and partition key properties of the entity's document, for saving it without a state.
+        evolve: applies the events of an event-sourced entity; None for others.
+        retention: age from which the embedded ledger drops entries.
+        refusal: refuses duplicates so old that clean-up may have deleted the state before them.
     """
 
     entity: EntityRef
@@ -102,7 +102,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The entity document as this process last saved it, so that marking needs no read."""
+    """The entity document as this process last saved it: with it, marking needs no read."""
 
     document: Json
     etag: str
@@ -110,13 +110,13 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a process knows of an entity from its own attempts. Losing it costs requests, never the guarantee.
+    """An entity as a process knows it from its own attempts. Losing it costs requests, never the guarantee.
 
     Attributes:
         entity_token: session token for the entity document.
         library_token: session token for the entity's partition in the library container.
-        published: transactions whose outputs this process published, though the document may not say so yet.
-        saved: the document, while it says that some of `published` still owe.
+        published: transactions whose outputs this process published and may not have marked yet.
+        saved: the document, while some of `published` are not marked in it.
     """
 
     entity_token: str | None = None
@@ -127,13 +127,13 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Every message of the attempt may be acknowledged, but for those that failed.
+    """Every message of the attempt may be acknowledged, except those that failed.
 
     Attributes:
         memory: for the next attempt on this entity in this process.
-        processed: keys of the messages committed now.
+        processed: keys of the messages that this attempt committed.
         failed: key and error of each message that cannot be committed; none of them changed anything.
-        stopped: key and error of each message that is held because its handler raised, with what follows it.
+        stopped: key and error of each message that stays held because its handler raised, with those that follow it.
     """
 
     memory: Memory
@@ -144,12 +144,12 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The messages of the attempt may not be acknowledged yet. Start over from load, or give the deliveries back.
+    """The messages of the attempt may not be acknowledged yet. Make another attempt, or give the deliveries back.
 
     Attributes:
         memory: for the next attempt; its tokens are those of the replies.
         reason: for logs, as the end of "trying again: …".
-        progressed: whether it committed something, so that it is no sign of trouble to start over at once.
+        progressed: the attempt committed something; the driver starts the next one at once, with a fresh back-off.
     """
 
     memory: Memory
@@ -162,8 +162,8 @@ class Settled:
     """A message that the host gave up on needs no further delivery.
 
     Attributes:
-        outcome: "processed", and all its outputs are published; or "parked", kept for whoever mends the cause.
-        memory: for whatever this process does next on the entity, such as marking.
+        outcome: "processed", and all its outputs are published; or "parked", kept until its cause is fixed.
+        memory: for this process's next step on the entity, such as marking.
     """
 
     outcome: Literal["processed", "parked"]
@@ -171,11 +171,11 @@ class Settled:
 
 
 Unfinished = Literal["owing", "holding"]
-"""What the sweeper looks for: entities that owe outputs, and read models that hold messages."""
+"""Entities for the sweeper: those that owe outputs, and read models that hold messages."""
 
 
 class Attempts(Protocol):
-    """What drivers need of a protocol: attempts at messages, and marks."""
+    """The part of a strategy that drivers need: attempts at messages, and marks."""
 
     @property
     def group_limit(self) -> int:
@@ -184,41 +184,41 @@ class Attempts(Protocol):
 
     @property
     def forgets(self) -> bool:
-        """Whether clean-up deletes what proves a message processed, so that an unknown message has to be judged by its age."""
+        """Whether clean-up deletes the proof that a message was processed, so that an unknown message is judged by its age."""
         ...
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process the messages of `work`. Bounded: it never loops over effects; trying again is the driver's."""
+        """Process the messages of `work`. Bounded: it never loops over effects; the driver retries."""
         ...
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Record that what this process published is published, where no commit has done so yet."""
+        """Mark the outputs that this process published, if no commit has marked them yet."""
         ...
 
 
 class Strategy(Attempts, Protocol):
-    """A protocol, whole: all that is ever done on its entities.
+    """A whole protocol: every operation on its entities.
 
-    The steps in `exactlyonce.protocols.steps` serve strategies of an application's own as well.
+    The steps in `exactlyonce.protocols.steps` also serve strategies of an application's own.
     """
 
     @property
     def name(self) -> str:
-        """As ledgers name it, for ever: a document belongs to the protocol that its ledger names."""
+        """The name in ledgers; it cannot be changed later. A document belongs to the protocol that its ledger names."""
         ...
 
     @property
     def companions(self) -> bool:
-        """Whether its records lie in the entity's own partition."""
+        """Whether its records are companions, in the entity's own partition."""
         ...
 
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:
-        """What the sweeper looks for."""
+        """The kinds of unfinished entities that the sweeper lists."""
         ...
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Do what is left to do about an entity: publish what it owes, and mark it. `work` has no messages."""
+        """Publish the outputs that an entity owes, and mark them. `work` has no messages."""
         ...
 
     def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
@@ -226,41 +226,40 @@ class Strategy(Attempts, Protocol):
 
         Args:
             work: the entity, its handler, and the one message.
-            came: the message as it was delivered, its data in it or elsewhere; so it is parked, and sent again.
+            came: the delivered envelope, its data in it or in a blob; this form is parked and requeued.
             reason: why it could not be processed. Operators see it, so it must not quote the message.
-            memory: what this process knows of the entity.
+            memory: of this process.
 
         Raises:
             StoredDataError: a document cannot be trusted; the message stays where it is.
-            HandlerError: a duplicate in a stream cannot be handled again as it was; the message stays where it is.
+            HandlerError: a duplicate in a stream cannot be handled as the first time; the message stays where it is.
             ConfigurationError: the entity belongs to another protocol.
         """
         ...
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
-        """Whether anything proves, in the view that answers, that a message was processed.
+        """Whether the view that answers proves that a message was processed.
 
-        The absence of proof proves nothing: clean-up may have deleted it, and a commit may have yet to land.
+        The absence of proof proves nothing: clean-up may have deleted the proof, and a commit may still land.
         """
         ...
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
     ) -> Step[frozenset[Author] | Again]:
-        """Those of the attempts that a record or companion proves committed, or might. One effect at most."""
+        """The attempts that a record or companion proves committed, or may prove. One effect at most."""
         ...
 
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
-        """Delete those of the candidates that nothing needs. The deletion is not answered: count by reading.
+        """Delete the candidates that no later step needs. The deletion has no reply: count by reading.
 
         Args:
-            entity: whose they are.
-            candidates: records that are older than the retention, each with its ETag as it was read when its age was judged:
-                by the key of the message in the library's container, by the id of the document in the entity's partition.
-                At most 100, oldest first.
-            memory: what this process knows of the entity.
+            entity: the owner of the records.
+            candidates: records older than the retention, each with the ETag of the read that judged its age: keys of messages
+                for records in the library's container, ids for documents in the entity's partition. At most 100, oldest first.
+            memory: of this process.
         """
         ...
 

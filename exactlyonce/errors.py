@@ -8,25 +8,25 @@
     │   ├── InvalidMessage          the data does not fit the message's model
     │   ├── UndatedMessage          it has no time, so its age cannot be judged
     │   ├── MessageFromTheFuture    its time is more than a day ahead of the store's
-    │   └── TooOldToJudge           whether it was processed nobody can tell any more
+    │   └── TooOldToJudge           the proof that it was processed may be gone
     ├── HandlerError            the business code's: nothing was changed, nothing was sent
     │   ├── HandlerFailed           it raised; the cause is chained
     │   ├── NoStateReturned         it returned None; `context.delete()` is how to delete
     │   ├── IdentityChanged         it changed the document's id or partition key
-    │   ├── UnknownDestination      it sent to a destination that nobody configured
+    │   ├── UnknownDestination      it sent to a destination that is not configured
     │   ├── OutputTooLarge          an output, or all of them, are over a limit
     │   ├── EntityTooLarge          the document would be over the limit
-    │   ├── EntityRefused           the store takes no such document, whatever its size
-    │   ├── UniqueKeyTaken          another document has what the container wants to be unique
-    │   └── NonDeterministicHandler handling a message again gave something else than the first time
-    ├── StoredDataError         the data's: what the store holds cannot be trusted; nothing was changed
+    │   ├── EntityRefused           the store refuses the document for something other than its size
+    │   ├── UniqueKeyTaken          another document has the same values for a unique key
+    │   └── NonDeterministicHandler handling a message again gave another result than the first time
+    ├── StoredDataError         the data's: a stored document cannot be trusted; nothing was changed
     │   ├── DamagedDocument         it cannot be read
     │   ├── NewerSchema             a newer version of the library wrote it
-    │   └── LedgerRemoved           somebody removed the reserved property
+    │   └── LedgerRemoved           the reserved property was removed
     └── TryAgainLater           the environment's: deliver the message again
 
-An error names the message and the entity it is about as soon as they are known, and says what to do. Bodies are never
-part of the library's own errors: they may hold what a log must not. What a handler raises is chained as it is.
+An error names its message and entity as soon as they are known, and says what to do. The library's own errors never quote
+bodies, which may hold secrets. An exception that a handler raises is chained unchanged.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ExactlyOnceError(Exception):
     """Base of all errors of this library; never raised itself.
 
     Attributes:
-        kept: what may be kept with the message that it is about, since it holds nothing that the message says; None if that
-            is known of nothing. Business code can raise these classes with any text.
+        kept: the part of its text that may be kept with a parked message, since it does not quote the message; None if no
+            part is known to be safe. Business code can raise these classes with any text.
     """
 
     kept: str | None = None
@@ -48,7 +48,7 @@ class ConfigurationError(ExactlyOnceError):
 
 
 class MessageError(ExactlyOnceError):
-    """A message that cannot be processed as it is; sending the same body again will not help."""
+    """A message that cannot be processed as it is; sending the same body again does not help."""
 
 
 class MalformedMessage(MessageError):
@@ -64,7 +64,7 @@ class InvalidMessage(MessageError):
 
 
 class UndatedMessage(MessageError):
-    """The message has no time, so whether it is a copy of one that was processed long ago cannot be judged."""
+    """The message has no time, so it may be a copy of a message that was processed long ago."""
 
 
 class MessageFromTheFuture(MessageError):
@@ -72,11 +72,11 @@ class MessageFromTheFuture(MessageError):
 
 
 class TooOldToJudge(MessageError):
-    """The message is so old that what tells whether it was processed may have been cleaned up."""
+    """The message is so old that clean-up may have deleted the proof that it was processed."""
 
 
 class HandlerError(ExactlyOnceError):
-    """A handler did not give a result that can be committed; its message changed nothing and sent nothing."""
+    """The handler gave no result that can be committed; its message changed nothing and sent nothing."""
 
 
 class HandlerFailed(HandlerError):
@@ -104,7 +104,7 @@ class EntityTooLarge(HandlerError):
 
 
 class EntityRefused(HandlerError):
-    """The store takes no such document: of a property such as `ttl`, or of how deep it goes, not of its size."""
+    """The store refuses the document, for a property such as `ttl` or for its depth, not for its size."""
 
 
 class UniqueKeyTaken(HandlerError):
@@ -112,7 +112,7 @@ class UniqueKeyTaken(HandlerError):
 
 
 class NonDeterministicHandler(HandlerError):
-    """A duplicate was handled again on the state it was first handled on, and its outputs are not what they were."""
+    """A duplicate was handled again on its first state, and gave other outputs than the first time."""
 
 
 class StoredDataError(ExactlyOnceError):
@@ -120,7 +120,7 @@ class StoredDataError(ExactlyOnceError):
 
 
 class DamagedDocument(StoredDataError):
-    """A stored document does not have the shape the library, or the state model, expects."""
+    """A stored document does not have the shape that the library or the state model expects."""
 
 
 class NewerSchema(StoredDataError):

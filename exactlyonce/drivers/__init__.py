@@ -1,1 +1,1 @@
-"""Performing what strategies ask for: async for Functions, blocking for Spark and scripts."""
+"""Drivers: perform the effects of strategies, async for Functions, blocking for Spark and scripts."""

@@ -31,17 +31,17 @@ _log = logging.getLogger(__name__)
 
 
 class AsyncDriver:
-    """Performs effects as they are asked for.
+    """Performs the effects that generators yield.
 
     Args:
-        store: where documents are.
-        publisher: where outputs go.
+        store: of documents.
+        publisher: of outputs.
         runtime: time and chance.
-        blobs: where blobs are; None if there are none.
-        lifetimes: how long messages of the application may live, at present.
+        blobs: the container for blobs; None for none.
+        lifetimes: the application's present lifetimes of messages.
 
     Attributes:
-        observer_slot: where its observer is found, if it has one.
+        observer_slot: holds the observer, if there is one.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class AsyncDriver:
         }
 
     async def run(self, step: Step[Result]) -> Result:
-        """Run a generator to its result; what it raises comes out."""
+        """Run a generator to its result, or to the exception that it raises."""
         reply: Any = None
         while True:
             try:
@@ -88,15 +88,15 @@ class AsyncDriver:
         *,
         deadline: Deadline | None = None,
     ) -> Result:
-        """Make attempts until one comes to something, or there is no time for more, in the observer's sight.
+        """Make attempts until one finishes, or there is no time for more, and report them to the observer.
 
         Args:
-            retrying: what to do when one does not finish.
-            entity: that they are made on.
-            attempt: begins one.
-            memory: for the first.
-            deliveries: that they are made for, as the observer knows them; None if somebody else waits for them.
-            deadline: when they have to have ended; None for that of something that begins now.
+            retrying: retries unfinished attempts.
+            entity: the attempts' entity.
+            attempt: begins an attempt.
+            memory: for the first attempt.
+            deliveries: the observer's deliveries that the attempts are for; None for maintenance.
+            deadline: for all attempts; None for one that starts now.
 
         Raises:
             As `Retrying.process` does.
@@ -131,9 +131,9 @@ class AsyncDriver:
     async def _together(self, effect: Together[Any, Any]) -> tuple[Any, Any]:
         second = asyncio.ensure_future(self._performed(effect.second))
         try:
-            # In this task, since a task of its own would cost more than all else that the driver does for a request.
+            # The first runs in this task: another task would cost more than the driver's whole work for a request.
             return await self._performed(effect.first), await second
         except BaseException:
             second.cancel()
-            await asyncio.gather(second, return_exceptions=True)  # Its error, if it has one, is heard of.
+            await asyncio.gather(second, return_exceptions=True)  # So that its error, if any, is retrieved.
             raise

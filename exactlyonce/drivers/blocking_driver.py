@@ -19,13 +19,13 @@ Result = TypeVar("Result")
 
 
 class BlockingDriver:
-    """Performs effects as they are asked for; two that may go side by side go one after the other.
+    """Performs the effects that generators yield; those of a `Together` one after the other.
 
     Args:
-        store: where documents are.
+        store: of documents.
         publish: sends outputs.
         runtime: time and chance.
-        blobs: where blobs are; None if there are none.
+        blobs: the container for blobs; None for none.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class BlockingDriver:
         }
 
     def run(self, step: Step[Result]) -> Result:
-        """Run a generator to its result; what it raises comes out."""
+        """Run a generator to its result, or to the exception that it raises."""
         reply: Any = None
         while True:
             try:

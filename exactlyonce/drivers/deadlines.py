@@ -12,26 +12,26 @@ from typing import Final, NamedTuple
 from exactlyonce.drivers.runtime import Clock
 
 ADVICE: Final = (
-    "Nothing is lost: give the message back to its queue. If this stays, see why the store or a queue is slow, or raise "
-    "EXACTLYONCE__deliveryTimeout."
+    "Nothing is lost: give the message back to its queue. If this persists, find out why the store or a queue is slow, or "
+    "raise EXACTLYONCE__deliveryTimeout."
 )
-"""What to do when time is over."""
+"""Advice in the error of an exceeded deadline."""
 
 
 class OutOfTime(Exception):
-    """What would have come next would not have ended in time; the text says what that was. It never leaves the drivers."""
+    """The next step would not have ended in time; the text names it. It never leaves the drivers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """When a delivery, or a chore, has to have come to an end.
+    """The end of the time that a delivery, or an entity's maintenance, may take.
 
-    By the time of day: if that is set back meanwhile, the end comes as much later.
+    It goes by the time of day: a clock that is set back moves the end by as much.
 
     Attributes:
         now: the time of day.
-        began: when it did.
-        seconds: that it may take.
+        began: the start.
+        seconds: that may pass from the start.
     """
 
     now: Callable[[], datetime]
@@ -40,15 +40,15 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds until then; 0 or less once it is over."""
+        """Seconds until the deadline; 0 or less after it."""
         return self.seconds - (self.now() - self.began).total_seconds()
 
     def require(self, seconds: float, what: str) -> None:
-        """Raise `OutOfTime` unless what takes so many seconds ends in time.
+        """Raise `OutOfTime` unless a step of so many seconds ends in time.
 
         Args:
-            seconds: that it takes; 0 if that is not known.
-            what: it is, as the subject of a sentence.
+            seconds: duration of the step; 0 if it is not known.
+            what: the step, as the subject of a sentence.
         """
         left = self.left
         if left <= seconds:

@@ -1,12 +1,13 @@
-"""One attempt at a time per entity in this process; messages that arrive meanwhile share the next commit.
+"""Lanes: one attempt at a time per entity in this process; messages that arrive meanwhile share the next commit.
 
-A hot entity would otherwise conflict with itself. When an entity falls quiet, its lane marks what was published, after
-`mark_after` seconds in which the next commit could have done so for nothing.
+Without lanes a hot entity would conflict with itself. When an entity has been quiet for `mark_after` seconds, its lane marks
+the published outputs; until then the next commit could do so at no cost.
 
-Where deliveries may take only so long, nobody waits longer than that, whatever is under way. The attempts that several share
-go on until the time of the last of them is over: who came first must not end what the others wait for.
+A delivery waits no longer than its deadline, whatever is under way. Attempts that deliveries share go on until the latest of
+their deadlines: the first delivery must not end an attempt that the others wait for.
 
-What the store refuses for what handlers gave, such as a unique key that is taken, each of the group then tries by itself.
+If the store refuses a commit because of handlers' results, such as a unique key that is taken, each message of the group is
+then committed alone.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Assignment:
-    """One entity, the strategy it is processed by, and what `Work` says of its handler."""
+    """An entity, its strategy, and the parts of `Work` that do not depend on the messages."""
 
     entity: EntityRef
     strategy: Attempts
@@ -52,8 +53,8 @@ class Assignment:
 class _Waiting(NamedTuple):
     envelope: Envelope
     done: asyncio.Future[None]
-    delivery: Delivery | None  # As the observer knows it, if there is one.
-    deadline: Deadline | None  # If there is one.
+    delivery: Delivery | None  # The observer's; None without one.
+    deadline: Deadline | None
 
 
 @dataclass
@@ -62,8 +63,8 @@ class _Lane:
     waiting: list[_Waiting] = field(default_factory=list)
     stirred: asyncio.Event = field(default_factory=asyncio.Event)
     memory: Memory = field(default_factory=Memory)
-    attempts: int = 0  # Begun for the present group.
-    apart: int = 0  # How many have a commit each, since the store refused what they had made together.
+    attempts: int = 0  # For the present group.
+    apart: int = 0  # Number of messages to commit alone, after the store refused their shared commit.
 
 
 class Lanes:
@@ -71,9 +72,9 @@ class Lanes:
 
     Args:
         driver: performs the attempts.
-        retrying: what to do when one does not finish, and how long a delivery may take.
-        clock: for `mark_after`, and for that.
-        mark_after: seconds an entity is left alone before what was published is marked by a save of its own.
+        retrying: retries unfinished attempts, and gives deliveries their deadlines.
+        clock: for `mark_after` and deadlines.
+        mark_after: seconds of quiet after which an entity's published outputs are marked by a save of their own.
     """
 
     def __init__(self, driver: AsyncDriver, retrying: Retrying, clock: Clock, mark_after: float = 10.0) -> None:
@@ -89,10 +90,10 @@ class Lanes:
     async def process(self, assignment: Assignment, envelope: Envelope) -> None:
         """Process one message; returns when it may be acknowledged.
 
-        Cancelling the caller does not stop the attempt, which others may share.
+        Cancelling the caller does not stop the attempt, which other messages may share.
 
         Raises:
-            ExactlyOnceError: it may not be acknowledged, and why.
+            ExactlyOnceError: why the message may not be acknowledged.
         """
         observer = self._driver.observer_slot.observer
         if observer is None:
@@ -109,28 +110,28 @@ class Lanes:
             task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        lane.assignment = assignment  # An entity that is never quiet goes by what its newest message was given.
+        lane.assignment = assignment  # The newest message's, also in a lane that is never quiet.
         one = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
         lane.waiting.append(one)
         lane.stirred.set()
-        if one.deadline is not None:  # It is the last of all, since all deliveries have the same time.
+        if one.deadline is not None:  # The latest of all, since all deliveries have the same time.
             self._timekeeper.watch(done, one.deadline, partial(_late, lane, one))
         await done
 
     async def quiesce(self) -> None:
-        """Wait until nothing is under way, marking at once what is left to mark. New messages are taken as before."""
+        """Wait until nothing is under way, and mark published outputs at once. New messages are taken as before."""
         self._hurrying = True
         for lane in self._lanes.values():
             lane.stirred.set()
         try:
-            while self._tasks:  # Waiting, not gathering: whoever gives up waiting must not cancel them.
+            while self._tasks:  # Not `gather`: cancelling this call must not cancel them.
                 await asyncio.wait(self._tasks)
         finally:
             self._hurrying = False
         self._timekeeper.stop()
 
     def abandon(self) -> None:
-        """Stop in the middle of everything, as the end of the process would; those who wait are cancelled."""
+        """Stop at once, as the end of the process would; waiting callers are cancelled."""
         for task in self._tasks:
             task.cancel()
         for lane in self._lanes.values():
@@ -140,14 +141,14 @@ class Lanes:
         self._timekeeper.stop()
 
     async def _serve(self, lane: _Lane) -> None:
-        """Process groups until none waits and nothing is left to mark; then the lane is gone."""
+        """Process groups until no message waits and nothing is left to mark; then remove the lane."""
         try:
             while lane.waiting or (lane.memory.published and await self._woken(lane)):
                 await self._process_group(lane)
         finally:
             self._lanes.pop(lane.assignment.entity.key, None)
             for one in lane.waiting:
-                one.done.cancel()  # Only an attempt that was cancelled leaves anybody behind.
+                one.done.cancel()  # Only a cancelled attempt leaves messages waiting.
         if lane.memory.published:
             await self._mark(lane)
 
@@ -155,7 +156,7 @@ class Lanes:
         strategy = lane.assignment.strategy
         limit = 1 if lane.apart else strategy.group_limit
         lane.apart = max(lane.apart - 1, 0)
-        waiting = [one for one in lane.waiting if not one.done.done()]  # Others have no more time, or were cancelled.
+        waiting = [one for one in lane.waiting if not one.done.done()]  # The others are late or were cancelled.
         group, lane.waiting = waiting[:limit], waiting[limit:]
         if not group:
             return
@@ -166,7 +167,9 @@ class Lanes:
 
         def attempt(memory: Memory) -> Step[Finished | Again]:
             lane.attempts += 1
-            held = [one for one in group if not one.done.done()] or group  # Without anybody it ends by itself.
+            held = [
+                one for one in group if not one.done.done()
+            ] or group  # If none is left, the attempt ends by itself.
             work = Work(
                 given.entity,
                 tuple(one.envelope for one in held),
@@ -186,16 +189,18 @@ class Lanes:
             )
             lane.memory = finished.memory
             failed.update(finished.failed)
-            for key, error in finished.stopped:  # Acknowledged, since it is held: nobody else will hear of it.
+            for key, error in finished.stopped:  # Its delivery is acknowledged, so only this log reports it.
                 _log.warning(
-                    "entity %s: the handler of message %s raised (%s); it is held, with all that follow it in its sequence",
+                    "entity %s: the handler of message %s raised (%s); it stays held, with all that follow it in its sequence",
                     given.entity,
                     key,
                     type(error.__cause__ or error).__name__,
                 )
-        except Exception as error:  # Whatever it is, everybody who waits for this group has to hear of it.
-            lane.memory = memory  # What it published before is published still.
-            if isinstance(error, HandlerError) and len(group) > 1:  # For one of them, and nobody knows for which.
+        except Exception as error:  # Any error fails every delivery of the group.
+            lane.memory = memory  # Outputs published before are published still.
+            if (
+                isinstance(error, HandlerError) and len(group) > 1
+            ):  # One message is the cause, and it is not known which.
                 lane.waiting[:0], lane.apart = group, len(group)
                 return
             failed.update((key_of(one.envelope), _about(one.envelope, error)) for one in group)
@@ -207,7 +212,7 @@ class Lanes:
             _resolve(one.done, failed.get(key_of(one.envelope)))
 
     async def _woken(self, lane: _Lane) -> bool:
-        """Wait until a message arrives: True; or until it is time to mark: False."""
+        """Wait until a message arrives (True) or it is time to mark (False)."""
         if self._hurrying:
             return False
         lane.stirred.clear()
@@ -220,7 +225,7 @@ class Lanes:
         try:
             await lane.stirred.wait()
         finally:
-            pause.remove_done_callback(stir)  # It must not stir the next pause.
+            pause.remove_done_callback(stir)  # A late callback must not end the next pause.
             pause.cancel()
         return bool(lane.waiting)
 
@@ -230,14 +235,14 @@ class Lanes:
             await self._driver.process(
                 self._retrying, entity, lambda memory: strategy.mark(entity, memory), lane.memory, ()
             )
-        except Exception as error:  # Nobody waits for this. The next message on the entity publishes again and marks.
-            # Only the library's own errors are told, and no causes: others may quote a body.
+        except Exception as error:  # No caller waits. The next message on the entity publishes again and marks.
+            # Only texts of the library's own errors are logged, and no causes: others may quote a body.
             reason = error if isinstance(error, ExactlyOnceError) else type(error).__name__
-            _log.warning("entity %s: what was published could not be marked: %s", entity, reason)
+            _log.warning("entity %s: published outputs could not be marked: %s", entity, reason)
 
 
 def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Result]:
-    """The attempt, in which messages that nobody waits for any more get no transaction id: their deliveries were given back."""
+    """The attempt, in which messages get no transaction id once their deliveries were given back."""
     reply: Any = None
     while True:
         try:
@@ -256,28 +261,28 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
 
 
 def _late(lane: _Lane, one: _Waiting) -> Exception:
-    """What is told to somebody whose time is over while something is under way."""
+    """The error of a delivery whose deadline passes while an attempt is under way."""
     if any(other is one for other in lane.waiting):
-        what = f"its turn had not come: attempt {lane.attempts} for messages before it was under way"
+        state = f"its turn had not come: attempt {lane.attempts} for messages before it was under way"
     else:
-        what = f"attempt {lane.attempts} was under way"
+        state = f"attempt {lane.attempts} was under way"
     seconds = "all" if one.deadline is None else f"{one.deadline.seconds:g}"
-    late = f"Entity {lane.assignment.entity}: the {seconds} s that a delivery may take were over, and {what}. {ADVICE}"
+    late = f"Entity {lane.assignment.entity}: the {seconds} s that a delivery may take were over, and {state}. {ADVICE}"
     return _about(one.envelope, TryAgainLater(late))
 
 
 def _about(envelope: Envelope, error: Exception) -> Exception:
-    """The error of a group, told of one of its messages."""
+    """The error of a group, as the error of one of its messages."""
     if not isinstance(error, ExactlyOnceError):
         return error
-    told = type(error)(f"Message {key_of(envelope)}: {error}")
-    told.__cause__ = error
-    return told
+    about_message = type(error)(f"Message {key_of(envelope)}: {error}")
+    about_message.__cause__ = error
+    return about_message
 
 
 def _resolve(done: asyncio.Future[None], error: Exception | None) -> None:
     if done.done():
-        return  # The caller was cancelled and does not wait any more.
+        return  # The caller was cancelled.
     if error is None:
         done.set_result(None)
     else:

@@ -1,4 +1,4 @@
-"""The port of observers: what drivers report while they run. Without an observer they report nothing."""
+"""The port of observers, to which drivers report while they run."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ Result = TypeVar("Result")
 
 
 Delivery = Any
-"""One delivery of a message while it is processed: something of the observer's own."""
+"""An observer's own object for one delivery of a message."""
 
 
 class Watch(Protocol):
-    """Attempts on one entity while they are made."""
+    """An observer's own object for a run of attempts on one entity."""
 
     def attempts(self, attempt: Callable[[Memory], Step[Result | Again]]) -> Callable[[Memory], Step[Result | Again]]:
-        """The same attempts, watched."""
+        """The same attempts, observed."""
         ...
 
 
 class Observer(Protocol):
-    """What drivers tell. It changes nothing and never raises into them."""
+    """Gets the reports of drivers. It changes nothing and never raises into them."""
 
     def processing(self, entity: EntityRef, envelope: Envelope) -> AbstractContextManager[Delivery]:
-        """A delivery is processed, from its arrival until it may be acknowledged or is given back."""
+        """Entered while a delivery is processed, from its arrival until it is acknowledged or given back."""
         ...
 
     def watching(self, entity: EntityRef, deliveries: Sequence[Delivery] | None) -> AbstractContextManager[Watch]:
-        """Attempts are made on an entity: for deliveries that share them; with None, for somebody else who waits."""
+        """Entered while attempts are made on an entity: for deliveries that share them, or, with None, for maintenance."""
         ...
 
     def perform(self, effect: Effect[Reply], perform: Callable[[Any], Awaitable[Any]]) -> Awaitable[Any]:
-        """Perform an effect, and see what it comes to."""
+        """Perform an effect, and observe its reply."""
         ...
 
     def sending(self, destination: str, message_id: str) -> AbstractContextManager[Extensions]:
-        """A message is sent from outside of any handler; gives the attributes of the trace that it begins or goes on with."""
+        """Entered while a message is sent from outside of handlers; gives the attributes of its trace context."""
         ...
 
     def charged(self, units: float) -> None:
-        """A reply of the store cost so many request units."""
+        """Called with the request units of every reply of the store."""
         ...
 
 
 class ObserverSlot:
-    """Where drivers find their observer.
+    """Holds the observer of a process.
 
     Attributes:
-        observer: None while nobody observes; then drivers do nothing more than look at it.
+        observer: None for no observer; then drivers report nothing.
     """
 
     def __init__(self, observer: Observer | None = None) -> None:
@@ -63,7 +63,7 @@ class ObserverSlot:
         self._looked = observer is not None
 
     def look(self, find: Callable[[], Observer | None]) -> None:
-        """Look for an observer, once: it has to be configured before the first message.
+        """Look for an observer, once. It has to be configured before the first message.
 
         Args:
             find: returns the observer of this process; None if it has none.
@@ -73,10 +73,10 @@ class ObserverSlot:
             self.observer = find()
 
     def sending(self, destination: str, message_id: str) -> AbstractContextManager[Extensions]:
-        """What the observer's `sending` gives; no attributes without one."""
+        """The observer's `sending`; without an observer no attributes."""
         return nullcontext(()) if self.observer is None else self.observer.sending(destination, message_id)
 
     def charged(self, units: float) -> None:
-        """Tell the observer, if there is one, what a reply of the store cost."""
+        """Report the request units of a reply to the observer, if there is one."""
         if self.observer is not None:
             self.observer.charged(units)

@@ -1,8 +1,8 @@
-"""Outputs that are too old to be published: they are parked, and so nobody owes them any more.
+"""Overdue outputs: an output that is too old to be published is parked, and so no longer owed.
 
-Who is sent a message that came about too long ago can neither apply nor drop it, if it is new to them: what would tell whether
-it was processed may be gone. So a message that an entity owed for very long, or that a stream computes again for a very late
-copy, is not sent but kept for an operator. Numbered outputs are exempt: a read model knows its numbers for ever.
+The receiver of a message that is too old can neither apply nor drop it, since its record of the message may be gone. So an
+output that an entity owed for too long, or that a stream computes again for a very late copy, is parked for an operator.
+Numbered outputs are exempt: a read model never forgets numbers.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 
 TOO_OLD: Final = "exactlyonce.too-old"
-"""In place of an entity's type, in the name of the place for its outputs that are too old."""
+"""In place of an entity's type, in the key of the place for its overdue outputs."""
 
 
 def place_of(entity: EntityRef) -> EntityRef:
-    """Where outputs of an entity are parked: not with the entity, whose parked messages are those that it never processed."""
+    """The place for overdue outputs of an entity: not the entity's own, which is for messages that it never processed."""
     return EntityRef(TOO_OLD, (entity.type, *entity.partition), entity.id)
 
 
 def divided(effect: Publish, lifetimes: Lifetimes, now: datetime) -> tuple[tuple[Output, ...], tuple[Park, ...]]:
-    """What of an effect is to be published, and what is to be parked instead.
+    """The outputs of an effect to publish, and those to park instead.
 
     Args:
-        effect: of outputs that were committed before, or just now.
+        effect: of committed outputs.
         lifetimes: of the application.
         now: the present, by the store's time.
     """
@@ -46,8 +46,8 @@ def divided(effect: Publish, lifetimes: Lifetimes, now: datetime) -> tuple[tuple
             kept.append(output)
             continue
         reason = (
-            f"committed by {effect.owed.entity} at {envelope.time.isoformat()}, which is more than {limit} ago: too old to be "
-            "published, if it was not before"
+            f"committed by {effect.owed.entity} at {envelope.time.isoformat()}, more than {limit} ago: too old to be "
+            "published, unless it was published before"
         )
         message = ParkedMessage(place.key, key_of(envelope), reason, now, output.envelope, output.destination)
         parked.append(Park(place, message))

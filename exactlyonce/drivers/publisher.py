@@ -1,7 +1,7 @@
-"""From logical destinations to queues and topics.
+"""The publisher: sends outputs to the queues and topics of their destinations.
 
-Many outputs go in portions. What was accepted of them stays accepted when another portion fails, and only the rest is sent
-next time: where a queue takes a thousand in the time there is, a message with five thousand outputs would never be done.
+Many outputs go in portions. Accepted portions stay accepted when another one fails, and the retry sends only the rest.
+Otherwise a message with five thousand outputs would never be done where a queue takes a thousand in the time of a delivery.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.transports.port import AsyncTransport, SendReply
 
 PORTION: Final = 128
-"""Most outputs that a transport is given at once."""
+"""Most outputs in one call of a transport."""
 LONGEST: Final = 30.0
-"""Seconds after which no other portion is begun."""
+"""Seconds after which no further portion is sent."""
 MOST_REMEMBERED: Final = 100_000
 """Accepted outputs that are remembered: some 20 MB."""
 REMEMBERED_FOR: Final = 600.0
@@ -33,10 +33,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a destination is.
+    """The queue or topic of a destination.
 
     Attributes:
-        transport: what carries its messages.
+        transport: carries its messages.
         name: of the queue or topic.
     """
 
@@ -92,9 +92,9 @@ class Publisher:
 
     Args:
         addresses: of all destinations.
-        new_mark: for what is sent again on purpose: makes a mark that nobody else has, which its transport sees as part of
-            the outputs' ids. A broker that drops copies would drop it otherwise. Envelopes stay as they are.
-        remembers: whether what was accepted is not sent again when the rest of it is.
+        new_mark: makes a unique mark for each publish, which becomes part of the ids that the transport sees; None for no
+            mark. Without a mark, a broker with duplicate detection drops outputs that are sent again. Envelopes do not change.
+        remembers: whether accepted outputs of a partly failed publish are left out of the retry.
         now: seconds, from any moment on.
     """
 
@@ -118,12 +118,12 @@ class Publisher:
         return {name: address.transport.max_bytes for name, address in self._addresses.items()}
 
     async def publish(self, effect: Publish) -> SendReply:
-        """UNKNOWN if any output may not have arrived, or has a destination that settings no longer name."""
+        """Publish outputs; UNKNOWN if any may not have arrived, or has a destination that the application no longer has."""
         if lost := {output.destination for output in effect.outputs} - self._addresses.keys():
             # Their entity waits for it: dropping what is owed would lose it.
             name = min(lost)
             first = next(output.id for output in effect.outputs if output.destination == name)
-            _log.error("output %s is owed to %s, which is no destination of this application any more", first, name)
+            _log.error("output %s is owed to %s, which is no longer a destination of this application", first, name)
             return UNKNOWN
         missing = effect.outputs if self._accepted is None else self._accepted.missing(effect.outputs)
         by_destination: dict[str, deque[Output]] = defaultdict(deque)
@@ -131,12 +131,12 @@ class Publisher:
             by_destination[output.destination].append(output)
         mark = None if self._new_mark is None else self._new_mark()
         sends = [self._send_all(name, outputs, mark) for name, outputs in by_destination.items()]
-        # One alone, as nearly always, needs no task of its own.
+        # A single destination, as nearly always, needs no task of its own.
         rests = await asyncio.gather(*sends) if len(sends) > 1 else [await one for one in sends]
-        return self._told(effect, {output for rest in rests for output in rest})
+        return self._replied(effect, {output for rest in rests for output in rest})
 
-    def _told(self, effect: Publish, rest: set[Output]) -> SendReply:
-        """The reply, once this rest may not have arrived."""
+    def _replied(self, effect: Publish, rest: set[Output]) -> SendReply:
+        """The reply to an effect, given the outputs that may not have arrived."""
         if self._accepted is None:
             return UNKNOWN if rest else PUBLISHED
         if rest:
@@ -146,11 +146,11 @@ class Publisher:
         return PUBLISHED
 
     async def _send_all(self, destination: str, outputs: deque[Output], mark: str | None) -> deque[Output]:
-        """Send to one destination, and return what may not have arrived.
+        """Send to one destination, and return the outputs that may not have arrived.
 
-        A portion that failed goes to the end of the queue, since it may have been for one of its outputs; two in a row are the
-        destination's fault. The next portions are half as large, until some were accepted: who takes ten in the time there is
-        would never have taken all of a large one.
+        A failed portion goes to the end of the line, since one of its outputs may be the cause; two failures in a row are the
+        destination's fault. After a failure portions are half as large, until one is accepted: a slow destination that takes
+        ten outputs in time would never take a large portion.
         """
         began, failed = self._now(), False
         while outputs and self._now() - began < LONGEST:
@@ -158,7 +158,7 @@ class Publisher:
             portion = [outputs.popleft() for _ in range(min(size, len(outputs)))]
             if await self._send(destination, portion, mark) is PUBLISHED:
                 failed = False
-                if len(portion) == size:  # Less says nothing about what more would meet.
+                if len(portion) == size:  # A smaller portion says nothing about larger ones.
                     self._portions[destination] = min(2 * size, PORTION)
             else:
                 self._portions[destination] = max(len(portion) // 2, 1)

@@ -1,7 +1,7 @@
-"""Trying again, for both drivers: generators around generators, pure but for the chance and the time they are given.
+"""Retries, for both drivers: generators around generators, pure but for the given chance and time.
 
 Delays grow by exponential back-off with decorrelated jitter and a cap ("Exponential Backoff And Jitter", AWS Architecture
-Blog): each is drawn between the base and three times the one before, so that those who collided do not meet again.
+Blog): each is drawn between the base and three times the one before, so that attempts that collided do not collide again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Backoff:
     Attributes:
         base: shortest delay, in seconds.
         cap: longest delay, in seconds.
-        tries: how often to try in all, the first time included.
-        seconds: that all tries of one delivery, or of one chore, may take together; None for as many as they need.
+        tries: number of tries, the first included.
+        seconds: that all tries of one delivery, or of one entity's maintenance, may take together; None for no limit.
     """
 
     base: float = 0.02
@@ -63,7 +63,7 @@ class Retrying:
     random: Random
 
     def begin(self, now: Callable[[], datetime]) -> Deadline | None:
-        """When what begins now has to have ended; None if it may take any time.
+        """The deadline of a delivery that starts now; None if the policy has no time limit.
 
         Args:
             now: the time of day.
@@ -78,13 +78,13 @@ class Retrying:
         memory: Memory,
         deadline: Deadline | None = None,
     ) -> Step[Result]:
-        """Make attempts until one comes to anything but `Again`, each with what is remembered of the one before.
+        """Make attempts until one returns anything but `Again`, each with the memory of the one before.
 
-        Past the deadline no request is begun, nor a wait that would not end before it, also in the middle of an attempt: that
-        equals a crash between two effects.
+        After the deadline no request is made, and before it no pause that would outlast it, also in the middle of an attempt:
+        that equals a crash between two effects.
 
         Raises:
-            TryAgainLater: as many as the policy allows did not finish, or there was no time for more.
+            TryAgainLater: the policy's tries are used up, or there was no time for more.
             StoredDataError: the strategy refused what the store holds.
         """
         delays = self.backoff.delays(self.random)
@@ -95,7 +95,7 @@ class Retrying:
                 outcome = yield from self.insist(attempt(memory), deadline)
                 if not isinstance(outcome, Again):
                     return outcome
-                memory, before = outcome.memory, f"; the one that ended last did so because {outcome.reason}"
+                memory, before = outcome.memory, f"; the attempt before it did not finish because {outcome.reason}"
                 if outcome.progressed:
                     delays = self.backoff.delays(self.random)
                     continue
@@ -105,14 +105,14 @@ class Retrying:
                         f"Entity {entity}: {self.backoff.tries} attempts did not finish, the last one because "
                         f"{outcome.reason}. Nothing is lost: give the message back to its queue."
                     )
-                told = "entity %s: attempt %d did not finish, because %s; starting over in %.3f s"
-                _log.info(told, entity, number, outcome.reason, delay)
+                text = "entity %s: attempt %d did not finish, because %s; the next one starts in %.3f s"
+                _log.info(text, entity, number, outcome.reason, delay)
                 yield from _wait(delay, deadline, "the pause before the next attempt")
         except OutOfTime as over:
             raise TryAgainLater(f"Entity {entity}: {over}, in attempt {number}{before}. {ADVICE}") from None
 
     def insist(self, step: Step[Result], deadline: Deadline | None = None) -> Step[Result]:
-        """Run a strategy whose requests are repeated while the store is too busy to take them, or a replica is behind.
+        """Run a strategy, and repeat its requests while the store is busy or a replica is behind.
 
         Raises:
             OutOfTime: there is a deadline, and no time for the next request, or for the pause before it.
@@ -135,9 +135,9 @@ class Retrying:
                 reply = yield from self._answer(effect, reply, deadline)
 
     def _answer(self, effect: Effect[Any], reply: Any, deadline: Deadline | None) -> Step[Any]:
-        """Repeat until there is an answer. At the end of patience a refused request is as good as one of unknown outcome."""
+        """Repeat a request until it is answered. After the last try, a refused request counts as one of unknown outcome."""
         if not _is_refused(reply):
-            return reply  # As nearly all are: no delay is drawn for them.
+            return reply  # As nearly always; no delay is drawn.
         for delay in self.backoff.delays(self.random):
             if not _is_refused(reply):
                 return reply
@@ -150,7 +150,7 @@ class Retrying:
 
 
 def _wait(seconds: float, deadline: Deadline | None, what: str) -> Step[None]:
-    """Pause, if that ends in time; else raise `OutOfTime`."""
+    """Pause; raise `OutOfTime` if the pause would outlast the deadline."""
     if deadline is not None:
         deadline.require(seconds, what)
     yield from Pause(seconds)

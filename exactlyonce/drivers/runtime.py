@@ -1,4 +1,4 @@
-"""Time and chance, injected: tests move the clock and repeat the chance."""
+"""Time and chance, injected: tests move the clock and seed the chance."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from exactlyonce.effects.effect import Begin, Begun
 
 
 class Clock(Protocol):
-    """The present, and waiting for a later one."""
+    """The present, and pauses."""
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, letting others run."""
+        """Pause this task."""
         ...
 
     def block(self, seconds: float) -> None:
-        """Wait, letting nobody run."""
+        """Pause this thread."""
         ...
 
 
@@ -46,14 +46,14 @@ class SystemClock:
 
 @dataclass(frozen=True)
 class Runtime:
-    """What a driver takes from outside besides store and transports.
+    """Time, chance and the observer: a driver's inputs besides store and transports.
 
     Attributes:
         clock: time.
         random: jitter of delays.
-        new_transaction: makes transaction ids, each of which nobody else has.
-        observer_slot: where its observer is found, if it has one.
-        present: the time of day as the store has it; None where that is the clock's.
+        new_transaction: makes unique transaction ids.
+        observer_slot: holds the observer, if there is one.
+        present: the store's time of day; None for the clock's.
     """
 
     clock: Clock = field(default_factory=SystemClock)

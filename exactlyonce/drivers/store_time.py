@@ -1,4 +1,4 @@
-"""The present as the store has it: ages are judged by it, whatever a machine's clock says."""
+"""The store's time, by which ages are judged whatever a machine's clock says."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 from exactlyonce.drivers.runtime import Clock
 
 AGREED: Final = timedelta(seconds=30)
-"""By how much a clock may differ from the store's and still be taken: replies tell whole seconds, and travel for a while."""
+"""Tolerated difference of a clock from the store's: the dates of replies are whole seconds, and replies take time to arrive."""
 
 
 class StoreTime:
-    """This machine's clock, as long as it agrees with what the store's replies tell; else the store's time.
+    """This machine's clock, as long as it agrees with the dates of the store's replies; else the store's time.
 
-    What it says is never later than the store's time by more than `AGREED`, and earlier by that and the time that the latest
-    reply took, which is well within the tolerance that lifetimes have for clocks.
+    It is at most `AGREED` ahead of the store's time, and at most `AGREED` and the latest reply's latency behind it: well within
+    the tolerance that lifetimes have for clocks.
 
     Args:
         clock: of this machine.
@@ -26,7 +26,7 @@ class StoreTime:
         self._ahead = timedelta(0)
 
     def tell(self, date: datetime) -> None:
-        """A reply said when it was made."""
+        """Compare the clock with the date of a reply."""
         ahead = date - self._clock.now()
         self._ahead = ahead if abs(ahead) > AGREED else timedelta(0)
 

@@ -1,1 +1,1 @@
-"""Business code's side of the library: message types, entities, the context, and how one message is handled."""
+"""The library as business code sees it: message types, entities, the context, and the runner of handlers."""

@@ -1,4 +1,4 @@
-"""Refusing messages that are not known and may have been processed all the same: fail closed."""
+"""The age check: refuses unknown messages that are too old to be judged. It fails closed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from exactlyonce.values.lifetimes import Lifetimes
 
 @dataclass(frozen=True, slots=True)
 class AgeCheck:
-    """A `Handle` that refuses what cannot be judged, like a handler that raises.
+    """A `Handle` that refuses messages which cannot be judged, like a handler that raises.
 
-    A strategy has a message handled only when a look at everything that is kept did not find it, and begins after that look: so
-    the age at the beginning tells whether what it would have found may be gone. One that is handled again is known.
+    A strategy handles a message only after it found no record of it, and takes the time of the attempt after that read. So the
+    age at that time shows whether a record may have been deleted. A message that is handled again is known, and never refused.
 
     Attributes:
-        handle: handles what is not refused.
-        entity: that the messages are for.
+        handle: handles messages that are not refused.
+        entity: of the messages.
         lifetimes: of the application.
     """
 

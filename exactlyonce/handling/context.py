@@ -1,4 +1,4 @@
-"""What a handler is given besides state and message."""
+"""The context: a handler's input besides state and message, and its outputs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _BLOB_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 
 
 class Context:
-    """The only source of time, ids and chance, and the only way out, for a handler.
+    """A handler's only source of time, ids and chance, and its only way to send.
 
-    Ids and chance derive from the message and the entity: handling the same message again gives the same again.
-    Nothing that is sent here leaves before the new state is committed.
+    Ids and chance derive from the message and the entity: handling the same message again gives the same ids and chance.
+    Messages are sent after the new state is committed.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Context:
 
     @property
     def now(self) -> datetime:
-        """Time of this attempt, in UTC. The same however often it is asked."""
+        """Time of this attempt, in UTC; the same at every call."""
         return self._now
 
     @property
@@ -79,17 +79,17 @@ class Context:
         Args:
             destination: logical name of a queue or topic.
             message: an instance of a registered message type.
-            delay: how long it stays invisible after it was published. Where it has a number, those after it wait for it, and
-                it counts as missing.
-            order_by: key of the read model that it is for, in place of what the destination declares: the message gets the
-                next number for it.
+            delay: how long it stays invisible after it was published. A delayed message with a number counts as missing, and
+                the messages after it wait.
+            order_by: key of the read model that it is for, in place of the destination's `order_by`; the message gets the next
+                number for it.
 
         Raises:
-            UnknownDestination: nobody configured that name.
-            OutputTooLarge: the message does not fit its queue, or all of this handler's do not fit together.
+            UnknownDestination: there is no destination of that name.
+            OutputTooLarge: the message does not fit its queue, or all of this handler's together do not fit one document.
             ConfigurationError: the class of the message is not registered.
             ValueError: the delay is negative, or so long that the message would expire before it appears; or the ordering key
-                is no string of 1 to 255 characters, or the session is none.
+                is not a string of 1 to 255 characters, or the session is empty or not a string.
         """
         wait = delay or timedelta(0)
         if not timedelta(0) <= wait < self._routes.max_delay:
@@ -119,8 +119,8 @@ class Context:
         total = self._bytes + output.size
         if total > MAX_OUTPUT_BYTES:
             raise OutputTooLarge(
-                f"With this message all of them have {total} bytes together; one handler may send {MAX_OUTPUT_BYTES}. Send "
-                "fewer, or send one message to yourself that goes on with the rest."
+                f"With this message the handler's outputs have {total} bytes together; at most {MAX_OUTPUT_BYTES} are allowed. "
+                "Send fewer, or send the entity a message that continues with the rest."
             )
         if blob is not None:
             self._keep(blob)
@@ -131,14 +131,14 @@ class Context:
     def _numbered(self, destination: str, key: str | None) -> tuple[Sequences, Order]:
         if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_ORDERING_KEY:
             raise ValueError(
-                f"An ordering key has to be a string of 1 to {_LONGEST_ORDERING_KEY} characters: an entity's id."
+                f"An ordering key has to be a string of 1 to {_LONGEST_ORDERING_KEY} characters: a read model's id."
             )
         return numbered(self._sequences, destination, key)
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
-        """Write a blob together with the new state, and return its address, which may travel in messages.
+        """Write a blob together with the new state, and return its address, which messages may carry.
 
-        It is written before the commit, under an address of this attempt's own, which nobody learns if the attempt is lost.
+        The blob is written before the commit, under an address of this attempt; if the attempt is lost, no message carries it.
 
         Args:
             name: last part of its address: letters, digits and `.-_/`, at most 200 characters, different for each blob.
@@ -146,9 +146,9 @@ class Context:
             content_type: media type of the content.
 
         Raises:
-            UnknownDestination: nobody configured a container for blobs.
-            OutputTooLarge: the blobs of one message may have 64 MiB together.
-            ValueError: the name cannot be, or is taken by another blob of this message; or the media type cannot be.
+            UnknownDestination: no container for blobs is configured.
+            OutputTooLarge: the blobs of one message have more than 64 MiB together.
+            ValueError: the name or the media type is not valid, or another blob of this message has the name.
         """
         if not _BLOB_NAME.fullmatch(name) or any(part.endswith(".") or not part for part in name.split("/")):
             raise ValueError(
@@ -184,19 +184,19 @@ class Context:
         total = len(blob.content) + sum(len(kept.content) for kept in self._blobs.values())
         if total > MAX_BLOB_BYTES:
             raise OutputTooLarge(
-                f"With this blob all of them have {total} bytes together; one handler may write {MAX_BLOB_BYTES}. Write fewer, "
-                "or send one message to yourself that goes on with the rest."
+                f"With this blob the handler's blobs have {total} bytes together; at most {MAX_BLOB_BYTES} are allowed. Write "
+                "fewer, or send the entity a message that continues with the rest."
             )
         self._blobs[blob.name] = blob
 
     def announce(self, event: object) -> None:
-        """Send an event to every destination that declared its type; to none if there is none. Raises as `send` does."""
+        """Send an event to every destination that receives its type, if any. Raises as `send` does."""
         name, data = encode(event)
         for destination in self._subscribers(name):
             self._send(destination, event, (name, data), timedelta(0), None)
 
     def _subscribers(self, name: str) -> tuple[str, ...]:
-        """The destinations of an event; of one that is announced again those of the first time, whoever subscribed since."""
+        """The destinations of an event. When a message is handled again, those of the first time, whatever was added since."""
         subscribed = self._routes.subscribers.get(name, ())
         if self._sent is None:
             return subscribed
@@ -210,23 +210,23 @@ class Context:
     def delete(self) -> None:
         """Delete the entity with this commit, whatever state the handler returns.
 
-        A tombstone remains, so that late duplicates are still known. A later message finds the entity absent.
+        A tombstone remains, so that late duplicates are still recognized. A later message finds the entity absent.
         """
         self._deleted = True
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """What was sent so far, in order."""
+        """The outputs so far, in order."""
         return tuple(self._outputs)
 
     @property
     def blobs(self) -> tuple[Blob, ...]:
-        """What was written once so far, in order."""
+        """The write-once blobs so far, in order."""
         return tuple(self._blobs.values())
 
     @property
     def sequences(self) -> Sequences:
-        """The numbers given out so far, those of before included."""
+        """All numbers that the entity has given out so far."""
         return self._sequences
 
     @property

@@ -24,15 +24,15 @@ _LARGEST_EXACT: Final = 2**53 - 1
 State = TypeVar("State")
 Message = TypeVar("Message")
 Handler = Callable[[State, Message, Context], Any]
-"""Returns the new state, or, where the entity is event-sourced, the events."""
+"""Returns the new state; for an event-sourced entity, the events."""
 MAX_PATHS: Final = 3
-"""Most partition key paths that a container of the service can have."""
+"""Most partition key paths of a container."""
 _NOT_PLAIN: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
 
 
 @dataclass(frozen=True, slots=True)
 class EntityKey:
-    """Id and partition key of an entity where they differ.
+    """The key of an entity whose id and partition key differ.
 
     Attributes:
         id: the document's id.
@@ -45,7 +45,7 @@ class EntityKey:
 
 @dataclass(frozen=True, slots=True)
 class Registration(Generic[State, Message]):
-    """One handler: the model it takes, how to tell the entity from the message, and the function."""
+    """A registered handler: the message model, the function that names the entity, and the handler."""
 
     model: type[Message]
     key: Callable[[Message], str | EntityKey]
@@ -56,14 +56,14 @@ class Entity(Generic[State]):
     """An entity type. Declare one at module level, next to its handlers.
 
     Args:
-        name: under which its records are kept; it cannot be changed later.
+        name: part of the keys of its records; it cannot be changed later.
         state: a pydantic model or dataclass in which every field has a default: an absent entity starts as `state()`.
-        container: the Cosmos container its documents live in.
+        container: the Cosmos container of its documents.
         partition_key: path of that container's partition key, or its paths from the top.
         strategy: the protocol to use, such as `Outbox()`.
 
     Raises:
-        ConfigurationError: a model or a path that cannot work.
+        ConfigurationError: the state model, a path or the name is not valid.
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class Entity(Generic[State]):
 
         Args:
             model: a registered message type.
-            key: names the entity that a message is for. A string is id and partition key at once.
+            key: names the entity of a message. A string is both id and partition key.
 
         Raises:
-            ConfigurationError: the type is not registered or taken already, or the function cannot be a handler.
+            ConfigurationError: the type is not registered, or has a handler already; or the function cannot be a handler.
         """
         registered = message_type(model)
 
@@ -115,19 +115,20 @@ class Entity(Generic[State]):
         return register
 
     def applies(self, model: type[Message]) -> Callable[[Applier[State, Message]], Applier[State, Message]]:
-        """Decorator: register what an event does to the state. The entity is event-sourced from then on.
+        """Decorator: register the applier of an event type. It makes the entity event-sourced.
 
-        Its handlers return what happened, as a list of events, in place of the new state. A `VersionStream` keeps the events.
+        Handlers of an event-sourced entity return a list of events in place of the new state. A `VersionStream` keeps the
+        events.
 
         Args:
             model: a registered message type, under whose name the event is kept.
 
         Raises:
-            ConfigurationError: the type is not registered or taken already, or the function cannot be called so.
+            ConfigurationError: the type is not registered, or has an applier already; or the function cannot be an applier.
         """
 
         def register(applier: Applier[State, Message]) -> Applier[State, Message]:
-            _require_plain(applier, "What applies events,", ("state", "event"))
+            _require_plain(applier, "The applier", ("state", "event"))
             self._appliers.add(model, applier)
             return applier
 
@@ -139,7 +140,7 @@ class Entity(Generic[State]):
         return bool(self._appliers)
 
     def events(self, result: Any) -> tuple[Event, ...]:
-        """What a handler returned, as events. Raises `HandlerFailed` if it is none."""
+        """A handler's result as events. Raises `HandlerFailed` if it is not a list of events."""
         return self._appliers.events(result)
 
     def apply(self, state: State, event: Event) -> State:
@@ -148,7 +149,7 @@ class Entity(Generic[State]):
 
     @property
     def models(self) -> dict[str, type]:
-        """The message types this entity handles, by every name they are read under."""
+        """The message types that this entity handles, by all of their names."""
         return {name: registration.model for name, registration in self._registrations.items()}
 
     def read(self, envelope: Envelope) -> tuple[Registration[State, Any], Any]:
@@ -171,7 +172,7 @@ class Entity(Generic[State]):
         """The entity that a message is for.
 
         Raises:
-            MessageError: as `read` does, or because what the message names cannot be the key of an entity.
+            MessageError: as `read` does, or because the message's key is not valid for an entity.
             HandlerFailed: the function given as `key=` raised.
         """
         registration, message = self.read(envelope)
@@ -189,7 +190,7 @@ class Entity(Generic[State]):
         """The entity of this type that sends under a CloudEvents source.
 
         Raises:
-            InvalidMessage: it is the source of something else.
+            InvalidMessage: it is not the source of an entity of this type.
         """
         try:
             named = EntityRef.of_source(source)
@@ -201,7 +202,7 @@ class Entity(Generic[State]):
         return ref
 
     def using(self, strategy: Strategy) -> Entity[State]:
-        """The same entity type with another strategy; what is stored tells which one an entity belongs to."""
+        """The same entity type with another strategy. A stored entity belongs to the strategy that its ledger names."""
         other = copy(self)
         other.strategy = strategy
         return other
@@ -211,7 +212,7 @@ class Entity(Generic[State]):
 
         Raises:
             ConfigurationError: the key has fewer or more values than the container's partition key has paths.
-            InvalidMessage: Cosmos DB takes no document of that id.
+            InvalidMessage: the id or the partition key is not valid in Cosmos DB.
         """
         id, partition = _parts(key)
         if len(partition) != len(self.paths):
@@ -227,7 +228,7 @@ class Entity(Generic[State]):
             raise InvalidMessage(
                 f"The partition key of an entity {self.name!r} has to be made of strings, booleans, and numbers up to 2^53."
             )
-        # JSON writes 1 and 1.0 differently, the service takes them for the same: one entity must not have two names.
+        # The service takes 1 and 1.0 for the same value, but JSON writes them differently: one entity must not have two names.
         canonical = (int(one) if isinstance(one, float) and one.is_integer() else one for one in partition)
         return EntityRef(self.name, tuple(canonical), id)
 
@@ -241,7 +242,7 @@ def _parts(key: object) -> tuple[str, tuple[PartitionValue, ...]]:
 
 
 def _is_partition_value(value: object) -> bool:
-    """Numbers are doubles to the service: beyond this, two of them would name one entity."""
+    """The service keeps numbers as doubles: larger ones would no longer be distinct."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return isfinite(value) and abs(value) <= _LARGEST_EXACT
     return isinstance(value, (str, bool))
@@ -254,8 +255,8 @@ def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[st
         called = called.func
     if any(kind(form) for kind in _NOT_PLAIN for form in (called, getattr(called, "__call__", None))):  # noqa: B004
         raise ConfigurationError(
-            f"{what} {name} is async, or a generator. It has to be a plain function, since it may run any number of times; "
-            "bind what it needs with functools.partial, and call other services from the next message."
+            f"{what} {name} is async, or a generator. It has to be a plain function, since it may run any number of times: "
+            "bind its dependencies with functools.partial, and call other services by sending a message."
         )
     try:
         inspect.signature(function).bind(*parameters)

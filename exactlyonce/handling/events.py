@@ -1,4 +1,4 @@
-"""Events: what handlers of an event-sourced entity return in place of a state, and what each does to the state."""
+"""Events, which handlers of an event-sourced entity return in place of a state, and their appliers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from exactlyonce.values.validation import adapter, problems
 State = TypeVar("State")
 Message = TypeVar("Message")
 Applier = Callable[[State, Message], State]
-"""What an event does to a state."""
+"""Returns the state after an event."""
 
 
 @dataclass(frozen=True)
 class Appliers(Generic[State]):
-    """What events do to the state of an entity type.
+    """The appliers of an entity type, by event type.
 
     Attributes:
         entity: name of the type.
@@ -37,7 +37,7 @@ class Appliers(Generic[State]):
         return bool(self._appliers)
 
     def add(self, model: type, applier: Applier[State, Any]) -> None:
-        """Register what events of a type do. Raises `ConfigurationError` if the type is not registered, or taken already."""
+        """Register an applier. Raises `ConfigurationError` if the type is not registered, or has an applier already."""
         registered = message_type(model)
         for name in (registered.name, *registered.formerly):
             if name in self._appliers:
@@ -45,7 +45,7 @@ class Appliers(Generic[State]):
             self._appliers[name] = (model, applier)
 
     def events(self, result: Any) -> tuple[Event, ...]:
-        """What a handler returned, as events. Raises `HandlerFailed` if it is none."""
+        """A handler's result as events. Raises `HandlerFailed` if it is not a list of events."""
         if not isinstance(result, (list, tuple)):
             raise HandlerFailed(
                 f"The handler returned a {type(result).__name__}. Entity {self.entity!r} is event-sourced: return a list of "
@@ -54,19 +54,19 @@ class Appliers(Generic[State]):
         try:
             return tuple(Event(*encode(event)) for event in result)
         except (ConfigurationError, InvalidMessage) as error:
-            raise HandlerFailed(f"What the handler returned holds what is no event: {error}") from error
+            raise HandlerFailed(f"The handler's result has an item that is not an event: {error}") from error
 
     def apply(self, state: State, event: Event) -> State:
         """The state after an event.
 
         Raises:
-            HandlerFailed: nothing was registered for it; its data does not fit; or what was registered raised, or returned
-                something else than a state.
+            HandlerFailed: it has no applier; its data does not fit; or the applier raised, or returned something else than a
+                state.
         """
         if event.type not in self._appliers:
             known = ", ".join(sorted(self._appliers))
             raise HandlerFailed(
-                f"Nothing applies events of type {event.type!r} to entity {self.entity!r}; known are: {known}. Register it "
+                f"Entity {self.entity!r} has no applier of events of type {event.type!r}; known are: {known}. Register one "
                 "with applies(), and keep it as long as streams hold such events."
             )
         model, applier = self._appliers[event.type]
@@ -77,13 +77,13 @@ class Appliers(Generic[State]):
             raise HandlerFailed(f"Applying an event of type {event.type!r} raised {type(error).__name__}.") from error
         if not isinstance(after, self.state):
             raise HandlerFailed(
-                f"What applies events of type {event.type!r} returned a {type(after).__name__}. Return the new "
+                f"The applier of events of type {event.type!r} returned a {type(after).__name__}. Return the new "
                 f"{self.state.__name__}."
             )
         return after
 
     def _read(self, model: type, event: Event) -> Any:
-        advice = "Give the model defaults, or a before-validator that reads what old events hold."
+        advice = "Give the model defaults, or a before-validator that reads old events."
         try:
             return adapter(model).validate_python(event.data.value)
         except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Message types: models that travel under a registered name, never as a class path, so that renaming a class breaks nothing."""
+"""Message types: models with a registered name. Messages carry that name, so that renaming a class breaks nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Model = TypeVar("_Model")
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """The name a model travels under, and names it had before, which are still read."""
+    """The name of a message type, and its former names, which are still read."""
 
     name: str
     formerly: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ def message(name: str, *, formerly: tuple[str, ...] = ()) -> Callable[[type[_Mod
     """Class decorator: register a pydantic model or dataclass as a message type.
 
     Args:
-        name: what the `type` attribute of the envelope will say, such as `shooting-range.fire-at`.
+        name: the `type` attribute of the envelope, such as `shooting-range.fire-at`.
         formerly: earlier names; messages that carry them are read as this type.
 
     Raises:
@@ -48,7 +48,7 @@ def message(name: str, *, formerly: tuple[str, ...] = ()) -> Callable[[type[_Mod
 
 
 def message_type(model: type) -> MessageType:
-    """The registration of a model itself: a subclass is another type and needs its own.
+    """The message type of a model. A subclass is another type and needs its own.
 
     Raises:
         ConfigurationError: the model is not registered.
@@ -64,14 +64,14 @@ def encode(message: object) -> tuple[str, Json]:
 
     Raises:
         ConfigurationError: its class is not registered.
-        InvalidMessage: its receiver would not read it as it is.
+        InvalidMessage: its receiver would read something else.
     """
     model = type(message)
     name = message_type(model).name
     data = Json.of(written(model, message))
     if not comes_back(model, message, data.value):
         raise InvalidMessage(
-            f"A {model.__name__} to be sent would be read as something else. Give its fields values of their declared types, "
+            f"The receiver of this {model.__name__} would read something else. Give its fields values of their declared types, "
             "and neither exclude fields nor read and write them under different names."
         )
     return name, data

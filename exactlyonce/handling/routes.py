@@ -1,4 +1,4 @@
-"""Where messages may go, as far as business code can tell."""
+"""Routes: the destinations of messages, their limits and orders, for business code."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Destination:
     """A logical name for a queue or topic; settings say which one it is.
 
     Attributes:
-        name: what `context.send` is given.
-        receives: message types that `context.announce` delivers here.
-        order_by: names the read model that a message is for, so that messages are numbered for it; None for no order.
-        session_by: names the entity that a message is for, where the queue has Service Bus sessions: one entity's messages are
-            one session. A message with an order needs none: its ordering key serves for both.
+        name: for `context.send`.
+        receives: message types that `context.announce` sends here.
+        order_by: names the read model that a message is for; its messages are numbered. None for no order.
+        session_by: names the entity that a message is for; with Service Bus sessions its messages are one session. A message
+            with an order needs none: its ordering key is the session.
     """
 
     name: str
@@ -33,15 +33,15 @@ class Destination:
 
 @dataclass(frozen=True)
 class Routes:
-    """What a handler's outputs are checked against.
+    """The rules for a handler's outputs.
 
     Attributes:
         limits: for each destination the longest envelope it takes, in bytes.
         subscribers: for each message type name the destinations that receive it when it is announced.
         max_delay: longest delay of a message; it has to appear before it expires.
-        orders: for each destination that has an order the function that names the ordering key.
+        orders: for each destination with an order, the function that gives the ordering key of a message.
         blobs: address of the container for blobs; None if there is none.
-        sessions: for each destination that has sessions the function that names the session of a message.
+        sessions: for each destination with sessions, the function that gives the session of a message.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -59,7 +59,12 @@ class Routes:
         max_delay: timedelta = timedelta(days=7),
         blobs: str | None = None,
     ) -> Routes:
-        """Routes to these destinations, each of which has a limit."""
+        """Routes to these destinations.
+
+        Args:
+            destinations: of the application.
+            limits, max_delay, blobs: as the attributes.
+        """
         subscribers: dict[str, tuple[str, ...]] = {}
         for destination in destinations:
             for name in dict.fromkeys(message_type(model).name for model in destination.receives):
@@ -77,7 +82,7 @@ class Routes:
         """The session of a message to a destination, as attributes of its envelope; none if that has no sessions.
 
         Raises:
-            ValueError: the session is no string, or empty.
+            ValueError: the session is empty or not a string.
         """
         if destination not in self.sessions:
             return ()

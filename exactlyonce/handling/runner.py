@@ -1,4 +1,4 @@
-"""Handling one message: decode, run the handler on a state of its own, encode."""
+"""The runner: decodes one message, runs its handler, encodes the result."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from exactlyonce.values.identity import EntityRef, Origin
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs the handlers of an entity type for one entity; a `Handle` in the sense of `attempts`.
+    """Runs the handlers of an entity type for one entity; a `Handle`.
 
-    The state is built from the document anew for each message, so no message sees what a handler did to another's copy,
-    and each sees what it would have seen alone.
+    Each message gets a state built anew from the document, so it sees no changes that a handler made to another's object.
     """
 
     type: Entity[Any]
@@ -38,15 +37,15 @@ class Runner:
         """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
         registration, message = self.type.read(envelope)
         origin = Origin(self.entity, key_of(envelope))
-        # Outputs inherit the trace of the message, telemetry or not: what is committed derives from the message alone.
+        # Outputs inherit the message's trace, with or without telemetry: a commit derives from the message alone.
         context = Context(
             origin, before.at, self.routes, before.sequences, before.tx, trace=envelope.trace, sent=before.sent
         )
         try:
             return self._handle(registration.handler, message, before.body, context)
         except ExactlyOnceError as error:
-            told = f"Message {key_of(envelope)} on entity {self.entity}: {error}"
-            raise _kind_of(error)(told) from error.__cause__ or error
+            text = f"Message {key_of(envelope)} on entity {self.entity}: {error}"
+            raise _kind_of(error)(text) from error.__cause__ or error
 
     def _handle(self, handler: Handler[Any, Any], message: Any, body: Json | None, context: Context) -> Handled:
         state = self._state(body)
@@ -72,7 +71,7 @@ class Runner:
 
     @property
     def evolve(self) -> Evolve | None:
-        """How events lead from one body to another; None if the entity is not event-sourced."""
+        """Applies events to a body; None if the entity is not event-sourced."""
         return self._evolved if self.type.event_sourced else None
 
     def _evolved(self, body: Json | None, events: tuple[Event, ...]) -> Json:
@@ -89,8 +88,8 @@ class Runner:
             raise
         except Exception as error:
             raise HandlerFailed(
-                f"What the handler returned, a {type(state).__name__}, cannot be stored ({type(error).__name__}). Return an "
-                "instance of the state model whose values fit it and are what JSON has."
+                f"The handler's result, a {type(state).__name__}, cannot be stored ({type(error).__name__}). Return an "
+                "instance of the state model whose values fit it and can be written as JSON."
             ) from error
 
 
@@ -99,7 +98,7 @@ def _handled(context: Context, body: Json) -> Handled:
 
 
 def _kind_of(error: ExactlyOnceError) -> type[ExactlyOnceError]:
-    """The library's own class of an error: one that a user derived may not take just a text."""
+    """The library's class of an error: a user's subclass may not be made from a text alone."""
     kind: type[ExactlyOnceError] = next(
         kind for kind in type(error).__mro__ if kind.__module__ == ExactlyOnceError.__module__
     )

@@ -1,4 +1,4 @@
-"""Between entity document and state model: the library adds id and key path, and keeps what the model does not know."""
+"""State models and entity documents: the library adds id and partition key, and keeps properties that the model lacks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.validation import adapter, comes_back, problems, written
 
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
-"""Properties of the library's and of the service's own. With `ttl` the entity would expire, and its ledger with it."""
+"""Properties of the library and the service. With `ttl` the entity would expire, and its ledger with it."""
 _LARGEST_EXACT: Final = 2**53
 _LARGEST: Final = sys.float_info.max
 
 
 class StateShape:
-    """How a state model maps to documents with these partition key paths.
+    """The mapping between a state model and documents with these partition key paths.
 
     Raises:
         ConfigurationError: the model cannot start empty, uses a reserved property, or a path is not like `/a` or `/a/b`.
@@ -54,7 +54,7 @@ class StateShape:
                 f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
                 f"partition key it is given: {problems(error)}. Declare them as their messages' keys are, or not at all."
             ) from None  # The cause would quote the key.
-        except Exception as error:  # A validator of the model's own may raise anything.
+        except Exception as error:  # A model's validator may raise anything.
             raise ConfigurationError(
                 f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
                 f"partition key it is given: making it raised {type(error).__name__}. Correct the model's validators."
@@ -72,7 +72,7 @@ class StateShape:
                 f"The document of entity {entity} does not fit {self._state.__name__}: {problems(error)}. Nothing was "
                 "changed. Correct the document, or give the model a default or a before-validator that reads the old form."
             ) from None  # The cause would quote the document.
-        except Exception as error:  # A validator of the model's own may raise anything.
+        except Exception as error:  # A model's validator may raise anything.
             raise DamagedDocument(
                 f"The document of entity {entity} cannot be read as {self._state.__name__}: reading it raised "
                 f"{type(error).__name__}. Nothing was changed. Correct the document, or the model's validators."
@@ -82,7 +82,7 @@ class StateShape:
         """State to body; properties of the body before that the model does not know survive.
 
         Raises:
-            HandlerFailed: the state would not be read again as it is, or holds a number that the store would round, or a
+            HandlerFailed: the state would be read as something else, or holds a number that the store would round, or a
                 reserved property.
             IdentityChanged: it holds another id or partition key than the entity's.
             DamagedDocument: the body before has a reserved property.
@@ -90,19 +90,19 @@ class StateShape:
         if before is not None and (reserved := RESERVED & before.value.keys()):
             raise DamagedDocument(
                 f"The document of entity {entity} has the reserved property {min(reserved)!r}. With 'ttl' it would expire, and "
-                "what the library knows of late duplicates with it. Nothing was changed. Remove the property from the document."
+                "its ledger with it. Nothing was changed. Remove the property from the document."
             )
         content = _AS_KEPT.decode(Json.of(written(self._state, state)).text)
         if not comes_back(self._state, state, content):
             raise HandlerFailed(
-                f"What the handler returned, a {type(state).__name__}, would be read again as something else. Return a "
+                f"The handler's result, a {type(state).__name__}, would be read as something else. Return a "
                 f"{self._state.__name__} whose values have their declared types, and that neither excludes fields nor reads "
                 "and writes them under different names."
             )
         if reserved := RESERVED & content.keys():
             raise HandlerFailed(
-                f"What the handler returned, a {type(state).__name__}, brings the reserved property {min(reserved)!r} into the "
-                "document. Give the state another name for it."
+                f"The handler's result, a {type(state).__name__}, has the reserved property {min(reserved)!r}. Give the "
+                "property another name."
             )
         body = {**self._identity(entity), **(before.value if before else {}), **content}
         for steps, value in ((("id",), entity.id), *zip(self._steps, entity.partition, strict=True)):
@@ -115,7 +115,7 @@ class StateShape:
         return Json.of(body)
 
     def tombstone(self, entity: EntityRef) -> Json:
-        """A body with nothing but id and partition key."""
+        """A body with only id and partition key."""
         return Json.of(self._identity(entity))
 
     def _identity(self, entity: EntityRef) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class StateShape:
         return body
 
     def _known(self, properties: dict[str, Any]) -> dict[str, Any]:
-        """Without the id and key path if the model does not declare them: one that forbids extras must not see them."""
+        """The properties without id and partition key, unless the model declares them: it may forbid extra properties."""
         own = {"id", *(steps[0] for steps in self._steps)} - self._declared
         return {name: value for name, value in properties.items() if name not in own}
 
@@ -135,14 +135,14 @@ class StateShape:
             state = self._start(sample)
         except ValidationError as error:
             if all(one["type"] != "missing" for one in error.errors(include_input=False)):
-                return  # Only the sample key does not fit, say where the model declares the key as a number.
+                return  # Only the sample key does not fit, as where the model declares its key as a number.
             raise ConfigurationError(
                 f"{self._state.__name__} cannot be the state of an entity that does not exist yet: {problems(error)}. Give "
                 "every field a default."
             ) from None
         try:
             names = frozenset(written(self._state, state))
-        except Exception:  # A serializer of the model's own may raise anything. `write` refuses what it writes then.
+        except Exception:  # A model's serializer may raise anything; `write` reports it then.
             return
         self._require_unreserved(names)
 
@@ -155,20 +155,20 @@ def _integer(digits: str) -> int:
     number = int(digits)
     if abs(number) > _LARGEST_EXACT and (abs(number) > _LARGEST or int(float(number)) != number):
         raise HandlerFailed(
-            "What the handler returned holds a whole number that the store would round: it keeps doubles, which are exact up "
-            "to 2^53. Let the state keep it as a string, or as a Decimal."
+            "The handler's result has a whole number that the store would round: the store keeps doubles, exact up to "
+            "2^53. Keep it as a string, or as a Decimal."
         )
     return number
 
 
 def _number(digits: str) -> float:
-    """To the service 1 and 1.0 are one value, and which of them it gives back is not known: it gets the same for both."""
+    """The service takes 1 and 1.0 for one value and may return either, so both are written as 1."""
     number = float(digits)
     return int(number) if number.is_integer() and abs(number) <= _LARGEST_EXACT else number
 
 
 _AS_KEPT: Final = json.JSONDecoder(parse_int=_integer, parse_float=_number)
-"""Reads a state as it will come back, so that in a group each message sees what it would have seen alone."""
+"""Reads a state as the store returns it, so that a message sees the same in a group as alone."""
 
 
 def _property_names(model: Any) -> frozenset[str]:

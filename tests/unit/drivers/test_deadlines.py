@@ -96,13 +96,13 @@ class TestAttempts:
         told = world.fails(loading(1), 8)  # The second pause would end with it.
         assert world.kinds == ["LoadEntity", "Pause", "LoadEntity"]
         assert "7 of 8 s were over, and the pause before the next attempt would have taken 1 s, in attempt 2" in told
-        assert "the one that ended last did so because of this" in told
+        assert "the attempt before it did not finish because of this" in told
 
     def test_one_that_got_something_done_is_followed_by_another_only_while_there_is_time(self) -> None:
         world = Slow(3)
         told = world.fails(loading(1, Again(Memory(), "more can be released", progressed=True)), 9, tries=1)
         assert world.kinds == ["LoadEntity"] * 3
-        assert "in attempt 4; the one that ended last did so because more can be released" in told
+        assert "in attempt 4; the attempt before it did not finish because more can be released" in told
 
 
 class TestRefusals:

@@ -142,7 +142,7 @@ async def test_a_message_that_is_held_since_its_handler_raised_is_logged_without
     await setting.after(1)
     assert [task.exception() for task in tasks] == [None, None, None]
     levels_and_texts = [(record.levelname, record.getMessage()) for record in caplog.records]
-    rest = "it is held, with all that follow it in its sequence"
+    rest = "it stays held, with all that follow it in its sequence"
     assert levels_and_texts == [
         ("WARNING", f"entity account/a: the handler of message web/m-2 raised (HandlerFailed); {rest}"),
         ("WARNING", f"entity account/a: the handler of message web/m-3 raised (KeyError); {rest}"),
@@ -269,7 +269,7 @@ async def test_a_mark_that_fails_is_logged_and_disturbs_nobody(
     setting.deliver("m-1")
     await setting.after(1)
     await setting.after(10)
-    assert "account/a: what was published could not be marked" in caplog.text
+    assert "account/a: published outputs could not be marked" in caplog.text
 
 
 async def test_abandoning_cancels_everybody_who_waits(setting: Setting) -> None:

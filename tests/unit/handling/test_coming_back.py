@@ -68,7 +68,7 @@ def run(state: type, result: Any) -> Any:
     ids=["another model", "no model", "written and read under two names", "an excluded field", "a wrong type"],
 )
 def test_a_state_that_would_come_back_as_something_else_is_refused(state: type, result: Any) -> None:
-    with pytest.raises(HandlerFailed, match="web/m-1 on entity counter/c: What the handler returned"):
+    with pytest.raises(HandlerFailed, match="web/m-1 on entity counter/c: The handler's result"):
         run(state, result)
 
 
@@ -79,7 +79,7 @@ def test_a_state_whose_order_means_nothing_comes_back() -> None:
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 1_767_225_600_123_456_789, 10**400])
 def test_a_whole_number_that_the_store_would_round_is_refused(number: int) -> None:
     for value in (number, {"deep": [number]}):
-        with pytest.raises(HandlerFailed, match=r"counter/c: What the handler returned .* 2\^53.* string"):
+        with pytest.raises(HandlerFailed, match=r"counter/c: The handler's result .* 2\^53.* string"):
             run(Anything, Anything(value=value))
 
 
@@ -95,7 +95,7 @@ def test_in_a_group_a_state_has_the_numbers_that_it_would_have_alone() -> None:
 
 
 def test_a_message_its_receiver_could_not_read_is_not_sent() -> None:
-    with pytest.raises(InvalidMessage, match="would be read as something else"):
+    with pytest.raises(InvalidMessage, match="would read something else"):
         encode(Up(by="two"))  # type: ignore[arg-type]
 
 

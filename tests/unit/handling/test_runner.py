@@ -176,5 +176,5 @@ def test_a_result_that_could_not_be_read_again_is_refused() -> None:
         return state.model_copy(update={"count": "many"})  # Copies are not validated by pydantic.
 
     envelope = Envelope("web", "m-1", "things.told", Json.of({}))
-    with pytest.raises(HandlerFailed, match="web/m-1 on entity counter/c: What the handler returned"):
+    with pytest.raises(HandlerFailed, match="web/m-1 on entity counter/c: The handler's result"):
         Runner(entity, entity.ref("c"), Routes())(Before(None, AT, "tx"), envelope)

@@ -98,7 +98,7 @@ async def test_an_attempt_that_starts_over_is_logged_with_entity_number_and_reas
     lost = iter([False, False])
     world = World([ledger_queue], outcome=lambda _: (next(lost, True), True))
     await world.process().deliver(accounts(strategy), message(1, 1))
-    told = [record.getMessage() for record in caplog.records if "starting over" in record.getMessage()]
+    told = [record.getMessage() for record in caplog.records if "the next one starts" in record.getMessage()]
     assert [one.split(", because")[0] for one in told] == [
         "entity account/a: attempt 1 did not finish",
         "entity account/a: attempt 2 did not finish",

@@ -39,10 +39,13 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a dictionary": ({"amount": 1}, "returned a dict"),
     "a string": ("paid", "returned a str"),
     "one event": (Paid(1), "returned a Paid"),
-    "a list of states": ([Account(7)], "holds what is no event: Account is not a message type"),
+    "a list of states": ([Account(7)], "has an item that is not an event: Account is not a message type"),
     "a list of numbers": ([7], "int is not a message type"),
-    "an event of wrong values": ([Paid("much")], "A Paid to be sent would be read as something else"),  # type: ignore[arg-type]
-    "an event that nothing applies": ([Deposited(1, "r")], "Nothing applies events of type 'account.deposited'.*paid"),
+    "an event of wrong values": ([Paid("much")], "The receiver of this Paid would read something else"),  # type: ignore[arg-type]
+    "an event that nothing applies": (
+        [Deposited(1, "r")],
+        "has no applier of events of type 'account.deposited'.*paid",
+    ),
 }
 
 
@@ -69,9 +72,12 @@ class TestWhatCannotBe:
         ("applier", "words"),
         [
             (lambda state, event: 1 // 0, "Applying an event of type 'account.paid' raised ZeroDivisionError"),
-            (lambda state, event: None, "What applies events of type 'account.paid' returned a NoneType.*new Account"),
+            (
+                lambda state, event: None,
+                "The applier of events of type 'account.paid' returned a NoneType.*new Account",
+            ),
             (lambda state, event: 7, "returned a int"),
-            (lambda state, event: Account("seven"), "would be read again as something else"),  # type: ignore[arg-type]
+            (lambda state, event: Account("seven"), "would be read as something else"),  # type: ignore[arg-type]
             (lambda state, event: Account(note=b"\xff"), "cannot be stored|read again as something"),  # type: ignore[arg-type]
         ],
     )
@@ -86,7 +92,7 @@ class TestWhatCannotBe:
         async def later(state: Account, event: Paid) -> Account:
             return state
 
-        with pytest.raises(ConfigurationError, match=r"What applies events, .*later is async"):
+        with pytest.raises(ConfigurationError, match=r"The applier .*later is async"):
             declared().applies(Paid)(later)  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match=r"has to take \(state, event\)"):
             declared().applies(Noted)(lambda state: state)  # type: ignore[arg-type,misc]
@@ -137,7 +143,10 @@ class TestOldEvents:
         [
             ({"account.paid": (Paid, lambda state, event: 1 // 0)}, "raised ZeroDivisionError"),
             ({"account.paid": (Deposit, noted)}, "does not fit Deposit: account: Field required"),
-            ({"account.noted": (Noted, noted), "account.paid": None}, "Nothing applies events of type 'account.paid'"),
+            (
+                {"account.noted": (Noted, noted), "account.paid": None},
+                "has no applier of events of type 'account.paid'",
+            ),
         ],
     )
     def test_one_that_cannot_be_applied_any_more_fails_only_the_duplicates_that_need_it(
