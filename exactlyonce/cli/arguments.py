@@ -1,4 +1,4 @@
-"""What the commands are called with."""
+"""The command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
     made = argparse.ArgumentParser(
         "python -m exactlyonce.cli",
-        description="Look after an application. Settings come from the environment, as for the application itself.",
+        description="Operate an application. Settings come from the environment, as for the application itself.",
     )
     made.add_argument(
         "--app",
@@ -34,19 +34,19 @@ def parser() -> argparse.ArgumentParser:
 
 def _about_parked_messages(commands: _Commands) -> None:
     parked = commands.add_parser("parked", help="list parked messages, with the reasons")
-    parked.add_argument("--bodies", action="store_true", help="show the messages, too")
+    parked.add_argument("--bodies", action="store_true", help="show the messages as well")
 
     requeue = commands.add_parser("requeue", help="send a parked message again; one that is too old is refused")
     _parked_message(requeue)
     requeue.add_argument(
         "--to",
         metavar="DESTINATION",
-        help="logical name of the queue (an output that was never published knows its own)",
+        help="logical name of the queue (default: that of an output that was never published)",
     )
     requeue.add_argument(
         "--as-new",
         action="store_true",
-        help="under a new identity, if it would be refused under its own; tells what is known",
+        help="under a new identity, if it would be refused under its own; shows what the store holds about it",
     )
     _yes(requeue)
 
@@ -58,33 +58,35 @@ def _about_parked_messages(commands: _Commands) -> None:
 def _about_entities(commands: _Commands) -> None:
     inspect = commands.add_parser("inspect", help="show what the store holds of an entity")
     _entity(inspect)
-    inspect.add_argument("--bodies", action="store_true", help="show its state, too")
+    inspect.add_argument("--bodies", action="store_true", help="show its state as well")
 
-    sweep = commands.add_parser("sweep", help="publish what has been owed for long, and look after stuck read models")
+    sweep = commands.add_parser(
+        "sweep", help="publish outputs that have been owed for long, and tend read models with gaps"
+    )
     sweep.add_argument("--type", help="of the entities (all)")
     sweep.add_argument(
-        "--older-than", type=float, metavar="SECONDS", help="owed for at least so long (as settings say)"
+        "--older-than", type=float, metavar="SECONDS", help="owed for at least so long (default: the setting)"
     )
     sweep.add_argument("--limit", type=int, default=1_000, metavar="N", help="most entities (%(default)s)")
 
-    _entity(commands.add_parser("tend", help="do what is to be done about the gaps of a read model"))
+    _entity(commands.add_parser("tend", help="handle the gaps of a read model"))
 
-    replay = commands.add_parser("replay", help="send again what versions of a stream sent")
+    replay = commands.add_parser("replay", help="send the outputs of a stream's versions again")
     _entity(replay)
     replay.add_argument("first", type=int, metavar="FIRST", help="version")
     replay.add_argument("last", type=int, metavar="LAST", help="version")
 
-    reset = commands.add_parser("reset-token", help="exchange a session token that the account will never reach")
+    reset = commands.add_parser("reset-token", help="replace a session token that no replica will reach")
     _entity(reset)
     _yes(reset)
 
 
 def _about_the_application(commands: _Commands) -> None:
-    application = commands.add_parser("application", help="show whose the library's container is")
-    application.add_argument("--forget", metavar="TYPE", help="give up an entity type that is gone for good")
+    application = commands.add_parser("application", help="show the owner of the library's container")
+    application.add_argument("--forget", metavar="TYPE", help="forget an entity type that is gone for good")
     _yes(application)
 
-    retention = commands.add_parser("retention", help="change for how long messages are known")
+    retention = commands.add_parser("retention", help="change the retention")
     retention.add_argument("new", type=_duration, metavar="DURATION", help="such as P20D, or seconds")
     _yes(retention)
 
@@ -95,7 +97,7 @@ def _duration(text: str) -> timedelta:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
     if not found:
-        raise argparse.ArgumentTypeError("it has to be longer than nothing")
+        raise argparse.ArgumentTypeError("it has to be above 0")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The commands, and what they answer: 0 done, 1 not done, 2 not understood or not possible as things are set up."""
+"""The commands. Exit codes: 0 done, 1 not done, 2 not understood, or not possible with the present settings."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from exactlyonce.values.identity import EntityRef
 
 _RISK: Final = """\
 After a failover that lost writes, or after a container was restored, the session token in an entity's ledger may be ahead of
-the account. Then nothing that the entity is sent can be finished, for ever. This command puts the token of a write made now in
-its place, if no replica answers at the old one.
-What it cannot bring back: processed records that were lost. A message whose record is gone is processed again if a copy of it
-still arrives: look into the queues and poison queues for old messages first. It tells which owed outputs were lost.
+the account. Then no message to the entity can be finished. This command replaces the token by that of a write made now, if no
+replica answers at the old one.
+It cannot restore lost processed records. A message whose record is gone is processed again if a copy of it still arrives: look
+into the queues and poison queues for old messages first. The command lists the owed outputs that were lost.
 Nothing was changed. Say --yes to go on."""
 _RISK_OF_RENEWING: Final = """\
-As a new message it is applied, whatever became of the old one: its copies are not known as such. Nothing was changed. If it
-certainly was not processed, say --yes to go on; otherwise discard it."""
+Under a new identity the message is applied even if it was processed before: its copies are no longer recognized. Nothing was
+changed. If it certainly was not processed, say --yes to go on; otherwise discard it."""
 _NOT_PARKED: Final = "there is no such parked message: compare ENTITY and MESSAGE with what 'parked' lists"
 _REFUSED: Final = {
     "too old": "it is too old to be sent under the identity it has",
@@ -39,11 +39,11 @@ _REFUSED: Final = {
     "ahead": "its time is more than a day ahead",
 }
 _AS_NEW: Final = """\
-its receiver could not tell whether it is a copy of a message that was processed. See what is known of it with --as-new"""
+its receiver could not know whether it was processed before. See what the store holds about it with --as-new"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code. Output goes to stdout, what went wrong to stderr."""
+    """Run a command and return its exit code. Output goes to stdout, errors to stderr."""
     given = parser().parse_args(arguments)
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     try:
@@ -89,7 +89,7 @@ async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
 
 
 async def _renewed(operator: Operator, given: argparse.Namespace, place: str) -> int:
-    """Make a parked message a new one, once what is known of it was shown; `DONE` if it can be sent."""
+    """Show the evidence about a parked message, and give it a new identity; `DONE` if it can be sent."""
     evidence = await operator.evidence(place, given.message)
     if evidence is None:
         _print([_NOT_PARKED])
@@ -155,7 +155,7 @@ async def _reset_token(once: ExactlyOnce, given: argparse.Namespace) -> int:
             _print(["reset"])
             _print(f"the outputs of message {plain(one)} were lost, and will not be published" for one in reset.lost)
         case "no token":
-            _print(["there is no session token to exchange"])
+            _print(["there is no session token to replace"])
         case "not ahead":
             _print(["a replica answers at the token, so it is not ahead of the account; nothing was changed"])
     return DONE if reset.outcome == "reset" else NOT_DONE
@@ -209,15 +209,17 @@ def _entity(once: ExactlyOnce, given: argparse.Namespace) -> tuple[Entity[Any], 
 
 
 def _place(text: str) -> str:
-    """The key of an entity, written as the library writes it: what 'parked' lists may have been copied with blanks."""
+    """The key of an entity as the library writes it: a copy of what 'parked' lists may have other blanks."""
     parts = _array(text)
     if parts is None or not isinstance(parts[0], str) or not isinstance(parts[-1], str):
-        raise ConfigurationError(f'{text!r} is no ENTITY as \'parked\' lists them, such as \'["range","g-1","g-1"]\'.')
+        raise ConfigurationError(
+            f'{text!r} is not an ENTITY as \'parked\' lists them, such as \'["range","g-1","g-1"]\'.'
+        )
     return EntityRef(parts[0], tuple(parts[1:-1]), parts[-1]).key
 
 
 def _array(text: str) -> list[Any] | None:
-    """An array of JSON, of two values at least; None if it is anything else."""
+    """A JSON array of two values or more; None if the text is anything else."""
     try:
         value = json.loads(text) if text.startswith("[") else None
     except ValueError:

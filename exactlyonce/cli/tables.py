@@ -18,12 +18,12 @@ Cell = object
 NOTHING = "-"
 _PROCESSED: Final[Mapping[bool | str, str]] = {
     True: "which has processed it: discard it",
-    False: "of which nothing tells that it processed the message; or that is forgotten by now",
+    False: "which has no record of the message; or the record was deleted by now",
 }
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
-    """Columns as wide as what is in them; nothing at all without rows."""
+    """A table with columns as wide as their cells; nothing without rows."""
     if not rows:
         return
     cells = [list(heads), *([plain(cell) for cell in row] for row in rows)]
@@ -33,13 +33,13 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]
 
 
 def plain(cell: Cell) -> str:
-    """A cell as text. What could steer a terminal is escaped: keys of messages come from anywhere."""
+    """A cell as text. Control characters are escaped: keys of messages come from anywhere."""
     text = cell.isoformat() if isinstance(cell, datetime) else NOTHING if cell in (None, "") else str(cell)
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def parked_lines(messages: Sequence[ListedMessage]) -> Iterator[str]:
-    """Parked messages, the one parked first at the top."""
+    """Parked messages, the oldest at the top."""
     yield from table(
         ("AT", "ENTITY", "MESSAGE", "REASON"),
         [(one.at, one.entity, one.message, one.reason) for one in sorted(messages, key=lambda one: one.at)],
@@ -47,7 +47,7 @@ def parked_lines(messages: Sequence[ListedMessage]) -> Iterator[str]:
 
 
 def application_lines(stored: StoredApplication) -> Iterator[str]:
-    """Whose the library's container is."""
+    """The owner of the library's container, and its retention."""
     application, now = stored.application, stored.now
     retention = application.retention
     yield f"application {plain(application.name)}"
@@ -55,7 +55,7 @@ def application_lines(stored: StoredApplication) -> Iterator[str]:
     if not retention.settled(now):
         yield (
             f"            it was {retention.previous} until {plain(retention.changed)}; now messages are judged by "
-            f"{retention.judged(now)}, and what tells of them is kept for {retention.kept(now)}"
+            f"{retention.judged(now)}, and their records are kept for {retention.kept(now)}"
         )
     yield from _section(
         "entity types",
@@ -68,16 +68,16 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
     """What the store holds about a parked message."""
     parked, sent = evidence.parked, evidence.envelope.time
     yield f"message  {plain(parked.message)}, of type {plain(evidence.envelope.type)}"
-    yield f"sent     {'at a time that it does not tell' if sent is None else f'{plain(sent)}, as its sender says'}"
+    yield f"sent     {'at an unknown time' if sent is None else f'{plain(sent)}, as its sender says'}"
     yield f"parked   {plain(parked.at)}: {plain(parked.reason)}"
     if parked.destination is not None:
         yield f"to       {plain(parked.destination)}, which it may have reached before"
     if parked.renewed is not None:
-        yield f"renewed  {plain(parked.renewed)}: it was made a new message then, and may have been sent as one"
+        yield f"renewed  {plain(parked.renewed)}: it got a new identity then, and may have been sent under it"
     for entity, processed in evidence.receivers:
         yield f"entity   {plain(entity)}, {_PROCESSED.get(processed, f'which cannot be looked at: {processed}')}"
     if not evidence.receivers:
-        yield "entity   none of this application's that could be asked whether it was processed"
+        yield "entity   no entity of this application could have received it"
 
 
 def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterator[str]:
@@ -85,13 +85,13 @@ def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterat
     yield f"entity   {plain(ref)}, parked messages under {plain(ref.key)}"
     ledger = found.ledger
     if ledger is None:
-        yield "ledger   none: the document has never been processed, or somebody removed it"
+        yield "ledger   none: no message has been processed on the document, or its ledger was removed"
     elif ledger == Ledger():
         yield "ledger   none: there is no document"
     else:
         yield from _ledger_lines(ledger)
     yield from _section(
-        "what the library keeps apart",
+        "documents of the library",
         ("KIND", "VERSION", "MESSAGE", "SOURCE", "AT", "ID"),
         [
             tuple(one.get(name) for name in ("kind", "version", "message", "source", "at", "id"))
@@ -132,7 +132,7 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
 
 
 def pretty(body: Json) -> str:
-    """A body to read; escaped, so that it cannot steer a terminal."""
+    """A body as indented JSON, with control characters escaped."""
     return json.dumps(body.value, indent=2)
 
 

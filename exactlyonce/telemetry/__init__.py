@@ -1,1 +1,1 @@
-"""Telemetry: the observer that reports to OpenTelemetry as spans and metrics. Protocols know nothing of it."""
+"""Telemetry: the observer that reports spans and metrics to OpenTelemetry. Protocols do not know it."""

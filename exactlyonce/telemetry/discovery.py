@@ -1,4 +1,4 @@
-"""Finding the OpenTelemetry SDK of a process."""
+"""Finds the OpenTelemetry SDK of a process."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from exactlyonce.drivers.observer import Observer
 
 
 def observer_of_this_process(now: Callable[[], datetime]) -> Observer | None:
-    """An observer that reports to the SDK that this process has configured; None if it has none.
+    """An observer that reports to this process's SDK; None if it has none.
 
     Args:
         now: the time of day.
     """
-    # Configuring an SDK imports the API; a process that has not imported it has no SDK, and need not load this adapter.
+    # Configuring an SDK imports the API, so a process that has not imported it has no SDK and need not load this adapter.
     if "opentelemetry" not in sys.modules:
         return None
     from exactlyonce.telemetry.opentelemetry import configured  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The metrics, by name. docs/howto/telemetry.md says what each tells."""
+"""The metrics, by name; docs/howto/telemetry.md explains each."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ PUBLISHED: Final = "exactlyonce.outputs.published"
 OWED: Final = "exactlyonce.outputs.owed"
 GAP_AGE: Final = "exactlyonce.gaps.age"
 
-Tell = Callable[[float, Mapping[str, str | int]], None]
+Record = Callable[[float, Mapping[str, str | int]], None]
 
 _NO_EXEMPLARS: Final = Context()
-"""A context without a span. Examples of spans beside numbers would cost a third more, and few back ends show them."""
+"""A context without a span: exemplars would cost a third more, and few back ends show them."""
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 _CHARGES: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -36,14 +36,14 @@ _AGES: Final = (60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0, 604800.0)
 
 
 class Metrics:
-    """The instruments, each as the function that tells it a number and its labels."""
+    """The instruments, each as a function that records a number with labels."""
 
     def __init__(self, meter: Meter) -> None:
-        def counter(name: str, unit: str, told: str) -> Tell:
-            return partial(meter.create_counter(name, unit, told).add, context=_NO_EXEMPLARS)
+        def counter(name: str, unit: str, description: str) -> Record:
+            return partial(meter.create_counter(name, unit, description).add, context=_NO_EXEMPLARS)
 
-        def histogram(name: str, unit: str, told: str, boundaries: tuple[float, ...]) -> Tell:
-            made = meter.create_histogram(name, unit, told, explicit_bucket_boundaries_advisory=boundaries)
+        def histogram(name: str, unit: str, description: str, boundaries: tuple[float, ...]) -> Record:
+            made = meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=boundaries)
             return partial(made.record, context=_NO_EXEMPLARS)
 
         self.processed = counter(PROCESSED, "{message}", "Messages committed, each for the first time")

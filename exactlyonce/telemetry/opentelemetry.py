@@ -1,6 +1,6 @@
-"""Spans and metrics by the API of OpenTelemetry; an SDK that the application configures decides what becomes of them.
+"""Spans and metrics, through the API of OpenTelemetry. The application's SDK exports them.
 
-No text of an error and no part of a message but its attributes gets in: either may quote a body.
+They have no texts of errors, and no part of a message but its attributes: either may quote a body.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Telemetry:
 
     @contextmanager
     def processing(self, entity: EntityRef, envelope: Envelope) -> Iterator[DeliverySpan]:
-        """A delivery is processed: a child of the context in which its message came about, linked to the invocation."""
+        """A span for a delivery: a child of the context in which its message was sent, linked to the invocation."""
         parent, links = _creation(envelope)
         attributes: dict[str, str | int] = {
             **_SYSTEM,
@@ -66,26 +66,26 @@ class Telemetry:
         span = self._tracer.start_span(f"process {entity.type}", parent, SpanKind.CONSUMER, attributes, links)
         delivery = DeliverySpan(envelope, span)
         labels = {ENTITY_TYPE: entity.type}
-        told: str = "cancelled"
+        outcome: str = "cancelled"
         try:
             yield delivery
-            told = delivery.outcome or "processed"
+            outcome = delivery.outcome or "processed"
         except Exception as error:
-            told = "failed"
+            outcome = "failed"
             fail(span, error)
             self._metrics.failed(1, {**labels, "error.type": type(error).__name__})
             raise
         finally:
-            span.set_attribute(OUTCOME, told)
+            span.set_attribute(OUTCOME, outcome)
             span.end()
         if delivery.outcome in DUPLICATES:
-            self._metrics.duplicates(1, {**labels, "exactlyonce.found": told})
+            self._metrics.duplicates(1, {**labels, "exactlyonce.found": outcome})
         elif delivery.outcome == "held":
             self._metrics.held(1, labels)
 
     @contextmanager
     def watching(self, entity: EntityRef, deliveries: Sequence[DeliverySpan] | None) -> Iterator[AttemptSpans]:
-        """Attempts are made on an entity."""
+        """Spans for attempts on an entity."""
         watch = AttemptSpans(self._instruments, entity, deliveries)
         token = contexts.attach(watch.context)
         try:
@@ -97,7 +97,7 @@ class Telemetry:
             contexts.detach(token)
 
     async def perform(self, effect: Effect[Any], perform: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Perform an effect inside a span of its own, and count what it comes to."""
+        """Perform an effect inside a span of its own, and count its reply."""
         operation = OPERATIONS.get(type(effect))
         if operation is None:
             return await perform(effect)
@@ -125,7 +125,7 @@ class Telemetry:
 
     @contextmanager
     def sending(self, destination: str, message_id: str) -> Iterator[Extensions]:
-        """A message is sent from outside: this is where its trace begins, or goes on."""
+        """A span for a message sent from outside of handlers; gives the attributes of its trace context."""
         attributes = {
             **_SYSTEM,
             "messaging.operation.name": "send",
@@ -148,7 +148,7 @@ class Telemetry:
             span.end()
 
     def charged(self, units: float) -> None:
-        """Add to what the present effect costs; a query has many replies. What is no effect counts by itself."""
+        """Add to the cost of the present effect, since a query has many replies; outside of effects, count by itself."""
         spent = contexts.get_value(_SPENT)
         if isinstance(spent, list):
             spent.append(units)
@@ -168,22 +168,23 @@ class Telemetry:
             span.set_attribute("exactlyonce.reply", "conflict")
             self._metrics.conflicts(1, labels)
         elif reply is BEHIND or isinstance(reply, Busy):
-            told = "behind" if reply is BEHIND else "busy"
-            span.set_attribute("exactlyonce.reply", told)
-            self._metrics.refused(1, {**labels, "exactlyonce.reply": told})
+            refusal = "behind" if reply is BEHIND else "busy"
+            span.set_attribute("exactlyonce.reply", refusal)
+            self._metrics.refused(1, {**labels, "exactlyonce.reply": refusal})
 
 
 def configured(now: Callable[[], datetime]) -> Telemetry | None:
-    """Telemetry by the SDK that the process has configured; None if it has none."""
+    """Telemetry for this process's SDK; None if it has none."""
     providers = trace.get_tracer_provider(), metrics.get_meter_provider()
-    # The API has providers of its own, which do nothing; whoever configures an SDK replaces them.
+    # The API's own providers do nothing; configuring an SDK replaces them.
     if all(type(one).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics")) for one in providers):
         return None
     return Telemetry(providers[0].get_tracer(NAME), providers[1].get_meter(NAME), now)
 
 
 def _creation(envelope: Envelope) -> tuple[Context | None, list[Link]]:
-    """The context in which a message came about, and a link to what is current, which is the parent without the former."""
+    """The context in which a message was sent, as the parent, and a link to the current span. Without one, the current span is
+    the parent."""
     current = trace.get_current_span().get_span_context()
     creation = _context_of(envelope.trace)
     if creation is None:
@@ -201,14 +202,14 @@ def _context_of(extensions: Extensions) -> SpanContext | None:
 
 
 def _origins(effect: Publish) -> list[Link]:
-    """Links to where the messages came about whose outputs are published late, by whoever came to do it."""
+    """Links to the traces of messages whose outputs are published late."""
     envelopes = (output.envelope.value for output in effect.outputs)
     traces = (tuple((name, one[name]) for name in (TRACEPARENT, TRACESTATE) if name in one) for one in envelopes)
     return [Link(found) for one in dict.fromkeys(traces) if (found := _context_of(one)) is not None]
 
 
 def _name(operation: Operation, attributes: dict[str, str | int]) -> str:
-    """As the conventions want it: a span of messaging is named after the operation and the destination."""
+    """The name of a span; by the conventions, spans of messaging have the destination in it."""
     destination = attributes.get("messaging.destination.name")
     return operation.name if destination is None else f"{operation.name} {destination}"
 

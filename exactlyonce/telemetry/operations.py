@@ -1,4 +1,4 @@
-"""What effects are called in spans and metrics, and which operation of Cosmos DB performs them."""
+"""Names of effects in spans and metrics, and the operations of Cosmos DB that perform them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Named = Callable[[Any], str]
 
 
 def _one(name: str) -> Named:
-    """The same operation, whatever is asked."""
+    """The same operation for every effect."""
     return lambda _: name
 
 
@@ -76,12 +76,12 @@ _OTHERS: Final[tuple[type[Effect[Any]], ...]] = (Publish, WriteOnce, DeleteBlobs
 
 @dataclass(frozen=True)
 class Operation:
-    """How one kind of effect is told of.
+    """The names of one kind of effect.
 
     Attributes:
-        name: of the effect: `load_entity`.
-        database: gives for an effect the name by which the conventions for Cosmos DB know what performs it; None if it is no
-            request to the store.
+        name: of the effect, such as `load_entity`.
+        database: gives the name of the Cosmos DB operation that performs an effect, by the conventions; None if the effect is
+            no request to the store.
     """
 
     name: str
@@ -92,4 +92,4 @@ OPERATIONS: Final[Mapping[type[Effect[Any]], Operation]] = {
     kind: Operation(re.sub(r"(?<!^)([A-Z])", r"_\1", kind.__name__).lower(), _DATABASE.get(kind))
     for kind in (*_DATABASE, *_OTHERS)
 }
-"""All effects that reach the outside world. The others ask for time or chance, or stand for several."""
+"""All effects that reach an account. The others ask for time or chance, or combine effects."""

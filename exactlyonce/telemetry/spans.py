@@ -30,12 +30,12 @@ _WATCH: Final = "exactlyonce.watch"
 
 @dataclass
 class DeliverySpan:
-    """One delivery of a message while it is processed.
+    """The span of a delivery.
 
     Attributes:
         envelope: of the message.
         span: of the delivery.
-        outcome: what became of it; None until that is known, or if it failed.
+        outcome: of the delivery; None until it is known, or if it failed.
     """
 
     envelope: Envelope
@@ -45,7 +45,7 @@ class DeliverySpan:
 
 @dataclass(frozen=True)
 class Instruments:
-    """What to write with.
+    """Instruments of telemetry.
 
     Attributes:
         tracer, metrics: for spans, and for numbers.
@@ -58,18 +58,18 @@ class Instruments:
 
 
 class AttemptSpans:
-    """Attempts on one entity, made one after the other.
+    """Spans of attempts on one entity, made one after the other.
 
-    A delivery that has an attempt to itself is its parent. Several that share one are linked: none of them is its cause more
-    than the others. Where somebody else waits for the attempts, such as the invocation of a timer, that is the parent.
+    The parent of an attempt is its delivery, if it has one. Several deliveries that share an attempt are linked to it. An
+    attempt of maintenance has the current span as its parent, such as a timer's invocation.
 
     Args:
-        instruments: what to write with.
-        entity: that attempts are made on.
-        deliveries: that they are made for; None if somebody else waits for them.
+        instruments: of telemetry.
+        entity: of the attempts.
+        deliveries: that they are made for; None for maintenance.
 
     Attributes:
-        context: for the spans of effects: that of the present attempt.
+        context: of the present attempt, for the spans of effects.
     """
 
     def __init__(self, instruments: Instruments, entity: EntityRef, deliveries: Sequence[DeliverySpan] | None) -> None:
@@ -92,21 +92,21 @@ class AttemptSpans:
 
     @staticmethod
     def present() -> AttemptSpans | None:
-        """Whose attempts the present task makes; None if nobody's."""
+        """The spans of the attempts that the present task makes; None if it makes none."""
         watch = contexts.get_value(_WATCH)
         return watch if isinstance(watch, AttemptSpans) else None
 
     @property
     def is_owed(self) -> bool:
-        """Whether what is published now was committed by an earlier attempt."""
+        """Whether the outputs published now were committed by an earlier attempt."""
         return self._tally.saved is None
 
     def attempts(self, attempt: Callable[[Memory], Step[Result | Again]]) -> Callable[[Memory], Step[Result | Again]]:
-        """The same attempts, watched."""
+        """The same attempts, each in a span."""
         return lambda memory: self._watched(attempt(memory))
 
     def close(self, error: BaseException | None = None) -> None:
-        """No more attempts are made; what went wrong, if anything, also tells of the last one."""
+        """End the last attempt's span, with the error that ended the run, if any."""
         if self._span is not None:
             if error is not None:
                 fail(self._span, error)
@@ -133,7 +133,7 @@ class AttemptSpans:
         self._number += 1
         self._tally.begin()
         attributes: dict[str, str | int] = {"exactlyonce.attempt": self._number}
-        if len(self._deliveries) != 1:  # Of one, its own span names the entity.
+        if len(self._deliveries) != 1:  # The span of a single delivery names the entity.
             attributes["exactlyonce.entity"] = str(self._entity)
         if len(self._deliveries) > 1:
             attributes["messaging.batch.message_count"] = len(self._deliveries)
@@ -162,11 +162,11 @@ class AttemptSpans:
         self._metrics.commit(len(messages), self._labels)
         for key, one in dict(zip(self._keys, self._deliveries, strict=True)).items():
             time = one.envelope.time
-            if key in messages and time is not None and time.tzinfo is not None:  # An adapter may not know the zone.
+            if key in messages and time is not None and time.tzinfo is not None:  # An adapter may give no zone.
                 self._metrics.lag(_seconds(time, self._now()), self._labels)
 
     def _conclude(self, outcomes: dict[str, Outcome]) -> None:
-        """Tell each delivery what became of it. Of several copies in one group the last is the message, as for strategies."""
+        """Give each delivery its outcome. Of several copies in one group the last counts as the message, as for strategies."""
         seen: set[str] = set()
         for key, one in zip(reversed(self._keys), reversed(self._deliveries), strict=True):
             outcome = outcomes[key]
@@ -183,11 +183,11 @@ class AttemptSpans:
 
 
 def fail(span: Span, error: BaseException) -> None:
-    """Tell that a span failed. Only the class of the error: its text may quote a body."""
+    """Mark a span as failed, with the class of the error only: its text may quote a body."""
     span.set_status(Status(StatusCode.ERROR))
     span.set_attribute("error.type", type(error).__name__)
 
 
 def _seconds(since: datetime, now: datetime) -> float:
-    """How long ago. Clocks of two machines may disagree; nothing is younger than nothing."""
+    """Seconds since a time; 0 if it is in the future, as clocks of two machines may disagree."""
     return max(0.0, (now - since).total_seconds())

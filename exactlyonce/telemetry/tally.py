@@ -1,7 +1,7 @@
-"""What a run of attempts came to, made out from the effects and replies that pass by.
+"""The tally of a run of attempts: the outcome of each delivery, derived from effects and replies.
 
-Strategies tell which messages they committed, and which failed. Where a duplicate was found has to be seen in what they read;
-and whether it is one at all: after an unknown outcome a message is often found where this very run had committed it.
+Strategies report committed and failed messages. Where a duplicate was found shows only in the replies to reads; and so does
+whether it is one: after an unknown outcome a message is often found where this run itself committed it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from exactlyonce.records.ledger import Entry, Ledger, read_entity
 from exactlyonce.values.identity import EntityRef
 
 Outcome = Literal["processed", "held", "failed", "entry", "record", "stream", "number", "group"]
-"""What became of a delivery: of its message; or where it was found to be a duplicate.
+"""The outcome of a delivery, or where it was found to be a duplicate.
 
-`entry`: in the ledger of the entity. `record`: a processed record. `stream`: the entry of a version stream. `number`: a number
-that a read model has received. `group`: another copy in the same group.
+`entry`: in the entity's ledger. `record`: in a processed record. `stream`: in a version stream. `number`: by a number that a
+read model has received. `group`: by another copy in the same group.
 """
 
 DUPLICATES: Final[tuple[Outcome, ...]] = ("entry", "record", "stream", "number", "group")
@@ -37,10 +37,10 @@ _PLACES: Final[Mapping[type, Outcome]] = {
 
 
 class Tally:
-    """What is known of a run; told of every effect and every result.
+    """The known facts of a run, from all of its effects and results.
 
     Args:
-        messages: keys of the messages that the run is for.
+        messages: keys of the run's messages.
 
     Attributes:
         saved: the commit of the present attempt, once it is known to be applied.
@@ -55,7 +55,7 @@ class Tally:
         self.begin()
 
     def begin(self) -> None:
-        """An attempt begins, and looks at everything anew."""
+        """Start an attempt."""
         self._before |= self._given
         self._given.clear()
         self.saved: SaveEntity | SaveBatch | None = None
@@ -64,7 +64,7 @@ class Tally:
         self._beside: dict[str | None, Companion] = {}
 
     def note(self, effect: Effect[Any], reply: Any) -> None:
-        """The attempt asked for something and was answered."""
+        """Note an effect of the attempt and its reply."""
         if isinstance(effect, Together):
             self.note(effect.first, reply[0])
             self.note(effect.second, reply[1])
@@ -80,16 +80,16 @@ class Tally:
             self.saved = effect
 
     def end(self, result: object) -> tuple[str, ...]:
-        """The attempt is over; return the keys of the messages that it is known to have committed."""
-        # One that did not finish may have committed all the same, and could not publish.
+        """End the attempt; return the keys of the messages that it is known to have committed."""
+        # An attempt that did not finish may have committed, and failed to publish.
         committed = result.processed if isinstance(result, Finished) else tuple(self._committed())
         self.processed.update(dict.fromkeys(committed))
         return committed
 
     def outcomes(self, finished: Finished) -> dict[str, Outcome]:
-        """What became of each message of a run that finished.
+        """The outcome of each message of a run that finished.
 
-        What an attempt of unknown outcome had committed, as the last one found, is added to `processed`.
+        Messages that the last attempt found committed by an earlier one of unknown outcome are added to `processed`.
         """
         known: dict[str, Outcome] = dict.fromkeys((key for key, _ in finished.failed), "failed")
         known |= dict.fromkeys((key for key, _ in finished.stopped), "held")
@@ -100,26 +100,26 @@ class Tally:
 
     @property
     def gaps(self) -> tuple[datetime, ...]:
-        """Since when a read model that was loaded has had its gaps."""
+        """The times since which the loaded read model has had its gaps."""
         return tuple(one.gap_since for one in self._ledger.receptions if one.gap_since is not None)
 
     def _found(self, key: str) -> Outcome:
-        """Where the last attempt found a message that it had not to commit."""
+        """Where the last attempt found a message that was committed before."""
         if key in self._records:
             return "record"
         written = next((one for one in _companions(self.saved) if one.message == key), None)
         if written is not None:
-            return "held" if _is_held(written) else "number"  # It came after its number was given up, as it notes now.
+            return "held" if _is_held(written) else "number"  # Its number was skipped before it arrived.
         entry = next((one for one in self._ledger.entries if one.message == key), None)
         found = self._beside.get(key) or entry
         if found is None:
-            return "number"  # It came so long ago that clean-up has taken the document of its number.
+            return "number"  # Clean-up has deleted the document of its number.
         if _origin(found) not in self._before:
             return _PLACES[type(found)]
         return "held" if _is_held(found) else "processed"
 
     def _committed(self) -> Iterator[str]:
-        """Messages in the commit of this attempt, if it is known to be applied."""
+        """Messages in the commit of this attempt, if that is known to be applied."""
         if isinstance(self.saved, SaveEntity):
             ledger = read_entity(self.saved.entity, self.saved.document).ledger or Ledger()
             yield from (entry.message for entry in ledger.entries if _origin(entry) in self._given)
@@ -136,7 +136,7 @@ class Tally:
 
 
 def _origin(one: Entry | Companion) -> str | datetime:
-    """What tells which attempt wrote it: its transaction; of the document of a number the time, as it has no transaction."""
+    """The mark of the attempt that wrote it: its transaction; the document of a number has only a time."""
     return one.at if isinstance(one, NumberedMessage) else one.tx
 
 

@@ -1,8 +1,7 @@
-"""For tests of applications and adapters. Never imported by the library itself.
+"""Tools for tests of applications and adapters. The library itself never imports them.
 
-`run` tries a handler without a store; `assert_deterministic` runs it twice, and finds what it asks besides what it is given.
-`store_contract`, `transport_contract` and `blob_contract` are suites to inherit from: an adapter that passes them can stand
-under every protocol.
+`run` runs a handler without a store; `assert_deterministic` runs it twice, and finds its other inputs, such as clocks.
+`contracts` has a suite for each port to inherit from: an adapter that passes them can serve every protocol.
 """
 
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic

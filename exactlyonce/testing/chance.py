@@ -1,4 +1,4 @@
-"""Trouble by seed, and a clock that only tests move."""
+"""Seeded trouble for stores, and clocks that only tests move."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exactlyonce.stores.memory.trouble import Fate
 
 
 class SeededTrouble:
-    """Draws the fate of writes and the age of views; the same seed draws the same.
+    """Draws the fate of writes and the age of views; the same seed gives the same.
 
     Args:
         random: the source of chance.
@@ -39,7 +39,7 @@ class SeededTrouble:
 
 
 class ManualClock:
-    """A clock that stands still until `advance` is called. Who sleeps wakes when its time has come."""
+    """A clock that stands still until `advance` is called."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=timezone.utc)) -> None:
         self._now = start
@@ -59,7 +59,7 @@ class ManualClock:
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Move on, and wake who has slept long enough."""
+        """Move the clock, and wake the sleepers whose time has come."""
         self._now += timedelta(seconds=seconds)
         while self._sleepers and self._sleepers[0][0] <= self._now:
             _, _, woken = heapq.heappop(self._sleepers)
@@ -68,7 +68,7 @@ class ManualClock:
 
 
 class InstantClock(ManualClock):
-    """A clock on which sleeping takes no time: it moves itself."""
+    """A clock on which a sleep takes no time: it moves the clock."""
 
     async def sleep(self, seconds: float) -> None:
         self.advance(seconds)

@@ -1,4 +1,4 @@
-"""Finding handlers that do not give the same again: what a version stream, and every attempt that is made twice, counts on."""
+"""Finds handlers that are not deterministic, on which a version stream and every repeated attempt rely."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _SHORT.maxstring = _SHORT.maxother = 80
 
 
 class NonDeterministic(AssertionError):
-    """Handled again in the same circumstances, a message made something else, or the next time it may.
+    """A handler gave two results in the same circumstances, or may do so the next time.
 
     Attributes:
-        leaks: calls that give something else every time.
+        leaks: calls that give another result every time.
         differences: what differed.
     """
 
-    def __init__(self, told: str, leaks: tuple[Leak, ...], differences: tuple[str, ...]) -> None:
-        super().__init__(told)
+    def __init__(self, text: str, leaks: tuple[Leak, ...], differences: tuple[str, ...]) -> None:
+        super().__init__(text)
         self.leaks = leaks
         self.differences = differences
 
@@ -54,7 +54,7 @@ def assert_deterministic(
     entity: EntityRef | None = None,
     now: datetime = NOW,
 ) -> Ran[Any]:
-    """Run a handler twice in the same circumstances; fail if the results differ, or if it asked what gives something else.
+    """Run a handler twice in the same circumstances; fail if the results differ, or if it called a clock, chance or the like.
 
     Args:
         handler: a handler, decorated or not.
@@ -63,10 +63,10 @@ def assert_deterministic(
         message_id, source, entity, now: as for `run`.
 
     Returns:
-        What the handler made of it.
+        The result of the first run.
 
     Raises:
-        NonDeterministic: naming what was asked and where, what differed, and what to do.
+        NonDeterministic: naming the calls and their places, the differences, and what to do.
         Exception: whatever the handler raises the first time.
     """
 
@@ -86,26 +86,26 @@ def assert_deterministic(
     leaks = (*watch.leaks, *_unordered(first))
     if differences or leaks:
         name = getattr(handler, "__qualname__", repr(handler))
-        raise NonDeterministic(_told(name, leaks, differences), leaks, differences) from raised
+        raise NonDeterministic(_report(name, leaks, differences), leaks, differences) from raised
     return first
 
 
-def _told(name: str, leaks: tuple[Leak, ...], differences: tuple[str, ...]) -> str:
-    lines = [f"The handler {name} is not deterministic. Handled twice in the same circumstances, the message made"]
+def _report(name: str, leaks: tuple[Leak, ...], differences: tuple[str, ...]) -> str:
+    lines = [f"The handler {name} is not deterministic. Handling the message twice in the same circumstances gave"]
     if differences:
-        lines[0] += " something else:"
+        lines[0] += " two results:"
         lines += [f"    {one}" for one in differences]
     else:
-        lines[0] += " the same; but it need not do so the next time, or in another process."
+        lines[0] += " the same result; but it may not the next time, or in another process."
     if leaks:
-        lines += ["It asked what gives something else every time:", *(f"    {one}" for one in leaks)]
+        lines += ["It made calls that give another result every time:", *(f"    {one}" for one in leaks)]
         lines += dict.fromkeys(one.advice for one in leaks)
     else:
         lines.append(
-            "Nothing was seen that it asked. Does it change or read something outside of state and message, or does a model "
-            "have a default_factory that asks the clock or chance?"
+            "No such call was seen. Does the handler change or read something outside of state and message, or does a model "
+            "have a default_factory that calls a clock or chance?"
         )
-    lines.append("A duplicate may be handled again on the state of the first time, and has to send what it sent.")
+    lines.append("A duplicate may be handled again on its first state, and has to send the same outputs.")
     return "\n".join(lines)
 
 
@@ -123,14 +123,14 @@ def _differences(first: Ran[Any], second: Ran[Any]) -> Iterator[str]:
 
 
 def _unordered(ran: Ran[Any]) -> Iterator[Leak]:
-    """Sets among what was sent: within one process their order stays the same, so no second run tells."""
+    """Sets in sent messages: their order is the same within one process, so a second run does not show it."""
     for number, sent in enumerate(ran.sent, start=1):
         if _has_a_set(sent.message):
             yield Leak("the order of a set", f"message {number} ({_type_of(sent)})", ORDER)
 
 
 def _has_a_set(value: Any) -> bool:
-    """Whether there is a set whose order counts, at any depth. Numbers have the same order in every process."""
+    """Whether a value has a set whose order counts, at any depth. Sets of numbers have the same order in every process."""
     if isinstance(value, (set, frozenset)) and len(value) > 1 and not all(isinstance(one, _ORDERED) for one in value):
         return True
     inner: Any = value if isinstance(value, (list, tuple, set, frozenset)) else ()
@@ -152,14 +152,14 @@ def _type_of(sent: Sent) -> str:
 
 
 def _json(value: Any) -> Any:
-    """A state, or the events in place of it, as JSON: what is kept of them."""
+    """A state, or the events in place of it, as they are stored."""
     if isinstance(value, (list, tuple)):
         return [[type(one).__name__, _json(one)] for one in value]
     return None if value is None else written(type(value), value)
 
 
 def _between(name: str, first: Any, second: Any) -> Iterator[str]:
-    """Where two JSON values differ. Numbers that Python takes for equal, and the order of properties, count too."""
+    """The differences of two JSON values, also in the type of numbers and the order of properties."""
     if Json.of(first) == Json.of(second):
         return
     if isinstance(first, dict) and isinstance(second, dict) and first.keys() == second.keys():

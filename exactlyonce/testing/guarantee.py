@@ -1,7 +1,7 @@
-"""The guarantee as pure predicates over records: what the tests, the model checker and the audit judge by.
+"""The guarantee as pure predicates over records, for tests, the model checker and the audit.
 
-Each predicate returns the violations it sees; none means that the property holds for these facts. The names are those of
-the published TLA+ specification where it has the property.
+Each predicate returns the violations; none means that the property holds for these facts. Properties of the published TLA+
+specification keep their names.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from exactlyonce.records.outputs import Output, digest
 Place = tuple[str, int]
 """A sequence, by the source that sends it, and a number in it."""
 
-Told = Entry | ProcessedRecord | ColocatedRecord | StreamEntry
-"""What tells of a commit all that there is to tell."""
+CommitRecord = Entry | ProcessedRecord | ColocatedRecord | StreamEntry
+"""A record with all attributes of a commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One message that changed one entity, as one document tells. What it does not tell is None, or empty.
+    """One message's change of one entity, as recorded in one document. Attributes that the document lacks are None or empty.
 
     Attributes:
-        entity, message: which.
+        entity, message: their keys.
         tx, version: of the commit.
         outputs, digest: ids of the outputs, and of their content.
         place: of the message, if it was taken in a sequence.
@@ -43,28 +43,28 @@ class Commit:
     place: Place | None = None
 
     @classmethod
-    def of(cls, entity: str, told: Told | NumberedMessage) -> Commit:
-        """From an entry of the entity's ledger or stream, from a record, or from the document of a number it has released.
+    def of(cls, entity: str, record: CommitRecord | NumberedMessage) -> Commit:
+        """The commit in an entry of a ledger or stream, in a record, or in the document of a released number.
 
-        That of a number says neither which commit it was nor what was sent; an entry of the same commit may say so.
+        The document of a number has neither transaction nor outputs; an entry of the same commit may have them.
         """
-        if isinstance(told, NumberedMessage):
-            return cls(entity, told.message or "", None, None, place=(told.source, told.order.number))
-        ids = tuple(output.id for output in told.outputs)
-        return cls(entity, told.message, told.tx, told.version, ids, told.digest)
+        if isinstance(record, NumberedMessage):
+            return cls(entity, record.message or "", None, None, place=(record.source, record.order.number))
+        ids = tuple(output.id for output in record.outputs)
+        return cls(entity, record.message, record.tx, record.version, ids, record.digest)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was observed.
+    """Observed facts.
 
     Attributes:
-        commits: from ledgers, records and companions; the same commit may be told any number of times.
-        published: every copy of every output that any queue ever accepted from these entities.
-        acknowledged: entity and message of deliveries that are finished.
+        commits: from ledgers, records and companions; a commit may appear several times.
+        published: every copy of every output that a queue accepted from these entities.
+        acknowledged: entity and message of acknowledged deliveries.
         owing: entity and message of commits whose outputs are not marked as published.
-        skipped: read model and place of messages that were given up on.
-        late: read model and message of those that came after they were given up on.
+        skipped: read model and place of skipped messages.
+        late: read model and message of those that arrived after they were skipped.
     """
 
     commits: tuple[Commit, ...] = ()
@@ -77,7 +77,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One property that does not hold, where, and how it shows."""
+    """A property that does not hold, its entity and message, and the evidence."""
 
     property: str
     entity: str
@@ -90,7 +90,7 @@ def violations(facts: Facts, *, drained: bool) -> tuple[Violation, ...]:
 
     Args:
         facts: what was observed.
-        drained: the queue is empty and nothing is under way, so that what must happen eventually has to have happened.
+        drained: the queue is empty and nothing is under way, so that everything that must happen eventually has happened.
     """
     always = (
         at_most_one_state_change(facts.commits),
@@ -116,12 +116,12 @@ def at_most_one_state_change(commits: Iterable[Commit]) -> Iterator[Violation]:
     for where, found in (("by {} transactions", transactions), ("at {} places", places)):
         for (entity, message), distinct in found.items():
             if len(distinct) > 1:
-                told = f"committed {where.format(len(distinct))}"
-                yield Violation("at_most_one_state_change", entity, message, told)
+                detail = f"committed {where.format(len(distinct))}"
+                yield Violation("at_most_one_state_change", entity, message, detail)
 
 
 def versions_are_distinct(commits: Iterable[Commit]) -> Iterator[Violation]:
-    """Each version of an entity comes from one message: no change was overwritten by another that did not know of it."""
+    """Each version of an entity comes from one message: no change was lost to a concurrent one."""
     by_version: dict[tuple[str, int], set[str]] = defaultdict(set)
     for commit in commits:
         if commit.version is not None:
@@ -144,7 +144,7 @@ def at_most_one_output(published: Iterable[Output]) -> Iterator[Violation]:
 
 
 def consistent_state_and_output(commits: Iterable[Commit], published: Iterable[Output]) -> Iterator[Violation]:
-    """What is published comes from the attempt whose state was committed."""
+    """Published outputs are those of the attempt whose state was committed."""
     by_id = {output.id: output for output in published}
     for commit in set(commits):
         if commit.outputs and all(id in by_id for id in commit.outputs):
@@ -159,14 +159,14 @@ def consistent_state_and_output(commits: Iterable[Commit], published: Iterable[O
 
 
 def no_ghost_output(commits: Iterable[Commit], published: Iterable[Output]) -> Iterator[Violation]:
-    """Nothing is published for an attempt that was not committed."""
+    """No output of an uncommitted attempt is published."""
     committed = {id for commit in commits for id in commit.outputs}
     for id in {output.id for output in published} - committed:
         yield Violation("no_ghost_output", "", "", f"output {id} belongs to no commit")
 
 
 def in_sequence(facts: Facts) -> Iterator[Violation]:
-    """A read model takes the messages of each source in the order of their numbers, and passes none over without telling."""
+    """A read model takes the messages of each source in the order of their numbers, and records each that it skips."""
     taken: dict[tuple[str, str], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for commit in facts.commits:
         if commit.place is not None:
@@ -177,8 +177,8 @@ def in_sequence(facts: Facts) -> Iterator[Violation]:
         for number in range(1, max(numbers) + 1):
             messages = numbers.get(number, set())
             if len(messages) + (number in given_up) != 1:
-                told = ", and it was skipped" if number in given_up else ""
-                detail = f"number {number} of {source} was taken from {len(messages)} messages{told}"
+                skipped = ", and it was skipped" if number in given_up else ""
+                detail = f"number {number} of {source} was taken from {len(messages)} messages{skipped}"
                 yield Violation("in_sequence", entity, min(messages, default=""), detail)
     yield from _out_of_order(facts.commits)
     committed = {(commit.entity, commit.message) for commit in facts.commits}
@@ -187,7 +187,7 @@ def in_sequence(facts: Facts) -> Iterator[Violation]:
 
 
 def _out_of_order(commits: Iterable[Commit]) -> Iterator[Violation]:
-    """Numbers that fall while the versions rise, as far as both are told."""
+    """Numbers that fall while versions rise, where both are known."""
     placed = {
         (one.entity, one.place[0], one.version, one.place[1], one.message)
         for one in commits
@@ -200,7 +200,7 @@ def _out_of_order(commits: Iterable[Commit]) -> Iterator[Violation]:
 
 
 def nothing_lost(facts: Facts) -> Iterator[Violation]:
-    """Every acknowledged message changed its entity, unless it is told that it came too late, and all its outputs went out."""
+    """Every acknowledged message changed its entity, or is recorded as too late, and all its outputs were published."""
     published = {output.id for output in facts.published}
     sent: dict[tuple[str, str], set[str]] = defaultdict(set)
     for commit in facts.commits:
@@ -214,6 +214,6 @@ def nothing_lost(facts: Facts) -> Iterator[Violation]:
 
 
 def termination(facts: Facts) -> Iterator[Violation]:
-    """No commit stays half done."""
+    """No commit stays unpublished."""
     for entity, message in facts.owing:
         yield Violation("termination", entity, message, "its outputs are still owed")

@@ -1,4 +1,4 @@
-"""What the documents of a memory store tell: every version ever written, so that what was overwritten counts as well."""
+"""The history of a memory store, from every version of its documents, the overwritten ones included."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedM
 from exactlyonce.records.ledger import Entry, read_entity
 from exactlyonce.records.library import read_processed
 from exactlyonce.stores.memory.partitions import MemoryPartitions, Partition, Version
-from exactlyonce.testing.guarantee import Commit, Place, Told
+from exactlyonce.testing.guarantee import Commit, CommitRecord, Place
 from exactlyonce.values.identity import EntityRef
 
 
-class Telling:
-    """Everything that a store was ever told.
+class StoreHistory:
+    """The commits that a store's documents record.
 
     Args:
-        store: to go through.
+        store: to read.
 
     Attributes:
-        told: ledger and stream entries and records, by key of the entity and transaction.
-        commits: what they, and the documents of numbers, tell.
-        owing: entity and message of commits that owe outputs, as their newest documents say.
+        records: ledger and stream entries and records, by key of the entity and transaction.
+        commits: from these, and from the documents of numbers.
+        owing: entity and message of commits that owe outputs, by their newest documents.
         skipped, late: as in `Facts`.
     """
 
     def __init__(self, store: MemoryPartitions) -> None:
-        self.told: dict[tuple[str, str], Told] = {}
+        self.records: dict[tuple[str, str], CommitRecord] = {}
         self.commits: list[Commit] = []
         self.skipped: set[tuple[str, Place]] = set()
         self.late: set[tuple[str, str]] = set()
@@ -73,11 +73,11 @@ class Telling:
                 if (one.entity, (one.source, one.order.number)) in self.skipped:
                     self.late.add((one.entity, message))
                     return
-                # Which commit it was, the entity in the same batch tells, if the message sent anything.
+                # The entity in the same batch has the transaction, if the message sent anything.
                 entry = entries.get((one.entity, message))
                 released = Commit.of(one.entity, one)
-                told = Commit.of(one.entity, entry) if entry else replace(released, tx=batch)
-                self.commits.append(replace(told, place=released.place))
+                commit = Commit.of(one.entity, entry) if entry else replace(released, tx=batch)
+                self.commits.append(replace(commit, place=released.place))
             case ColocatedRecord():
                 self._take(one.entity, one)
                 if one.owed is not None:
@@ -85,13 +85,13 @@ class Telling:
             case StreamEntry():
                 self._take(one.entity, one)
 
-    def _take(self, key: str, told: Told) -> None:
-        self.told[key, told.tx] = told
-        self.commits.append(Commit.of(key, told))
+    def _take(self, key: str, record: CommitRecord) -> None:
+        self.records[key, record.tx] = record
+        self.commits.append(Commit.of(key, record))
 
 
 def _batches(partition: Partition) -> Iterator[list[Version]]:
-    """The writes of a partition, each with those that were made in one batch with it."""
+    """The writes of a partition, grouped by batch."""
     batch: list[Version] = []
     for position, version in enumerate(partition.log):
         if position not in partition.within and batch:

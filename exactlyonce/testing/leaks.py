@@ -1,8 +1,8 @@
-"""Watching a handler for what gives something else every time it is asked: clocks, chance, and what only one process knows.
+"""Finds leaks: calls of a handler that give another result every time, to clocks, chance, files, and values of one process.
 
-A profile function sees every call that is made from Python, those to functions in C included, with the frame that makes it. So
-nothing is patched, and it does not matter under which name a handler imported what it calls. What code in C calls by itself is
-not seen, such as `Field(default_factory=datetime.now)`: there only the results tell.
+A profile function sees every call that Python code makes, to Python or C, with the calling frame. So nothing is patched, and it
+does not matter under which name a handler imported a function. Calls that C code makes are not seen, such as
+`Field(default_factory=datetime.now)`: there only the results differ.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any, Final
 
 CLOCK: Final = "Take the time from context.now."
 CHANCE: Final = "Take ids from context.new_id(), and chance from context.random."
-PROCESS: Final = "hash() and id() differ from process to process; use hashlib, or a key of the message's own."
-OUTSIDE: Final = "Let the message, or the state, bring what files, settings and other services know."
+PROCESS: Final = "hash() and id() differ from process to process; use hashlib, or a key in the message."
+OUTSIDE: Final = "Pass data of files, settings and other services in the message, or keep it in the state."
 THREADS: Final = (
-    "Do it in the handler itself: what comes of threads depends on their turns, and nobody watches what they ask."
+    "Do it in the handler itself: results of threads depend on their timing, and their calls are not watched."
 )
 
 _CLOCKS: Final = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
@@ -38,7 +38,7 @@ _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("os.open", "os.stat", "os.lstat", "os.system", "os.uname", "socket.getaddrinfo"), OUTSIDE),
     **dict.fromkeys(("_thread.start_new_thread", "_thread.start_joinable_thread"), THREADS),
 }
-"""Functions in C, by the names they are told under."""
+"""Functions in C, by the names in reports, with the advice."""
 _OF_INSTANCES: Final = {"random", "getrandbits", "connect", "now", "utcnow", "today"}
 _NAMES: Final = _OF_INSTANCES | {name.rpartition(".")[2] for name in _FUNCTIONS}
 _OWN_NAMES: Final = {"posix": "os.", "nt": "os.", "builtins": "", "_io": "", "io": "", "_socket": "socket."}
@@ -50,11 +50,11 @@ _ONLY_THROUGH: Final[dict[str, frozenset[str]]] = {
     **dict.fromkeys(("os.stat", "os.lstat"), frozenset({"pathlib", "os", "posixpath", "ntpath", "genericpath"})),
     "os.environ": frozenset({"os", "collections", "_collections_abc"}),
 }
-"""What libraries call all the time without harm: told only where a handler calls it, by itself or through these modules."""
+"""Calls that libraries make all the time without harm: reported only if a handler makes them or these modules do."""
 _HARMLESS: Final = frozenset({"exactlyonce", "importlib", "logging", "opentelemetry", "structlog", "warnings"})
-"""Packages that ask the clock and chance for what never comes back to the handler."""
+"""Packages that call clocks and chance without returning the results to the handler."""
 _PASSING_ON: Final = frozenset({"dataclasses", "functools", "pydantic"})
-"""Packages that call what they were given: the call is not theirs."""
+"""Packages that call given functions: the call counts as their caller's."""
 
 _SEED: Final = random.Random.seed.__code__
 _ENVIRON: Final = type(os.environ).__getitem__.__code__
@@ -68,7 +68,7 @@ _LIBRARIES: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A call that gives something else every time.
+    """A call that gives another result every time.
 
     Attributes:
         call: such as `time.time()`.
@@ -85,13 +85,13 @@ class Leak:
 
 
 class Watch:
-    """Notes leaks while it is entered; it can be entered again.
+    """Records leaks while it is entered; it can be entered again.
 
     Args:
-        handler: the code of whose package counts as the user's, wherever it is installed.
+        handler: the code of its package counts as the user's, wherever it is installed.
 
     Attributes:
-        leaks: what was seen, each once, in order.
+        leaks: each once, in order.
     """
 
     def __init__(self, handler: Callable[..., Any]) -> None:
@@ -111,7 +111,7 @@ class Watch:
     ) -> None:
         sys.setprofile(self._before)
 
-    # Tracing is off in a profile function, so coverage sees nothing of what follows.
+    # Tracing is off in a profile function, so coverage does not see the methods below.
 
     def _see(self, frame: FrameType, event: str, called: Any) -> None:
         if event == "c_call" and called.__name__ in _NAMES:
@@ -124,9 +124,9 @@ class Watch:
     def _see_builtin(self, frame: FrameType, called: BuiltinFunctionType) -> None:
         owner, name = called.__self__, called.__name__
         if isinstance(owner, ModuleType):
-            told = f"{_OWN_NAMES.get(owner.__name__, f'{owner.__name__}.')}{name}"
-            if told in _FUNCTIONS and not (told == "hash" and frame.f_code.co_name == "__hash__"):
-                self._note(frame, told, _FUNCTIONS[told])
+            full = f"{_OWN_NAMES.get(owner.__name__, f'{owner.__name__}.')}{name}"
+            if full in _FUNCTIONS and not (full == "hash" and frame.f_code.co_name == "__hash__"):
+                self._note(frame, full, _FUNCTIONS[full])
         elif isinstance(owner, type) and issubclass(owner, date):
             self._note(frame, f"{owner.__name__}.{name}", CLOCK)
         elif isinstance(owner, random.Random) and not any(owner is one for one in self._seeded):
@@ -135,7 +135,7 @@ class Watch:
             self._note(frame, "socket.connect", OUTSIDE)
 
     def _see_seed(self, frame: FrameType) -> None:
-        """A generator that begins with a given seed gives the same again; one that begins without does not."""
+        """Note a generator without a seed; one with a seed is deterministic."""
         given = frame.f_locals
         if given.get("a") is not None:
             self._seeded.append(given["self"])
@@ -143,7 +143,7 @@ class Watch:
             self._note(frame, "random.Random", CHANCE)
 
     def _note(self, frame: FrameType, call: str, advice: str) -> None:
-        """Attribute a call to the nearest frame of the handler's own code, under the name by which that called it."""
+        """Record a call for the nearest frame of the handler's own code, under the name by which it was called there."""
         through: list[FrameType] = []
         at: FrameType | None = frame
         while at is not None and not self._is_own(at.f_code):
@@ -192,7 +192,7 @@ def _place_of(frame: FrameType) -> str:
 
 
 def _home_of(handler: Callable[..., Any]) -> tuple[str, ...]:
-    """The file that a handler is in, and the folder of its package."""
+    """The file of a handler, and the folder of its package."""
     while isinstance(handler, partial):
         handler = handler.func
     code = getattr(handler, "__code__", None)

@@ -1,4 +1,4 @@
-"""Running a handler without a store: how business code is tested."""
+"""Runs a handler without a store, for tests of business code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class WrittenOnce:
 
 @dataclass(frozen=True)
 class Ran(Generic[State]):
-    """What a handler made of a state and a message."""
+    """The result of a handler."""
 
     state: State
     sent: tuple[Sent, ...]
@@ -49,7 +49,7 @@ class Ran(Generic[State]):
 
     @property
     def messages(self) -> tuple[Any, ...]:
-        """What was sent or announced, in order."""
+        """The sent and announced messages, in order."""
         return tuple(one.message for one in self.sent)
 
 
@@ -67,10 +67,10 @@ def run(
 
     Args:
         handler: a handler, decorated or not.
-        state: the state before. It is handed over as it is: a handler that changes it changes yours.
+        state: the state before. It is not copied: a handler that changes it changes the caller's.
         message: an instance of a registered message type.
-        message_id, source, entity: identities that `context.new_id()` and `context.random` derive from.
-        now: what `context.now` says.
+        message_id, source, entity: `context.new_id()` and `context.random` derive from them.
+        now: the value of `context.now`.
 
     Raises:
         NoStateReturned: the handler returned None without deleting the entity.
@@ -83,7 +83,7 @@ def run(
 
 
 class _Recorder(Context):
-    """A context that knows every destination, and keeps what is sent and written as it is then."""
+    """A context that knows every destination, and records copies of sent messages and written blobs."""
 
     def __init__(self, origin: Origin, now: datetime) -> None:
         super().__init__(origin, now, _Anywhere(blobs="https://example.blob.core.windows.net/blobs"), tx="t-1")
@@ -107,7 +107,7 @@ class _Recorder(Context):
 
 
 class _Anywhere(Routes):
-    """Every destination exists and takes everything."""
+    """Routes on which every destination exists and takes every message."""
 
     def check(self, destination: str, size: int) -> None:
         pass

@@ -1,4 +1,4 @@
-"""A world in memory: store, queues, and processes that share them and crash on request."""
+"""A world in memory: a store, queues, and processes that share them and crash on request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Trouble
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.guarantee import Facts
-from exactlyonce.testing.history import Telling
+from exactlyonce.testing.history import StoreHistory
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
@@ -36,16 +36,16 @@ Result = TypeVar("Result")
 
 
 class World:
-    """Everything that survives a crash.
+    """The part that survives a crash: store, queues, and acknowledged messages.
 
     Args:
         destinations: where handlers may send to.
         random: source of transaction ids and jitter.
-        trouble: what happens to the store's writes and reads.
-        outcome: what happens to sends; see `MemoryTransport`.
+        trouble: fates of the store's writes and reads.
+        outcome: fates of sends; see `MemoryTransport`.
         clock: of all processes and of the store.
         store: in place of a `MemoryStore` of its own.
-        lifetimes: how long messages may live.
+        lifetimes: of messages.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class World:
     def process(
         self, *, mark_after: float = 10.0, backoff: Backoff | None = None, observer: Observer | None = None
     ) -> Process:
-        """Start a process that remembers nothing."""
+        """Start a process without memory."""
         runtime = Runtime(
             self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}", ObserverSlot(observer)
         )
@@ -83,25 +83,25 @@ class World:
 
     @property
     def published(self) -> tuple[Output, ...]:
-        """Every copy of every output, in order of arrival within each queue."""
+        """Every copy of every output, in order of arrival per queue."""
         return tuple(output for queue in self.transport.queues.values() for output in queue)
 
     def facts(self) -> Facts:
-        """Everything observable, from the first write on."""
-        telling = Telling(self.store)
+        """All observable facts since the first write."""
+        history = StoreHistory(self.store)
         sent = (output for output in self.published if output.envelope.value["type"] != REPLAY)
         return Facts(
-            tuple(telling.commits),
+            tuple(history.commits),
             tuple(sent),
             frozenset(self.acknowledged),
-            telling.owing,
-            frozenset(telling.skipped),
-            frozenset(telling.late),
+            history.owing,
+            frozenset(history.skipped),
+            frozenset(history.late),
         )
 
 
 class Process:
-    """What does not survive a crash."""
+    """The part that does not survive a crash: a driver and its lanes."""
 
     def __init__(self, world: World, driver: AsyncDriver, retrying: Retrying, lanes: Lanes) -> None:
         self._world = world
@@ -111,7 +111,7 @@ class Process:
         self._jobs: set[asyncio.Future[Any]] = set()
 
     async def deliver(self, type: Entity[Any], envelope: Envelope, strategy: Strategy | None = None) -> None:
-        """Deliver a message once; returning acknowledges it. Raises what the message would be given back for."""
+        """Deliver a message once. Returning acknowledges it; raising gives it back."""
         ref = type.ref_of(envelope)
         runner, strategy, lifetimes = (
             Runner(type, ref, self._world.routes),
@@ -128,22 +128,22 @@ class Process:
     async def run(
         self, entity: EntityRef, attempt: Callable[[Memory], Step[Result | Again]], memory: Memory | None = None
     ) -> Result:
-        """Look after an entity: sweep it, settle a message, replay its stream. Raises what `Retrying.process` raises."""
+        """Run maintenance of an entity: sweep it, settle a message, replay its stream. Raises as `Retrying.process` does."""
         return await self.end_with_me(self._driver.process(self._retrying, entity, attempt, memory or Memory()))
 
     async def end_with_me(self, job: Coroutine[Any, Any, Result]) -> Result:
-        """Do something that is cancelled if the process crashes."""
+        """Run a job that is cancelled if the process crashes."""
         task = asyncio.ensure_future(job)
         self._jobs.add(task)
         task.add_done_callback(self._jobs.discard)
         return await task
 
     async def close(self) -> None:
-        """Finish what is under way."""
+        """Finish what is under way, and mark published outputs."""
         await self._lanes.quiesce()
 
     async def crash(self) -> None:
-        """End in the middle of whatever is under way."""
+        """Stop at once, whatever is under way."""
         self._lanes.abandon()
         for job in self._jobs:
             job.cancel()

@@ -17,7 +17,7 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.guarantee import violations
-from exactlyonce.testing.history import Telling
+from exactlyonce.testing.history import StoreHistory
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from tests.asking import unhandled
@@ -160,7 +160,7 @@ class MachineHistory(Interleaving):
 
     def serially(self, ref: EntityRef) -> Ending:
         """How it would end if its messages had been handled one after the other, in the order in which they were committed."""
-        told = [one for (key, _), one in Telling(self.store).told.items() if key == ref.key]
+        told = [one for (key, _), one in StoreHistory(self.store).records.items() if key == ref.key]
         runner = self.runner(ref)
         body: Json | None = None
         ending = Ending(None, False, (), frozenset())

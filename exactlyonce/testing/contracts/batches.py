@@ -1,4 +1,4 @@
-"""What every store has to do when it saves an entity and its companions together; a part of `StoreContract`."""
+"""The contract of a store's transactional batches of an entity and companions; a part of `StoreContract`."""
 
 # ruff: noqa: S101  # A suite asserts.
 
@@ -37,7 +37,7 @@ from exactlyonce.values.identity import EntityRef
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """An entity with two companions, as they were and as they are: the second was written over since."""
+    """An entity with two companions, before and after a change of the second."""
 
     entity: EntityRef
     old: Saved
@@ -50,7 +50,7 @@ class Scene:
         return entity_document(self.entity, total=9)
 
     def effect(self, etag: str | None, *create: Companion, replace: tuple[tuple[Companion, str], ...] = ()) -> Any:
-        """A save together with a companion that could be created, whatever else there is to write."""
+        """A save together with a companion that can be created, and other writes."""
         return SaveBatch(self.entity, self.document, etag, (an_entry(self.entity, 9, "web/9"), *create), replace)
 
 
@@ -73,7 +73,7 @@ WAYS_TO_FAIL: Final[dict[str, Way]] = {
 
 
 async def a_scene(store: AsyncStore) -> Scene:
-    """Play what happened before."""
+    """Make the writes of a case's past."""
     entity = owned_entity()
     one, other = an_entry(entity, 1, "web/1"), an_entry(entity, 2, "web/2")
     old = await together(store, entity, one, other, total=1)

@@ -1,4 +1,4 @@
-"""What every place for blobs has to do, as a suite to inherit from.
+"""The contract of a container for blobs, as a suite to inherit from.
 
     class TestMyBlobs(BlobContract):
         @pytest.fixture
@@ -34,7 +34,7 @@ class BlobContract:
 
     @pytest.fixture
     def blobs(self) -> AsyncBlobs:
-        """The place to test."""
+        """The container to test."""
         raise NotImplementedError("Override the fixture `blobs`.")
 
     async def test_writing_nothing_succeeds(self, blobs: AsyncBlobs) -> None:
@@ -138,5 +138,5 @@ async def listed(blobs: AsyncBlobs, prefix: str) -> list[ListedBlob]:
 
 
 def a_blob(content: bytes) -> Blob:
-    """A blob under a name that nobody else uses."""
+    """A blob under a fresh name."""
     return Blob(f"contract/{uuid4().hex}/b.bin", content, "application/octet-stream")

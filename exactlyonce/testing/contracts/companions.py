@@ -1,4 +1,4 @@
-"""What every store has to do with companions that are read, replaced and deleted by themselves; a part of `StoreContract`."""
+"""The contract of a store's reads, replacements and deletions of companions; a part of `StoreContract`."""
 
 # ruff: noqa: S101  # A suite asserts.
 
@@ -55,7 +55,7 @@ SEARCHES: Final[dict[str, Search]] = {
 
 
 class CompanionContract:
-    """Finding companions of one entity, and no others'; keeping those up to date that nobody else has written over."""
+    """Finding companions of one entity only; replacing those that have not changed since they were read."""
 
     async def test_companions_come_in_the_order_asked_for_and_absent_ones_are_left_out(self, store: AsyncStore) -> None:
         entity = owned_entity()

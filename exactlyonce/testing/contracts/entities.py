@@ -1,4 +1,4 @@
-"""What every store has to do with entity documents; a part of `StoreContract`."""
+"""The contract of a store for entity documents; a part of `StoreContract`."""
 
 # ruff: noqa: S101  # A suite asserts.
 
@@ -217,7 +217,7 @@ class EntityContract:
 async def _saving(
     store: AsyncStore, entity: EntityRef, etag: str | None, *, together: bool = False, **properties: Any
 ) -> object:
-    """The reply to a save: to one of the entity alone, or to one that could write companions as well."""
+    """The reply to a save: of the entity alone, or of a batch."""
     document = entity_document(entity, **properties)
     if together:
         return await store.perform(SaveBatch(entity, document, etag))

@@ -1,4 +1,4 @@
-"""What every store has to do with the library's documents; a part of `StoreContract`."""
+"""The contract of a store for the library's documents; a part of `StoreContract`."""
 
 # ruff: noqa: S101  # A suite asserts.
 

@@ -1,4 +1,4 @@
-"""What every listing has to do, as a suite to inherit from.
+"""The contract of a listing, as a suite to inherit from.
 
 Needs pytest and pytest-asyncio in its automatic mode. Every test uses entities of its own, so that a store may keep what
 earlier runs have left.
@@ -58,13 +58,13 @@ async def put(store: AsyncStore, entity: EntityRef, ledger: Ledger) -> None:
 
 
 async def owes(store: AsyncStore, entity: EntityRef, at: datetime = LONG_AGO) -> EntityRef:
-    """Save an entity that has owed since a moment."""
+    """Save an entity that has owed outputs since a time."""
     await put(store, entity, Ledger(1, entries=(an_owing(at),)))
     return entity
 
 
 async def all_of(pages: AsyncIterator[tuple[EntityRef, ...]]) -> list[EntityRef]:
-    """Everything in a listing, in its order."""
+    """All items of a listing, in order."""
     return [entity async for page in pages for entity in page]
 
 

@@ -1,4 +1,4 @@
-"""What the store contract makes requests with: entities and documents of the library, made up; each new at every call."""
+"""Samples for the store contract: entities and documents of the library, fresh at every call."""
 
 # ruff: noqa: S101  # It belongs to a suite.
 
@@ -58,14 +58,14 @@ AWKWARD: Final = (
     "upper",
     "web/'quoted\" \n line",
 )
-"""Keys of messages that an id in a store may not be able to hold."""
+"""Keys of messages that may not be valid as ids in a store."""
 
 MEGABYTE: Final = 1_000_000
 AT: Final = datetime(2026, 11, 21, 10, 0, 2, 250_000, tzinfo=timezone.utc)
 
 
 def unique() -> str:
-    """A name nobody used before."""
+    """A fresh name."""
     return uuid4().hex
 
 
@@ -76,13 +76,13 @@ def plain_entity() -> EntityRef:
 
 
 def owned_entity(owner: str | None = None, type: str = OWNED) -> EntityRef:
-    """An entity whose partition other documents can share; in that of an owner, or in one of its own."""
+    """An entity whose partition other documents can share; in an owner's partition, or in its own."""
     owner = owner or unique()
     return EntityRef(type, (owner, "north", 7) if type == LEVELS else (owner,), unique())
 
 
 def entity_document(entity: EntityRef, /, **properties: Any) -> Json:
-    """A document with the id and the partition key where the container wants them."""
+    """A document with id and partition key at the container's paths."""
     document: dict[str, Any] = {"id": entity.id}
     for path, value in zip(ENTITY_TYPES[entity.type], entity.partition, strict=True):
         _put(document, path.split("/")[1:], value)
@@ -96,7 +96,7 @@ def _put(document: dict[str, Any], names: list[str], value: PartitionValue) -> N
 
 
 async def save(store: AsyncStore, entity: EntityRef, etag: str | None = None, /, **properties: Any) -> Saved:
-    """Save an entity, which succeeds."""
+    """Save an entity; the save has to succeed."""
     reply = await store.perform(SaveEntity(entity, entity_document(entity, **properties), etag))
     assert isinstance(reply, Saved)
     return reply
@@ -152,7 +152,7 @@ async def parked_now(store: AsyncStore, entity: EntityRef, message: str) -> Foun
 
 
 def a_parked(entity: EntityRef, message: str, reason: str = "its handler raised ValueError") -> ParkedMessage:
-    """A message that was given up."""
+    """A parked message."""
     envelope = Json.of({"id": "m-1", "data": {"text": "ÄÖÜ 🎯", "large": 2**53 + 1, "whole": 1.0}})
     return ParkedMessage(entity.key, message, reason, AT, envelope)
 
@@ -211,7 +211,7 @@ def an_entry(entity: EntityRef, version: int, message: str | None = None, *, pad
 
 
 def a_numbered(entity: EntityRef, number: int = LARGEST_NUMBER) -> NumberedMessage:
-    """A message that waits for those before it."""
+    """A held message."""
     return NumberedMessage(
         entity.key,
         "/game/ÄÖÜ",
@@ -225,7 +225,7 @@ def a_numbered(entity: EntityRef, number: int = LARGEST_NUMBER) -> NumberedMessa
 async def together(
     store: AsyncStore, entity: EntityRef, *create: Companion, etag: str | None = None, **properties: Any
 ) -> Saved:
-    """Save an entity and create companions, which succeeds."""
+    """Save an entity and create companions; the batch has to succeed."""
     reply = await store.perform(SaveBatch(entity, entity_document(entity, **properties), etag, create))
     assert isinstance(reply, Saved)
     return reply
@@ -254,7 +254,7 @@ async def entries(store: AsyncStore, entity: EntityRef, *ranges: tuple[int, int]
 
 
 async def put(store: AsyncStore, entity: EntityRef, companion: Companion, **properties: Any) -> None:
-    """Put a companion with other properties in its place, as no store would write it."""
+    """A copy of a companion's document with other properties, which no store would write."""
     document = companion_document(entity, companion)
     place = EntityRef(entity.type, entity.partition, document["id"])
     await store.perform(SaveEntity(place, entity_document(place, **{**document, **properties}), None))

@@ -1,4 +1,4 @@
-"""What every store has to do, as a suite to inherit from.
+"""The contract of a store, as a suite to inherit from.
 
     class TestMyStore(StoreContract):
         @pytest.fixture
@@ -28,7 +28,7 @@ __all__ = ["ENTITY_TYPES", "UNIQUE_KEYS", "StoreContract"]
 
 
 class StoreContract(EntityContract, LibraryContract, BatchContract, CompanionContract, StreamContract):
-    """Inherit from it, give it a fixture `store`, and tell it how to read the ETag of a record."""
+    """Inherit from it, and give it a fixture `store` and a way to read the ETag of a record."""
 
     @pytest.fixture
     def store(self) -> AsyncStore:

@@ -1,4 +1,4 @@
-"""What every store has to do with the entries of a version stream; a part of `StoreContract`."""
+"""The contract of a store for entries of a version stream; a part of `StoreContract`."""
 
 # ruff: noqa: S101  # A suite asserts.
 

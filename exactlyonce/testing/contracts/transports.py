@@ -1,4 +1,4 @@
-"""What every transport has to do, as a suite to inherit from.
+"""The contract of a transport, as a suite to inherit from.
 
     class TestMyTransport(TransportContract):
         @pytest.fixture
@@ -29,7 +29,7 @@ from exactlyonce.values.frozen_json import Json
 
 
 class TransportContract:
-    """Inherit from it, give it a fixture `transport` and a way to see what arrived."""
+    """Inherit from it, and give it a fixture `transport` and a way to see what arrived."""
 
     @pytest.fixture
     def transport(self) -> AsyncTransport:
@@ -37,15 +37,15 @@ class TransportContract:
         raise NotImplementedError("Override the fixture `transport`.")
 
     async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
-        """The envelopes that a consumer of the address would get now, in any order."""
+        """The envelopes that a consumer of the address gets now, in any order."""
         raise NotImplementedError("Say how to receive.")
 
     def unanswered(self, transport: AsyncTransport) -> AbstractContextManager[None]:
-        """While it is open, what is sent arrives, and no reply to it does."""
+        """A context in which messages arrive, and the replies to their sends are lost."""
         raise NotImplementedError("Say how replies get lost.")
 
     def address(self) -> str:
-        """An address that nobody else uses; override it where addresses cannot be made up."""
+        """A fresh address; override it where addresses cannot be made up."""
         return f"contract-{uuid4().hex}"
 
     async def test_sending_nothing_succeeds(self, transport: AsyncTransport) -> None:
@@ -79,7 +79,7 @@ class TransportContract:
             assert await transport.send(address, (output,)) is UNKNOWN
         assert await transport.send(address, (output,)) is PUBLISHED
         received = await self.received(transport, address)
-        assert len(received) > 1  # Else nothing arrived of what was not answered.
+        assert len(received) > 1  # Otherwise none of the unanswered messages arrived.
         assert set(received) == {output.envelope}
 
     async def test_addresses_are_kept_apart(self, transport: AsyncTransport) -> None:

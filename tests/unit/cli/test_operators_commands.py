@@ -119,7 +119,7 @@ def test_resetting_a_token_explains_its_risk_first(app: InMemory, capsys: pytest
     told = Told(capsys, "reset-token", "account", "a")
     assert told.code == 2
     assert "processed again if a copy of it" in told.out
-    assert Told(capsys, "reset-token", "account", "a", "--yes").out == "there is no session token to exchange\n"
+    assert Told(capsys, "reset-token", "account", "a", "--yes").out == "there is no session token to replace\n"
 
 
 def test_a_token_ahead_of_the_account_is_reset_and_what_was_lost_is_told(

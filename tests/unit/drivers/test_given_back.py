@@ -24,7 +24,7 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
-from exactlyonce.testing.history import Telling
+from exactlyonce.testing.history import StoreHistory
 from exactlyonce.transports.memory import MemoryTransport
 from tests.asking import settle, settle_by
 from tests.samples import accounts, deposit, ledger_queue
@@ -95,7 +95,7 @@ class Game:
         return settled.outcome
 
     def committed(self) -> set[str]:
-        return {one.message for one in Telling(self.store).commits}
+        return {one.message for one in StoreHistory(self.store).commits}
 
 
 @pytest.fixture(params=STRATEGIES, ids=lambda one: one[1])

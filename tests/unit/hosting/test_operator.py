@@ -73,7 +73,7 @@ def test_as_a_new_message_it_is_sent_when_what_is_known_was_shown(
         "message  web/m-1, of type account.deposit",
         "sent     2025-12-02T00:10:00+00:00, as its sender says",
         "parked   2026-01-01T00:00:00+00:00: its handler raised ValueError",
-        "entity   account/a, of which nothing tells that it processed the message; or that is forgotten by now",
+        "entity   account/a, which has no record of the message; or the record was deleted by now",
     ]
     assert "--yes" in shown.out
     assert SECRET not in shown.out
@@ -107,10 +107,10 @@ def test_what_was_put_aside_is_looked_for_where_its_handler_would_take_it(
     app.deliver(OUTBOX, dated("m-1"))
     app.park(dated("m-1", None), place=ASIDE)
     told = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--as-new").out
-    assert "at a time that it does not tell" in told
+    assert "at an unknown time" in told
     assert "entity   account/a, which has processed it" in told
     app.park(replace(dated("m-2"), type="account.unknown"), place=ASIDE)
-    assert "entity   none of this" in Told(capsys, "requeue", ASIDE, "web/m-2", "--to", "receipts", "--as-new").out
+    assert "entity   no entity of this" in Told(capsys, "requeue", ASIDE, "web/m-2", "--to", "receipts", "--as-new").out
 
 
 def test_an_entity_that_cannot_be_looked_at_is_told(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +128,7 @@ def test_an_output_that_was_too_old_to_be_published_knows_where_it_was_to_go(
     assert "too old" in Told(capsys, "requeue", place, "web/m-1").out
     shown = Told(capsys, "requeue", place, "web/m-1", "--as-new").out
     assert "to       receipts, which it may have reached before" in shown
-    assert "entity   account/a, of which nothing tells" in shown
+    assert "entity   account/a, which has no record" in shown
     assert Told(capsys, "requeue", place, "web/m-1", "--as-new", "--yes").code == 0
     assert [output.destination for output in app.world.published] == ["receipts"]
 
@@ -146,10 +146,10 @@ def test_a_message_that_came_from_a_queue_is_sent_to_the_one_that_is_named(
     ("entity", "message", "to", "code", "words"),
     [
         (PLACE, "web/m-1", "recipts", 2, "no destination 'recipts'; known are: receipts"),
-        ("account/a", "web/m-1", "receipts", 2, "is no ENTITY as 'parked' lists them"),
-        ("[7]", "web/m-1", "receipts", 2, "is no ENTITY"),
-        ("[7, 8]", "web/m-1", "receipts", 2, "is no ENTITY"),
-        ("[", "web/m-1", "receipts", 2, "is no ENTITY"),
+        ("account/a", "web/m-1", "receipts", 2, "is not an ENTITY as 'parked' lists them"),
+        ("[7]", "web/m-1", "receipts", 2, "is not an ENTITY"),
+        ("[7, 8]", "web/m-1", "receipts", 2, "is not an ENTITY"),
+        ("[", "web/m-1", "receipts", 2, "is not an ENTITY"),
         (PLACE, f"{UNREADABLE}/q-1", "receipts", 1, "a body that could not be read"),
     ],
 )
