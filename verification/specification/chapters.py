@@ -79,12 +79,12 @@ CHAPTERS: Final = (
         outbox,
         (
             Part("Processing messages", Outbox.attempt, partial(occasions.attempts, *occasions.OUTBOX)),
-            Part("Marking what was published", Outbox.mark, partial(occasions.markings, *occasions.OUTBOX)),
+            Part("Marking published outputs", Outbox.mark, partial(occasions.markings, *occasions.OUTBOX)),
         ),
     ),
     Chapter(
         "outbox-maintenance.md",
-        "Maintenance of the outbox: sweeping, settling and cleaning up what attempts left.",
+        "Maintenance of the outbox: sweeping, settling, and cleaning up after lost attempts.",
         (
             Part("Sweeping an entity", Outbox.sweep, occasions.sweeps),
             Part(SETTLING, Outbox.settle, partial(occasions.settlements, *occasions.OUTBOX)),
@@ -128,7 +128,7 @@ CHAPTERS: Final = (
         resequencer,
         (
             Part("Receiving messages", Resequencer.attempt, occasions.receptions),
-            Part("Marking what was published", Resequencer.mark, partial(occasions.markings, WAITING)),
+            Part("Marking published outputs", Resequencer.mark, partial(occasions.markings, WAITING)),
             Part("Tending a read model", Resequencer.tend, occasions.tendings),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Writes what was seen as Markdown: a picture, the steps with their reasons, and a table of what follows each reply."""
+"""Writes the observed steps as Markdown: a picture, the steps with their reasons, and a table of replies and next steps."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "protocols"
 COMMAND: Final = "python -m verification.specification"
 NOTICE: Final = f"<!-- Generated from the code of the strategies by `{COMMAND}`. Do not edit. -->"
 INTRO: Final = """\
-The protocols step by step. The pages are generated: the strategies are run through every reply that each request may get, and
-the prose is their docstrings and comments. A test compares pages and code. Guarantees and assumed faults are in
+The protocols step by step, generated from the code: a program runs the strategies through every reply to every request, and
+takes the prose from their docstrings and comments. A test compares pages and code. Guarantees and assumed faults are in
 [guarantees](../guarantees.md), terms in the [glossary](../glossary.md), costs in [performance](../performance.md).
 """
 OTHERS: Final = (("published-algorithm.md", "The algorithm as it was published, and what is different here."),)
 HOW_TO_READ: Final = """\
-Every step is one request, or two side by side ("+"). The table below the steps of a part shows what follows each reply. Where
-several steps may follow, the first one that applies does.
+Every step is one request, or two concurrent ones ("+"). The table below the steps of a part gives the next step for each reply;
+of several, the first that applies.
 
-- **Finished**: nothing more is to be done now. Messages may be acknowledged, except those that failed; a settled delivery may
-  go.
+- **Finished**: the attempt ends. Messages may be acknowledged, except failed ones; so may a settled delivery.
 - **Again**: nothing is proved. The caller starts over from the first step, at once or later.
 - **Raises**: the strategy stops with this error.
-- **A crash** at a step comes after its request was sent and before the reply was used. The row names what the attempt has left
-  behind by then, as [below](#what-a-crash-may-leave). A step without the row leaves nothing.
+- **A crash** at a step comes between its request and the use of the reply. The row names the
+  [half-done work](#half-done-work-after-a-crash) by then. A step without the row leaves none.
 """
-LEFT_INTRO: Final = "A test goes on from every crash, and finds each of these finished by one of those named."
+LEFT_INTRO: Final = "A test continues after every crash, and checks that a named finisher finishes each of these."
 REPLIES_INTRO: Final = (
-    "A reply says less than what happened. The protocols are right whichever of these meanings is true."
+    "A reply does not determine what happened. The protocols are correct under each of these meanings."
 )
-CAPTION: Final = "A request without an answer, which is not drawn, leads to *again*."
-DASHED: Final = "Dashed steps are skipped where they do not apply."
+CAPTION: Final = "An unanswered request leads to *again*; that is not drawn."
+DASHED: Final = "Dashed steps are skipped if they do not apply."
 SMALLEST: Final = 3
 """Fewer steps need no picture."""
 NOTHING: Final = "nothing"
@@ -72,7 +71,7 @@ def _page(chapter: Chapter) -> Iterator[str]:
     yield from (f"{further[:1].upper()}{further[1:]}".splitlines() or [])
     yield from ("",) if further and rest else ()
     yield from (*rest.splitlines(), "") if rest else ("",)
-    yield "How to read this page is explained in the [index](README.md#how-to-read-the-pages)."
+    yield "See [how to read this page](README.md#how-to-read-the-pages)."
     everything: dict[Place, Seen] = {}
     for part in chapter.parts:
         for place, seen in part.driven.steps.items():
@@ -168,12 +167,12 @@ def _index() -> Iterator[str]:
     for name, summary in (*((chapter.name, chapter.summary) for chapter in CHAPTERS), *OTHERS):
         yield f"| [{name}]({name}) | {summary} |"
     yield from ("", "## How to read the pages", "", *HOW_TO_READ.splitlines())
-    yield from ("", "## What a crash may leave", "", LEFT_INTRO, "")
-    yield from ("| left | what it is | finished by |", "| --- | --- | --- |")
+    yield from ("", "## Half-done work after a crash", "", LEFT_INTRO, "")
+    yield from ("| half-done work | meaning | finished by |", "| --- | --- | --- |")
     for kind, (meaning, finishers) in LEFTOVERS.items():
         yield f"| {kind} | {meaning} | {listed((FINISHERS[one] for one in finishers), 'or')} |"
     yield from ("", "## Requests and replies", "", REPLIES_INTRO, "")
-    yield from ("| request | reply | what it may mean |", "| --- | --- | --- |")
+    yield from ("| request | reply | possible meanings |", "| --- | --- | --- |")
     for reply, meaning in NO_ANSWER_TO_READS.items():
         yield f"| any read | {reply} | {meaning} |"
     yield f"| any write | unknown | {UNKNOWN_WRITE} |"
