@@ -102,15 +102,17 @@ def filters(queries: set[str]) -> set[str]:
     found = set()
     for text in queries:
         query = parse_query(text)
-        roots = {query.alias: ""}
-        for join in query.joins:
-            roots[join.alias] = _index_path(roots, join.array) + "/[]"
+        item, *joins = query.sources
+        roots = {item.alias: ""}
+        for join in joins:
+            assert isinstance(join.of, Path)
+            roots[join.alias] = _index_path(roots, join.of) + "/[]"
         found |= {f"{_index_path(roots, path)}/?" for path in _paths(query.where)}
     return found - {"/id/?", "/_ts/?"}
 
 
 def _index_path(roots: dict[str, str], path: Path) -> str:
-    return "/".join((roots[path.alias], *("[]" if isinstance(step, int) else step for step in path.steps)))
+    return "/".join((roots[path.alias], *(step if isinstance(step, str) else "[]" for step in path.steps)))
 
 
 def _paths(tree: object) -> set[Path]:

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from local_cosmos.query.functions import FUNCTIONS, OF_THE_CLOCK
+
 Texts = st.SearchStrategy[str]
 
 _PATHS: Final = st.sampled_from(
@@ -25,13 +27,15 @@ _ODDITIES: Final = st.sampled_from(
         "COUNT(1)",
         "{'a': 1}",
         "()",
-        "c ?? 1",
     ]
 )
+_CALLS: Final = st.sampled_from([*FUNCTIONS, *OF_THE_CLOCK])
 _TESTS: Final = st.sampled_from(["CONTAINS", "STARTSWITH", "ENDSWITH", "STRINGEQUALS", "ARRAY_CONTAINS"])
 _KINDS: Final = st.sampled_from(["IS_DEFINED", "IS_NULL", "IS_STRING", "IS_ARRAY", "ARRAY_LENGTH", "IS_PRIMITIVE"])
 _AGGREGATES: Final = st.sampled_from(["COUNT", "SUM", "AVG", "MIN", "MAX"])
 _COMPARISONS: Final = st.sampled_from(["=", "!=", "<>", "<", "<=", ">", ">=", "LIKE", "NOT LIKE"])
+_OPERATORS: Final = st.sampled_from(["+", "-", "*", "/", "%", "||", "??", "&", "|", "^", "<<", ">>", ">>>"])
+_SUBQUERIES: Final = st.sampled_from(["EXISTS", "ARRAY", ""])
 _PERHAPS: Final = st.sampled_from(["+", "-", "*", "/", "%", "||", "&", "= ="])
 _NAMES: Final = st.sampled_from(["LOWER", "ABS", "ROUND", "SUBSTRING", "CONCAT", "NOPE", "COUNT", "IS_NULL"])
 
@@ -46,6 +50,10 @@ def _sound(inner: Texts) -> Texts:
         st.tuples(inner, st.lists(inner, min_size=1, max_size=3)).map(lambda p: f"({p[0]} IN ({', '.join(p[1])}))"),
         st.tuples(inner, inner, inner).map(lambda part: f"({part[0]} BETWEEN {part[1]} AND {part[2]})"),
         st.lists(inner, max_size=3).map(lambda parts: f"[{', '.join(parts)}]"),
+        st.tuples(_CALLS, st.lists(inner, max_size=4)).map(lambda call: f"{call[0]}({', '.join(call[1])})"),
+        st.tuples(inner, inner, inner).map(lambda part: f"({part[0]} ? {part[1]} : {part[2]})"),
+        st.tuples(inner, _OPERATORS, inner).map(lambda part: f"({' '.join(part)})"),
+        st.tuples(_SUBQUERIES, inner, inner).map(lambda part: f"{part[0]}(SELECT VALUE {part[1]} WHERE {part[2]})"),
     )
 
 

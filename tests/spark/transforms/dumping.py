@@ -17,7 +17,7 @@ from exactlyonce.stores.cosmos.layout import to_library
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.identity import EntityRef
 from local_cosmos.query import grouping
-from local_cosmos.query.execution import matches
+from local_cosmos.query.execution import given, matches
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.sources import Sources
 from local_cosmos.values import serialise
@@ -52,7 +52,7 @@ class Stored:
 def _query(asked: Asked, paths: tuple[str, ...]) -> tuple[Any, Callable[[Any], Any]]:
     chosen = selection(asked, paths)
     query = parse_query(f"SELECT {', '.join(chosen.columns)} FROM c WHERE {chosen.where}")  # noqa: S608  # Both are ours.
-    return query, Sources(query, {}).compiler.evaluator(grouping.selected(query.selection))
+    return query, Sources(query, given({}, now=0)).compiler.evaluator(grouping.selected(query.selection))
 
 
 def rows(stored: Iterable[Stored]) -> Iterator[tuple[str, str]]:
@@ -60,7 +60,7 @@ def rows(stored: Iterable[Stored]) -> Iterator[tuple[str, str]]:
     for one in stored:
         for asked in one.asked:
             query, value_of = _query(asked, one.paths)
-            if matches(query, one.document):
+            if matches(query, one.document, now=0):
                 yield one.place, serialise(value_of(one.document)).decode()
 
 

@@ -7,7 +7,7 @@ that is undefined too. ORDER BY, MIN and MAX order the types: undefined, null, b
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import ge, gt, le, lt
 from typing import Any, Final
 
@@ -61,6 +61,14 @@ def sort_key(value: Any) -> tuple[int, Any]:
 def identity(value: Any) -> bytes:
     """A text that two defined values share exactly if they are equal."""
     return json.dumps(_canonical(value), sort_keys=True).encode()
+
+
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """The values without repetitions, in the order of the first ones."""
+    found: dict[bytes, Any] = {}
+    for value in values:
+        found.setdefault(identity(value), value)
+    return list(found.values())
 
 
 def is_primitive(value: object) -> bool:

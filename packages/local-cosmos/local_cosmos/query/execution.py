@@ -6,17 +6,18 @@ aggregates look at all rows for every page, which begins at the number of its fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from local_cosmos.query import grouping
-from local_cosmos.query.comparing import identity
+from local_cosmos.query.comparing import distinct, identity, sort_key
 from local_cosmos.query.continuations import AfterRow, AtResult, read
 from local_cosmos.query.errors import UnsupportedQueryError
+from local_cosmos.query.expressions import Given
 from local_cosmos.query.ordering import Ordering
 from local_cosmos.query.sources import Row, Sources, StoredItem
-from local_cosmos.query.tree import Constant, Everything, Parameter, Query
+from local_cosmos.query.tree import Constant, Everything, Expression, Parameter, Path, Query
 from local_cosmos.values import UNDEFINED, parse, serialise
 
 LARGEST_PAGE: Final = 4 * 1024 * 1024 - 64 * 1024
@@ -36,20 +37,28 @@ class Page:
     continuation: str | None
 
 
-def matches(condition: Query, document: Any) -> bool:
-    """Whether a document satisfies a condition."""
+def given(parameters: Mapping[str, Any], now: float) -> Given:
+    """What comes with a query.
+
+    Args:
+        parameters: Values by name, the name with its `@`.
+        now: Seconds since 1970.
+    """
+    return Given(parameters, now, _subquery)
+
+
+def matches(condition: Query, document: Any, now: float) -> bool:
+    """Whether a document satisfies a condition; `now` is in seconds since 1970."""
     where = condition.where
-    return where is None or Sources(condition, {}).compiler.evaluator(where)(document) is True
+    return where is None or Sources(condition, given({}, now)).compiler.evaluator(where)(document) is True
 
 
-def run(
-    query: Query, parameters: Mapping[str, Any], items: Iterable[StoredItem], page_size: int, continuation: str | None
-) -> Page:
+def run(query: Query, inputs: Given, items: Iterable[StoredItem], page_size: int, continuation: str | None) -> Page:
     """One page of a query's results.
 
     Args:
         query: The parsed query.
-        parameters: Values by name, the name with its `@`.
+        inputs: What comes with it.
         items: Candidates in the order of the store.
         page_size: Most results in the page.
         continuation: From the page before; None for the first.
@@ -57,17 +66,20 @@ def run(
     Raises:
         UnsupportedQueryError: The query asks for something this emulator does not do.
     """
-    execution = _Execution(query, parameters)
+    execution = _Execution(query, inputs)
     begin = read(continuation) if continuation else None
+    if not query.sources:
+        return _numbered_page([serialise(one) for one in _subquery(query, (), inputs)({})], begin, page_size)
     if query.distinct or grouping.is_grouped(query):
         return _numbered_page(execution.results(items), begin, page_size)
     return execution.page(items, begin, page_size)
 
 
 class _Execution:
-    def __init__(self, query: Query, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, query: Query, inputs: Given) -> None:
+        parameters = inputs.parameters
         self._query = query
-        self._sources = Sources(query, parameters)
+        self._sources = Sources(query, inputs)
         self._compiler = self._sources.compiler
         self._ordering = Ordering(query.order, self._compiler)
         self._skip = count(query.skip, parameters) or 0
@@ -115,11 +127,47 @@ class _Execution:
 
     def _projection(self) -> Callable[[Row], bytes | None]:
         if isinstance(self._query.selection, Everything):
-            if self._query.joins:
+            if len(self._query.sources) > 1:
                 raise UnsupportedQueryError("SELECT * is only valid without JOIN.")
-            return lambda row: row.item.raw
-        value_of = self._compiler.evaluator(grouping.selected(self._query.selection))
+            if self._query.item is not None:
+                return lambda row: row.item.raw
+        value_of = self._compiler.evaluator(_selected(self._query))
         return lambda row: None if (value := value_of(row.content)) is UNDEFINED else serialise(value)
+
+
+def _selected(query: Query) -> Expression:
+    """What a row becomes."""
+    if not isinstance(query.selection, Everything):
+        return grouping.selected(query.selection)
+    if len(query.sources) != 1:
+        raise UnsupportedQueryError("SELECT * needs FROM with one source.")
+    return Path(query.sources[0].alias, ())
+
+
+def _subquery(query: Query, outer: Sequence[str], inputs: Given) -> Callable[[Mapping[str, Any]], list[Any]]:
+    """From values by name, of the query around it, to the results of a subquery."""
+    sources = Sources(query, inputs, outer)
+    skip, limit = count(query.skip, inputs.parameters) or 0, count(query.limit, inputs.parameters)
+    if grouping.is_grouped(query):
+
+        def results(contents: list[Any]) -> list[Any]:
+            return grouping.results(query, sources.compiler, contents)
+
+    else:
+        keys = [(sources.compiler.evaluator(part.expression), part.descending) for part in reversed(query.order)]
+        value_of = sources.compiler.evaluator(_selected(query))
+
+        def results(contents: list[Any]) -> list[Any]:
+            for key, descending in keys:
+                contents.sort(key=lambda content: sort_key(key(content)), reverse=descending)
+            return [value for value in map(value_of, contents) if value is not UNDEFINED]
+
+    def answer(outer_values: Mapping[str, Any]) -> list[Any]:
+        found = results(sources.contents(outer_values))
+        found = distinct(found) if query.distinct else found
+        return found[skip:][:limit]
+
+    return answer
 
 
 def count(given: Constant | Parameter | None, parameters: Mapping[str, Any]) -> int | None:

@@ -8,45 +8,71 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from local_cosmos.query.calculating import calculate
 from local_cosmos.query.comparing import compare, equal
 from local_cosmos.query.errors import UnsupportedQueryError
-from local_cosmos.query.functions import FUNCTIONS
+from local_cosmos.query.functions import FUNCTIONS, OF_THE_CLOCK
 from local_cosmos.query.tree import (
     And,
     Arithmetic,
     Array,
     Call,
+    Choice,
+    Coalesce,
     Compare,
     Constant,
     Expression,
     In,
     Like,
+    Member,
     Not,
     Object,
     Or,
     Parameter,
     Path,
+    Query,
+    Steps,
+    Subquery,
 )
 from local_cosmos.values import UNDEFINED
 
 Evaluator: TypeAlias = Callable[[Any], Any]
 
 
+Names: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Where in the content of a row is what a name stands for; the whole of it for an empty path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What comes with a query besides its text.
+
+    Attributes:
+        parameters: Values by name, the name with its `@`.
+        now: Seconds since 1970.
+        answer: Makes a function of a subquery, from values by name to the results.
+    """
+
+    parameters: Mapping[str, Any]
+    now: float
+    answer: Callable[[Query, Sequence[str], Given], Callable[[Mapping[str, Any]], list[Any]]]
+
+
 class Compiler:
     """Turns expressions of one query into evaluators.
 
     Args:
-        names: Where in the content of a row is what a name stands for; the whole of it for an empty path.
-        parameters: Values by name, the name with its `@`.
+        names: What expressions may name.
+        given: What comes with the query.
     """
 
-    def __init__(self, names: Mapping[str, tuple[str, ...]], parameters: Mapping[str, Any]) -> None:
+    def __init__(self, names: Names, given: Given) -> None:
         self._names = names
-        self._parameters = parameters
+        self._given = given
 
     def evaluator(self, expression: Expression) -> Evaluator:  # noqa: C901, PLR0911, PLR0912  # One case per kind of expression.
         """A function from a document to the expression's value, `UNDEFINED` included."""
@@ -56,16 +82,18 @@ class Compiler:
             case Parameter(name):
                 parameter = self.parameter(name)
                 return lambda _: parameter
-            case Path():
-                return self._path(expression)
+            case Path(alias, steps):
+                return self._path(alias, steps)
+            case Member(value, steps):
+                return _following(self.evaluator(value), self._steps(steps))
             case Compare(operator, left, right):
                 one, other = self.evaluator(left), self.evaluator(right)
                 return lambda document: compare(operator, one(document), other(document))
             case In(needle, hay):
                 return _in(self.evaluator(needle), self._all(hay))
-            case Like(text, pattern):
+            case Like(text, pattern, escape):
                 one, other = self.evaluator(text), self.evaluator(pattern)
-                return lambda document: _like(one(document), other(document))
+                return lambda document: _like(one(document), other(document), escape)
             case And(parts):
                 return _decided_by(False, self._all(parts))
             case Or(parts):
@@ -80,14 +108,22 @@ class Compiler:
             case Arithmetic(operator, left, right):
                 one, other = self.evaluator(left), self.evaluator(right)
                 return lambda document: calculate(operator, one(document), other(document))
+            case Choice(condition, then, otherwise):
+                decide, one, other = self.evaluator(condition), self.evaluator(then), self.evaluator(otherwise)
+                return lambda document: one(document) if decide(document) is True else other(document)
+            case Coalesce(first, otherwise):
+                one, other = self.evaluator(first), self.evaluator(otherwise)
+                return lambda document: v if (v := one(document)) is not UNDEFINED else other(document)
             case Call():
                 return self._call(expression)
+            case Subquery():
+                return self._subquery(expression)
 
     def parameter(self, name: str) -> Any:
         """The value that came with the query."""
-        if name not in self._parameters:
+        if name not in self._given.parameters:
             raise UnsupportedQueryError(f"The query uses {name}, but no such parameter is given.")
-        return self._parameters[name]
+        return self._given.parameters[name]
 
     def _all(self, expressions: Sequence[Expression]) -> list[Evaluator]:
         return [self.evaluator(expression) for expression in expressions]
@@ -96,26 +132,38 @@ class Compiler:
         values = [(name, self.evaluator(expression)) for name, expression in properties]
         return lambda document: {name: v for name, value in values if (v := value(document)) is not UNDEFINED}
 
-    def _path(self, path: Path) -> Evaluator:
-        if path.alias not in self._names:
+    def _path(self, alias: str, steps: Steps) -> Evaluator:
+        if alias not in self._names:
             known = ", ".join(map(repr, self._names))
-            raise UnsupportedQueryError(f"Identifier {path.alias!r} could not be resolved; known here: {known}.")
-        steps = (*self._names[path.alias], *path.steps)
+            raise UnsupportedQueryError(f"Identifier {alias!r} could not be resolved; known here: {known}.")
+        return _following(lambda document: document, (*self._names[alias], *self._steps(steps)))
 
-        def follow(document: Any) -> Any:
-            value = document
-            for step in steps:
-                if isinstance(value, dict):
-                    value = value.get(step, UNDEFINED)
-                elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-                    value = value[step]
-                else:
-                    return UNDEFINED
-            return value
+    def _steps(self, steps: Steps) -> tuple[Any, ...]:
+        return tuple(self.parameter(step.name) if isinstance(step, Parameter) else step for step in steps)
 
-        return follow
+    def _subquery(self, subquery: Subquery) -> Evaluator:
+        values = [(name, self._path(name, ())) for name in self._names]
+        results = self._given.answer(subquery.query, tuple(self._names), self._given)
+
+        def answer(document: Any) -> Any:
+            found = results({name: value(document) for name, value in values})
+            match subquery.kind:
+                case "EXISTS":
+                    return bool(found)
+                case "ARRAY":
+                    return found
+            if len(found) > 1:
+                raise UnsupportedQueryError(
+                    "A subquery in place of one value has several results: use ARRAY or EXISTS."
+                )
+            return found[0] if found else UNDEFINED
+
+        return answer
 
     def _call(self, call: Call) -> Evaluator:
+        if call.name in OF_THE_CLOCK and not call.arguments:
+            present = OF_THE_CLOCK[call.name](self._given.now)
+            return lambda _: present
         function = FUNCTIONS.get(call.name)
         if function is None:
             raise UnsupportedQueryError(f"The function {call.name} is not supported here by this emulator.")
@@ -123,6 +171,23 @@ class Compiler:
             raise UnsupportedQueryError(f"The function {call.name} does not take {len(call.arguments)} arguments.")
         arguments = self._all(call.arguments)
         return lambda document: function.call(*[argument(document) for argument in arguments])
+
+
+def _following(start: Evaluator, steps: Sequence[Any]) -> Evaluator:
+    """What is found by steps from a value."""
+
+    def follow(document: Any) -> Any:
+        value = start(document)
+        for step in steps:
+            if isinstance(value, dict) and isinstance(step, str):
+                value = value.get(step, UNDEFINED)
+            elif isinstance(value, list) and type(step) is int and 0 <= step < len(value):
+                value = value[step]
+            else:
+                return UNDEFINED
+        return value
+
+    return follow
 
 
 def _in(needle: Evaluator, hay: Sequence[Evaluator]) -> Evaluator:
@@ -159,20 +224,46 @@ def _not(part: Evaluator) -> Evaluator:
     return negated
 
 
-def _like(text: Any, pattern: Any) -> Any:
+def _like(text: Any, pattern: Any, escape: str) -> Any:
     if not isinstance(text, str) or not isinstance(pattern, str):
         return UNDEFINED
-    return _like_pattern(pattern).fullmatch(text) is not None
+    return _like_pattern(pattern, escape).fullmatch(text) is not None
 
 
 @lru_cache(maxsize=256)
-def _like_pattern(pattern: str) -> re.Pattern[str]:
-    if re.search(r"[\[\]^]", pattern):
-        raise UnsupportedQueryError("LIKE with character classes is not supported by this emulator.")
-    first, *rest = ("".join("." if sign == "_" else re.escape(sign) for sign in part) for part in pattern.split("%"))
+def _like_pattern(pattern: str, escape: str) -> re.Pattern[str]:
+    first, *rest = _like_parts(pattern, escape)
     if not rest:
         return re.compile(first, re.DOTALL)
     *middle, last = rest
     # Each part takes the first place where it fits and keeps it: looking for others would take exponential time.
     kept = "".join(f"(?>.*?{part})" for part in middle)
     return re.compile(f"{first}{kept}.*{last}", re.DOTALL)
+
+
+def _like_parts(pattern: str, escape: str) -> list[str]:
+    """The parts between the `%`, as regular expressions."""
+    parts, place = [""], 0
+    while place < len(pattern):
+        sign, place = pattern[place], place + 1
+        if sign == escape and place < len(pattern):
+            parts[-1] += re.escape(pattern[place])
+            place += 1
+        elif sign == "[" and (end := pattern.find("]", place + 1)) > 0:
+            parts[-1] += _character_class(pattern[place:end])
+            place = end + 1
+        elif sign == "%":
+            parts.append("")
+        else:
+            parts[-1] += "." if sign == "_" else re.escape(sign)
+    return parts
+
+
+def _character_class(inside: str) -> str:
+    """One of these characters, or of none of them after `^`; `a-f` is a range."""
+    negated = inside.startswith("^") and len(inside) > 1
+    characters = re.sub(r"[\\\[\]^&~|]", r"\\\g<0>", inside[negated:])
+    try:
+        return re.compile(f"[{'^' if negated else ''}{characters}]").pattern
+    except re.error as error:
+        raise UnsupportedQueryError(f"LIKE has no character class [{inside}]: {error}.") from error

@@ -19,6 +19,8 @@ from local_cosmos.query.tree import (
     Arithmetic,
     Array,
     Call,
+    Choice,
+    Coalesce,
     Column,
     Columns,
     Compare,
@@ -26,8 +28,8 @@ from local_cosmos.query.tree import (
     Everything,
     Expression,
     In,
-    Join,
     Like,
+    Member,
     Not,
     Object,
     Or,
@@ -35,6 +37,8 @@ from local_cosmos.query.tree import (
     Parameter,
     Path,
     Query,
+    Source,
+    Subquery,
     Value,
 )
 from local_cosmos.values import UNDEFINED
@@ -81,6 +85,9 @@ def _explain(error: UnexpectedInput, text: str) -> str:
     if position is None or position < 0:  # The text ends too early.
         position = len(text)
     near = text[max(0, position - _SHOWN) : position + _SHOWN]
+    word = re.match(r"[a-z]+", text[position:], re.IGNORECASE)
+    if word and text[:position].rstrip().endswith("."):
+        return f'{word[0]} is a reserved word: a property of that name is written c["{word[0]}"].'
     return f"Syntax error, or not supported by this emulator, near {near!r} (column {position + 1})."
 
 
@@ -92,7 +99,7 @@ class _TreeBuilder(Transformer[Token, Any]):
     """One method per rule of the grammar; each gets its children already built."""
 
     def query(self, clauses: list[_Clause]) -> Query:
-        fields: _Clause = {}
+        fields: _Clause = {"sources": ()} if not any("sources" in clause for clause in clauses) else {}
         for clause in clauses:
             if fields.keys() & clause.keys():
                 raise UnsupportedQueryError("TOP together with OFFSET LIMIT is not supported.")
@@ -133,16 +140,24 @@ class _TreeBuilder(Transformer[Token, Any]):
         expression, *name = parts
         return Column(str(name[0]) if name else "", expression)
 
-    def source(self, parts: list[Token | Join]) -> _Clause:
-        joins = tuple(part for part in parts if isinstance(part, Join))
-        alias = str(parts[len(parts) - len(joins) - 1])
-        if len({alias, *(join.alias for join in joins)}) <= len(joins):
+    def from_(self, sources: list[Source]) -> _Clause:
+        if len({source.alias for source in sources}) < len(sources):
             raise UnsupportedQueryError("Two sources of the query have the same name.")
-        return {"alias": alias, "joins": joins}
+        return {"sources": tuple(sources)}
 
-    def join(self, parts: list[Any]) -> Join:
-        alias, array = parts
-        return Join(str(alias), array)
+    def one(self, parts: list[Any]) -> Source:
+        collection, *name = parts
+        alias = str(name[0]) if name else _default_name(collection)
+        if alias is None:
+            raise UnsupportedQueryError("A subquery after FROM or JOIN needs a name: (SELECT ...) AS name.")
+        return Source(alias, collection)
+
+    def each(self, parts: list[Any]) -> Source:
+        name, collection = parts
+        return Source(str(name), collection, each=True)
+
+    def subquery(self, parts: list[Query]) -> Query:
+        return parts[0]
 
     def where(self, parts: list[Any]) -> _Clause:
         return {"where": parts[0]}
@@ -180,9 +195,37 @@ class _TreeBuilder(Transformer[Token, Any]):
         negated, (value, low, high) = _negation_first(parts)
         return _maybe_not(negated, And((Compare(">=", value, low), Compare("<=", value, high))))
 
+    def in_array(self, parts: list[Any]) -> Expression:
+        negated, (needle, array) = _negation_first(parts)
+        return _maybe_not(negated, Call("ARRAY_CONTAINS", (array, needle)))
+
     def like(self, parts: list[Any]) -> Expression:
-        negated, (text, pattern) = _negation_first(parts)
-        return _maybe_not(negated, Like(text, pattern))
+        negated, (text, pattern, *escape) = _negation_first(parts)
+        return _maybe_not(negated, Like(text, pattern, _one_character(_unquoted(escape[0])) if escape else ""))
+
+    def choice(self, parts: list[Any]) -> Choice:
+        return Choice(*parts)
+
+    def coalesce(self, parts: list[Any]) -> Coalesce:
+        return Coalesce(*parts)
+
+    def bit_or(self, parts: list[Any]) -> Arithmetic:
+        return Arithmetic("|", *parts)
+
+    def complement(self, parts: list[Any]) -> Arithmetic:
+        return Arithmetic("^", Constant(-1), parts[0])
+
+    def exists(self, parts: list[Query]) -> Subquery:
+        return Subquery("EXISTS", parts[0])
+
+    def array_of(self, parts: list[Query]) -> Subquery:
+        return Subquery("ARRAY", parts[0])
+
+    def scalar(self, parts: list[Query]) -> Subquery:
+        return Subquery("", parts[0])
+
+    def member(self, parts: list[Any]) -> Member:
+        return Member(parts[0], tuple(parts[1:]))
 
     def arithmetic(self, parts: list[Any]) -> Arithmetic:
         left, operator, right = parts
@@ -262,6 +305,12 @@ def _default_name(expression: Expression) -> str | None:
             return alias
         case _:
             return None
+
+
+def _one_character(text: str) -> str:
+    if len(text) != 1:
+        raise UnsupportedQueryError(f"ESCAPE needs one character, and not {text!r}.")
+    return text
 
 
 def _number(text: str) -> int | float:

@@ -124,10 +124,12 @@ def _rewritten(query: Query, skip: int | None, limit: int | None) -> str:
 
 
 def _of_sorted_rows(query: Query, limit: int | None) -> Query:
+    if query.item is None:
+        raise UnsupportedQueryError("Over several physical partitions ORDER BY needs the whole item as first source.")
     items = Array(tuple(Object((("item", part.expression),)) for part in query.order))
-    payload = Path(query.alias, ()) if isinstance(query.selection, Everything) else grouping.selected(query.selection)
+    payload = Path(query.item, ()) if isinstance(query.selection, Everything) else grouping.selected(query.selection)
     columns = (
-        Column("_rid", Path(query.alias, ("_rid",))),
+        Column("_rid", Path(query.item, ("_rid",))),
         Column("orderByItems", items),
         Column("payload", payload),
     )

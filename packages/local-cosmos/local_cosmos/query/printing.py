@@ -10,6 +10,8 @@ from local_cosmos.query.tree import (
     Arithmetic,
     Array,
     Call,
+    Choice,
+    Coalesce,
     Column,
     Columns,
     Compare,
@@ -18,6 +20,7 @@ from local_cosmos.query.tree import (
     Expression,
     In,
     Like,
+    Member,
     Not,
     Object,
     Or,
@@ -25,6 +28,9 @@ from local_cosmos.query.tree import (
     Path,
     Query,
     Selection,
+    Source,
+    Steps,
+    Subquery,
     Value,
 )
 from local_cosmos.values import UNDEFINED, serialise
@@ -37,8 +43,9 @@ def text(query: Query) -> str:
         words.append("DISTINCT")
     if query.limit and not query.skip:
         words += ["TOP", expression_text(query.limit)]
-    words += [_selection(query.selection), "FROM", query.alias]
-    words += [f"JOIN {join.alias} IN {expression_text(join.array)}" for join in query.joins]
+    words.append(_selection(query.selection))
+    for number, source in enumerate(query.sources):
+        words += ["JOIN" if number else "FROM", _source(source)]
     if query.where:
         words += ["WHERE", expression_text(query.where)]
     if query.groups:
@@ -51,7 +58,7 @@ def text(query: Query) -> str:
     return " ".join(words)
 
 
-def expression_text(expression: Expression) -> str:  # noqa: C901, PLR0911  # One case per kind of expression.
+def expression_text(expression: Expression) -> str:  # noqa: C901, PLR0911, PLR0912  # One case per kind of expression.
     """One expression; what has parts is in parentheses."""
     match expression:
         case Constant(value):
@@ -59,13 +66,22 @@ def expression_text(expression: Expression) -> str:  # noqa: C901, PLR0911  # On
         case Parameter(name):
             return name
         case Path(alias, steps):
-            return alias + "".join(f"[{_constant(step)}]" for step in steps)
+            return alias + _steps(steps)
+        case Member(value, steps):
+            return f"({expression_text(value)})" + _steps(steps)
         case Compare(operator, left, right) | Arithmetic(operator, left, right):
             return f"({expression_text(left)} {operator} {expression_text(right)})"
         case In(needle, hay):
             return f"({expression_text(needle)} IN ({_listed(hay)}))"
-        case Like(subject, pattern):
-            return f"({expression_text(subject)} LIKE {expression_text(pattern)})"
+        case Like(subject, pattern, escape):
+            escaped = f" ESCAPE {_constant(escape)}" if escape else ""
+            return f"({expression_text(subject)} LIKE {expression_text(pattern)}{escaped})"
+        case Choice(condition, then, otherwise):
+            return f"({expression_text(condition)} ? {expression_text(then)} : {expression_text(otherwise)})"
+        case Coalesce(value, otherwise):
+            return f"({expression_text(value)} ?? {expression_text(otherwise)})"
+        case Subquery(kind, query):
+            return f"{kind}({text(query)})"
         case And(parts):
             return f"({' AND '.join(map(expression_text, parts))})"
         case Or(parts):
@@ -89,6 +105,17 @@ def _selection(selection: Selection) -> str:
             return f"VALUE {expression_text(expression)}"
         case Columns(columns):
             return ", ".join(map(_column, columns))
+
+
+def _source(source: Source) -> str:
+    of = f"({text(source.of)})" if isinstance(source.of, Query) else expression_text(source.of)
+    if source.each:
+        return f"{source.alias} IN {of}"
+    return source.alias if of == source.alias else f"{of} AS {source.alias}"
+
+
+def _steps(steps: Steps) -> str:
+    return "".join(f"[{step.name if isinstance(step, Parameter) else _constant(step)}]" for step in steps)
 
 
 def _column(column: Column) -> str:

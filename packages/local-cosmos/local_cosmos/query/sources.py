@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from local_cosmos.query.expressions import Compiler, Evaluator
-from local_cosmos.query.tree import Constant, Query
+from local_cosmos.query.errors import UnsupportedQueryError
+from local_cosmos.query.expressions import Compiler, Given, Names
+from local_cosmos.query.tree import Constant, Path, Query, Source
 from local_cosmos.storage.items import Item
+from local_cosmos.values import UNDEFINED
 
 StoredItem: TypeAlias = tuple[str, Item]
 """Effective partition key and item, in the order of the store."""
@@ -18,12 +20,15 @@ StoredItem: TypeAlias = tuple[str, Item]
 Place: TypeAlias = tuple[str, int, int]
 """Effective partition key, ordinal of the item, and the number of the row among those of the item."""
 
+_Values: TypeAlias = Mapping[str, Any]
+"""What each name stands for."""
+
 
 class Row(NamedTuple):
     """One row; a tuple, because there are many.
 
     Attributes:
-        content: What evaluators get: the document, or with JOIN an object with one property per name.
+        content: What evaluators get: the document, or, unless the item is the only source, values by name.
         item: The item that it was made of.
         effective: The item's effective partition key.
         number: Of the row among those of the item.
@@ -45,41 +50,64 @@ class Sources:
 
     Args:
         query: The parsed query.
-        parameters: Values by name, the name with its `@`.
+        given: What comes with it.
+        outer: Names of the query around it; None for a whole query, whose first source begins at the item.
 
     Attributes:
         compiler: For the expressions of the query.
     """
 
-    def __init__(self, query: Query, parameters: Mapping[str, Any]) -> None:
-        self._alias = query.alias
-        names: dict[str, tuple[str, ...]] = {query.alias: (query.alias,) if query.joins else ()}
-        self._arrays: list[tuple[str, Evaluator]] = []
-        for join in query.joins:
-            array = Compiler(names, parameters).evaluator(join.array)
-            self._arrays.append((join.alias, array))
-            names = names | {join.alias: (join.alias,)}
-        self.compiler = Compiler(names, parameters)
+    def __init__(self, query: Query, given: Given, outer: Sequence[str] | None = None) -> None:
+        self._is_plain = outer is None and len(query.sources) == 1 and query.item is not None
+        self._root = _root(query.sources[0]) if outer is None and query.sources else None
+        names: Names = {name: (name,) for name in (outer or ((self._root,) if self._root is not None else ()))}
+        self._sources = []
+        for source in query.sources:
+            self._sources.append((source, _values(source, names, given)))
+            inside = names if outer is not None or self._sources[1:] else {}  # The item has its new name only.
+            names = {**inside, source.alias: (source.alias,)}
+        self.compiler = Compiler({query.sources[0].alias: ()} if self._is_plain else names, given)
         self._where = self.compiler.evaluator(query.where or Constant(True))
 
     def rows(self, items: Iterable[StoredItem]) -> Iterator[Row]:
-        """The rows for which WHERE is true, in the order of the store."""
+        """The rows of a whole query for which WHERE is true, in the order of the store."""
         where = self._where
-        if not self._arrays:
+        if self._is_plain:
             for effective, item in items:
                 if where(item.document) is True:
                     yield Row(item.document, item, effective, 0)
             return
         for effective, item in items:
-            for number, content in enumerate(self._combinations(item.document)):
+            start = {} if self._root is None else {self._root: item.document}
+            for number, content in enumerate(self._combinations(start)):
                 if where(content) is True:
                     yield Row(content, item, effective, number)
 
-    def _combinations(self, document: Any) -> list[dict[str, Any]]:
-        found = [{self._alias: document}]
-        for alias, array_of in self._arrays:
-            pairs = [(content, array_of(content)) for content in found]
-            found = [
-                content | {alias: element} for content, array in pairs if isinstance(array, list) for element in array
-            ]
+    def contents(self, outer: _Values) -> list[_Values]:
+        """The rows of a subquery for which WHERE is true."""
+        return [content for content in self._combinations(outer) if self._where(content) is True]
+
+    def _combinations(self, start: _Values) -> list[_Values]:
+        found = [start]
+        for source, values_of in self._sources:
+            found = [{**content, source.alias: value} for content in found for value in values_of(content)]
         return found
+
+
+def _root(source: Source) -> str:
+    if not isinstance(source.of, Path):
+        raise UnsupportedQueryError("The first source of a query is the container or a path in it, not a subquery.")
+    return source.of.alias
+
+
+def _values(source: Source, names: Names, given: Given) -> Any:
+    """A function from values by name to those that a source adds."""
+    if isinstance(source.of, Query):
+        results = given.answer(source.of, tuple(names), given)
+        if not source.each:
+            return results
+        return lambda content: [one for array in results(content) if isinstance(array, list) for one in array]
+    value_of = Compiler(names, given).evaluator(source.of)
+    if not source.each:
+        return lambda content: [] if (value := value_of(content)) is UNDEFINED else [value]
+    return lambda content: array if isinstance(array := value_of(content), list) else []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 Comparison = Literal["=", "!=", "<", "<=", ">", ">="]
-Operator = Literal["+", "-", "*", "/", "%"]
+Operator = Literal["+", "-", "*", "/", "%", "||", "&", "|", "^", "<<", ">>", ">>>"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """`c.a['b'][0]`: an alias, then property names and array indexes."""
+    """`c.a['b'][0][@p]`: an alias, then property names and array indexes."""
 
     alias: str
-    steps: tuple[str | int, ...]
+    steps: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`{a: 1}.a` or `F(x)[0]`: steps from a value that is no path."""
+
+    value: Expression
+    steps: Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +58,11 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """`text LIKE pattern`: `%` for any characters, `_` for one."""
+    """`text LIKE pattern`: `%` for any characters, `_` for one, `[a-f]` for one of those; none of it after `escape`."""
 
     text: Expression
     pattern: Expression
+    escape: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """`left operator right`, on numbers."""
+    """`left operator right`, on numbers; `||` on strings."""
 
     operator: Operator
     left: Expression
@@ -108,8 +117,55 @@ class Call:
     arguments: tuple[Expression, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`condition ? then : otherwise`."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce:
+    """`value ?? otherwise`: the value if it is defined."""
+
+    value: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """A query in an expression.
+
+    Attributes:
+        kind: `EXISTS` for whether it has a result, `ARRAY` for all its results, empty for its only one.
+    """
+
+    kind: Literal["EXISTS", "ARRAY", ""]
+    query: Query
+
+
+Steps: TypeAlias = tuple[str | int | Parameter, ...]
+
 Expression: TypeAlias = (
-    Constant | Parameter | Path | Compare | In | Like | And | Or | Not | Array | Object | Arithmetic | Call
+    Constant
+    | Parameter
+    | Path
+    | Member
+    | Compare
+    | In
+    | Like
+    | And
+    | Or
+    | Not
+    | Array
+    | Object
+    | Arithmetic
+    | Call
+    | Choice
+    | Coalesce
+    | Subquery
 )
 
 
@@ -152,11 +208,18 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
-    """`JOIN alias IN array`."""
+class Source:
+    """One part of `FROM`: `c`, `c.a AS x`, `t IN c.tags`, `(SELECT ...) AS s`; and so after `JOIN`.
+
+    Attributes:
+        alias: The name in expressions.
+        of: What it stands for.
+        each: Whether it stands for each element of that array.
+    """
 
     alias: str
-    array: Path
+    of: Path | Query
+    each: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +228,7 @@ class Query:
 
     Attributes:
         selection: What a row, or a group of rows, becomes.
-        alias: The name of a row in expressions.
-        joins: What makes several rows of one item.
+        sources: What makes rows; none for one row that has nothing.
         distinct: True to leave out results that were there before.
         where: Rows for which this is true stay; None for all.
         groups: Rows for which these are the same make one result (`GROUP BY`).
@@ -176,11 +238,18 @@ class Query:
     """
 
     selection: Selection
-    alias: str
-    joins: tuple[Join, ...] = ()
+    sources: tuple[Source, ...] = (Source("c", Path("c", ())),)
     distinct: bool = False
     where: Expression | None = None
     groups: tuple[Expression, ...] = ()
     order: tuple[Order, ...] = ()
     skip: Constant | Parameter | None = None
     limit: Constant | Parameter | None = None
+
+    @property
+    def item(self) -> str | None:
+        """The name of the whole item, if the first source is that."""
+        match self.sources:
+            case (Source(alias, Path(_, ()), each=False), *_):
+                return alias
+        return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from local_cosmos.query.errors import UnsupportedQueryError
-from local_cosmos.query.execution import run
+from local_cosmos.query.execution import given, run
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.plan import is_needed, plan
 from local_cosmos.query.sources import StoredItem
@@ -52,7 +52,7 @@ def answer_plan(container: Container, request: Request) -> Reply:
 def list_items(container: Container, request: Request) -> Reply:
     """One page of all items."""
     try:
-        return _page(container, request, Query(Everything(), "c"), {})
+        return _page(container, request, Query(Everything()), {})
     except UnsupportedQueryError as error:
         raise bad_request(str(error)) from error
 
@@ -61,7 +61,13 @@ def _page(container: Container, request: Request, query: Query, parameters: Mapp
     parts = covered(container, request)
     if len(parts) > 1 and request.partition_key is None and is_needed(query):
         raise _needs_plan()
-    page = run(query, parameters, _rows(container, parts), page_size(request), request.continuation)
+    page = run(
+        query,
+        given(parameters, container.surroundings.clock.now()),
+        _rows(container, parts),
+        page_size(request),
+        request.continuation,
+    )
     prefix = b'{"_rid":"%s","Documents":[' % container.rid.encode("ascii")
     body = prefix + b",".join(page.rows) + b'],"_count":%d}' % len(page.rows)
     reply = Reply(

@@ -108,7 +108,7 @@ def _patch(command: ItemCommand, transaction: Transaction, keys: PartitionKeyDef
         raise bad_request("A patch is an object with operations.")
     previous = _existing(command, transaction)
     _require_version(previous, command.if_match)
-    _require_condition(previous, command.content.get("condition"))
+    _require_condition(previous, command.content.get("condition"), transaction.now)
     document = patching.patched(parse(previous.raw), command.content.get("operations"))
     if document.get("id") != previous.id or keys.of(document) != transaction.key:
         raise bad_request("A patch cannot change the id or the partition key of an item.")
@@ -163,11 +163,11 @@ def _require_version(item: Item, etag: str | None) -> None:
         raise precondition_failed()
 
 
-def _require_condition(item: Item, condition: object) -> None:
+def _require_condition(item: Item, condition: object, now: float) -> None:
     if condition is None:
         return
     try:
-        holds = matches(parse_condition(str(condition)), item.document)
+        holds = matches(parse_condition(str(condition)), item.document, now)
     except UnsupportedQueryError as error:
         raise bad_request(f"The patch condition: {error}") from error
     if not holds:
