@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
+from spark_jobs.auditor.account_reader import AccountReader
 from spark_jobs.auditor.checkpoints import Checkpoint, Checkpoints, Subject, still_open
 from spark_jobs.auditor.figures import instant, pictures
 from spark_jobs.auditor.judgement import Judgement, chosen, to_look_at_again
-from spark_jobs.auditor.looks import Looks
 from spark_jobs.auditor.modes import SECOND, FullAudit, IncrementalAudit, Mode
 from spark_jobs.auditor.results import destination, write
 from spark_jobs.report.contents import Contents, Finding
@@ -63,14 +63,14 @@ class Auditor:
         subject = Subject.of(work.job, work.account)
         last = checkpoints.newest(subject) if checkpoints else None
         seen = checkpoints.seen(last) if checkpoints else None
-        looks = Looks(work)
+        reader = AccountReader(work)
         with translated():
-            mode = FullAudit() if options.full else self._mode(checkpoints, last, looks)
+            mode = FullAudit() if options.full else self._mode(checkpoints, last, reader)
             judgement = Judgement(work, mode.rules)
-            looked = mode.look(looks)
-            with suited(work.spark, looked.rows):
-                facts = judgement.facts(looked, seen)
-                findings = self._findings(facts, looks, judgement)
+            found = mode.read(reader)
+            with suited(work.spark, found.rows):
+                facts = judgement.facts(found, seen)
+                findings = self._findings(facts, reader, judgement)
                 left_open = kept(still_open(facts, findings))
                 contents = self._contents(
                     mode,
@@ -78,7 +78,7 @@ class Auditor:
                     facts,
                     findings,
                     open=left_open.count(),
-                    reads=tuple(looks.reads),
+                    reads=tuple(reader.reads),
                     seconds=work.clock() - begun,
                 )
                 work.progress.begin("results")
@@ -89,26 +89,26 @@ class Auditor:
                 work.progress.done(f"in {out}")
             return contents
 
-    def _mode(self, checkpoints: Checkpoints | None, last: Checkpoint | None, looks: Looks) -> Mode:
+    def _mode(self, checkpoints: Checkpoints | None, last: Checkpoint | None, reader: AccountReader) -> Mode:
         """Incremental after a checkpoint, unless so many entities changed or were left open that a full audit is cheaper."""
         if checkpoints is None or last is None:
             return FullAudit()
         since = last.since(self.work.job)
-        documents = looks.changed("changes", since).documents
+        documents = reader.changed("changes", since).documents
         touched = documents.select("entity").unionByName(checkpoints.open(last)).where(F.col("entity").isNotNull())
         found = chosen(touched, documents.where(F.col("entity").isNull()))
         if found is None:
             return FullAudit()
         return IncrementalAudit(found, instant(since), last.last_full)
 
-    def _findings(self, facts: Facts, looks: Looks, judgement: Judgement) -> DataFrame:
+    def _findings(self, facts: Facts, reader: AccountReader, judgement: Judgement) -> DataFrame:
         """The suspects of the first look that the second look finds again."""
         first = judgement.first(facts)
         if not any(judgement.suspects.values()):
             return first
         again = to_look_at_again(facts, first)
-        looked = looks.everything(SECOND) if again is None else looks.chosen(SECOND, again)
-        return judgement.second(judgement.facts(looked, facts.seen), first)
+        found = reader.everything(SECOND) if again is None else reader.chosen(SECOND, again)
+        return judgement.second(judgement.facts(found, facts.seen), first)
 
     def _contents(
         self,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.auditor.looks import Chosen, Looked
+from spark_jobs.auditor.account_reader import Chosen, DocumentsRead
 from spark_jobs.job.configuration import Job
 from spark_jobs.report.contents import RuleResult
 from spark_jobs.source.application import Beginning
@@ -86,10 +86,10 @@ class Judgement:
         """Number of staged documents that belong to no commit, those of findings among them: clean-up takes them."""
         return garbage(facts, self._thresholds, self.work.beginning.now).count()
 
-    def facts(self, looked: Looked, seen: DataFrame | None) -> Facts:
+    def facts(self, found: DocumentsRead, seen: DataFrame | None) -> Facts:
         """The facts in the documents of a look, made now."""
         self.work.progress.begin("facts")
-        facts = made(Facts.of(looked.documents, seen), looked.rows)
+        facts = made(Facts.of(found.documents, seen), found.rows)
         self.work.progress.done("sorted")
         return facts
 

@@ -10,8 +10,8 @@ from typing import Final, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
+from spark_jobs.auditor.account_reader import AccountReader, Chosen, DocumentsRead
 from spark_jobs.auditor.figures import instant
-from spark_jobs.auditor.looks import Chosen, Looked, Looks
 from spark_jobs.transforms.facts import Facts
 from spark_jobs.transforms.rules import ALL, Rule
 
@@ -26,9 +26,9 @@ class FullAudit:
     since: Final = None
     warnings: Final[tuple[str, ...]] = ()
 
-    def look(self, looks: Looks) -> Looked:
+    def read(self, reader: AccountReader) -> DocumentsRead:
         """All documents."""
-        return looks.everything(FIRST)
+        return reader.everything(FIRST)
 
     def remember(self, facts: Facts, now: int) -> DataFrame:
         """The versions that this audit saw, for the checkpoint: `facts.SEEN`."""
@@ -66,9 +66,9 @@ class IncrementalAudit:
         when = "longer ago than the retention" if full is None else f"on {instant(full):%Y-%m-%d at %H:%M} UTC"
         return (f"This audit judged entities that changed or were left open. The last full audit began {when}.",)
 
-    def look(self, looks: Looks) -> Looked:
+    def read(self, reader: AccountReader) -> DocumentsRead:
         """All documents of the chosen entities."""
-        return looks.chosen(FIRST, self.chosen)
+        return reader.chosen(FIRST, self.chosen)
 
     def remember(self, facts: Facts, now: int) -> None:
         """Nothing: only a full audit saw every entity."""

@@ -16,7 +16,7 @@ from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.identity import EntityRef
 from spark_jobs.job.configuration import Account, Job
-from spark_jobs.source.pacing import Allowance
+from spark_jobs.source.pace import Allowance
 from spark_jobs.source.port import Meter, charge_of, placed
 
 _REQUESTS: Final = frozenset(

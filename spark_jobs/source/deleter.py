@@ -27,7 +27,7 @@ from exactlyonce.stores.cosmos.replies import headers_of
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import UnsafeError
 from spark_jobs.source.account import connected, container_of, refusal
-from spark_jobs.source.pacing import Allowance, Patience, insist, is_refused_for_now, is_without_answer
+from spark_jobs.source.pace import Allowance, Patience, insist, is_refused_for_now, is_without_answer
 from spark_jobs.source.port import Meter, Outcome, charge_of
 
 _NO_CONTAINER: Final = 1003

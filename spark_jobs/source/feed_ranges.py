@@ -10,7 +10,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from spark_jobs.job.configuration import Account
 from spark_jobs.source.account import connected, container_of, refusal
 from spark_jobs.source.deleter import Deleter
-from spark_jobs.source.pacing import Patience
+from spark_jobs.source.pace import Patience
 from spark_jobs.source.port import RAW, Query, Spent, require_deletable
 from spark_jobs.source.range_reader import PAGE, FeedRange, RangeReader, ranges_of
 

@@ -20,7 +20,7 @@ from azure.cosmos import ContainerProxy
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import AccountError
 from spark_jobs.source.account import connected, container_of, refusal
-from spark_jobs.source.pacing import Allowance, Patience, insist, is_refused_for_now, is_without_answer
+from spark_jobs.source.pace import Allowance, Patience, insist, is_refused_for_now, is_without_answer
 from spark_jobs.source.port import Meter, charge_of
 
 PAGE: Final = 1000

@@ -102,7 +102,7 @@ def test_the_contracts_hold() -> None:
         ("exactlyonce/drivers/retry.py", "import devtools", "What is shipped"),
         ("exactlyonce/drivers/retry.py", "import spark_jobs", "What is shipped"),
         ("spark_jobs/__init__.py", "import exactlyonce.hosting", "Spark jobs"),
-        ("spark_jobs/auditor/looks.py", "import spark_jobs.cleaner.scan", "Jobs import downwards"),
+        ("spark_jobs/auditor/account_reader.py", "import spark_jobs.cleaner.scan", "Jobs import downwards"),
         ("spark_jobs/newcomer.py", "", "Jobs import downwards"),
         ("exactlyonce/drivers/retry.py", "import pytest", "Only the suites for adapters"),
     ],

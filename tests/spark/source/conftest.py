@@ -12,7 +12,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
-from spark_jobs.source.pacing import Patience
+from spark_jobs.source.pace import Patience
 
 HASTE = Patience(sends=4, first=0.0, longest=0.0)
 """As often as it takes, and at once."""

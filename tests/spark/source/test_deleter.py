@@ -16,7 +16,7 @@ from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import AccountError, UnsafeError
 from spark_jobs.source.deleter import Deleter
-from spark_jobs.source.pacing import Allowance
+from spark_jobs.source.pace import Allowance
 from spark_jobs.source.port import Outcome
 from tests.spark.source.conftest import HASTE, Fault, Tally, Time
 

@@ -16,7 +16,7 @@ from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import AccountError
-from spark_jobs.source.pacing import Allowance
+from spark_jobs.source.pace import Allowance
 from spark_jobs.source.range_reader import FeedRange, RangeReader, RangeSplit
 from tests.spark.conftest import PARTITIONS
 from tests.spark.source.conftest import HASTE, Fault, Tally, Time

@@ -31,7 +31,7 @@ def test_parked_messages_are_listed_the_oldest_first_without_their_bodies(
     assert app.closed == 3
 
 
-def test_discarding_has_to_be_said_twice(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_discarding_has_to_be_confirmed(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     app.park(deposit("m-1"))
     assert Told(capsys, "discard", PLACE, "web/m-1").code == 2
     assert "web/m-1" in Told(capsys, "parked").out
@@ -40,7 +40,7 @@ def test_discarding_has_to_be_said_twice(app: InMemory, capsys: pytest.CaptureFi
     assert Told(capsys, "parked").out == "nothing is parked\n"
 
 
-def test_an_entity_is_shown_with_what_it_owes_and_bodies_only_if_asked_for(
+def test_an_entity_is_shown_with_its_owed_outputs_and_bodies_only_on_request(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.open = False
@@ -67,12 +67,12 @@ def test_streams_and_read_models_are_shown(app: InMemory, capsys: pytest.Capture
     assert "numbered  -        s/m-2" in told
 
 
-def test_what_is_not_there_is_told(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_messages_and_entities_are_reported(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     told = Told(capsys, "inspect", "account", "nobody", "--bodies")
     assert (told.code, "there is no document" in told.out, "absent or deleted" in told.out) == (0, True, True)
 
 
-def test_sweeping_tells_what_came_of_it(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_reports_its_result(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     app.open = False
     with pytest.raises(TryAgainLater):
         app.deliver(OUTBOX, deposit("m-1"))
@@ -87,7 +87,7 @@ def test_sweeping_tells_what_came_of_it(app: InMemory, capsys: pytest.CaptureFix
     assert (swept.code, swept.out) == (0, "1 swept, 0 failed, 0 left\n")
 
 
-def test_gaps_are_tended_and_streams_sent_again(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gaps_are_tended_and_streams_replayed(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     app.deliver(READ_MODEL, scored(2))
     assert Told(capsys, "tend", "board", "b").code == 0
     assert "held" not in Told(capsys, "inspect", "board", "b").out
@@ -107,7 +107,7 @@ def test_gaps_are_tended_and_streams_sent_again(app: InMemory, capsys: pytest.Ca
         (("reset-token", "stream", "a", "--yes"), "the only protocol that keeps a session token"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_commands_that_do_not_fit_the_entity_are_refused(
     app: InMemory, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
     told = Told(capsys, *arguments)
@@ -122,7 +122,7 @@ def test_resetting_a_token_explains_its_risk_first(app: InMemory, capsys: pytest
     assert Told(capsys, "reset-token", "account", "a", "--yes").out == "there is no session token to replace\n"
 
 
-def test_a_token_ahead_of_the_account_is_reset_and_what_was_lost_is_told(
+def test_a_token_ahead_of_the_account_is_reset_and_lost_outputs_are_listed(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.open = False
@@ -143,7 +143,7 @@ def test_a_token_ahead_of_the_account_is_reset_and_what_was_lost_is_told(
         ("json", "json has nothing at its top level"),
     ],
 )
-def test_an_application_that_is_not_there_is_told(
+def test_a_missing_application_is_reported(
     app: InMemory, capsys: pytest.CaptureFixture[str], name: str, words: str
 ) -> None:
     assert main(["--app", name, "parked"]) == 2
@@ -151,7 +151,7 @@ def test_an_application_that_is_not_there_is_told(
     assert main(["--app", "app_of_a_test:once", "parked"]) == 0
 
 
-def test_tables_are_as_wide_as_what_is_in_them_and_steer_no_terminal() -> None:
+def test_tables_fit_their_cells_and_escape_control_characters() -> None:
     assert list(table(("A", "B"), [("x", None), ("yyy", 7)])) == ["A    B", "x    -", "yyy  7"]
     assert list(table(("A",), [])) == []
     assert plain("a\nb\x1b\u202e ÄÖ") == "a\\nb\\x1b\\u202e ÄÖ"

@@ -69,7 +69,7 @@ def test_the_application_is_shown(app: InMemory, capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_a_change_of_the_retention_says_what_takes_effect_when_and_has_to_be_said_twice(
+def test_a_change_of_the_retention_explains_its_effects_and_has_to_be_confirmed(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert Told(capsys, "retention", "P20D").code == 1
@@ -88,7 +88,7 @@ def test_a_change_of_the_retention_says_what_takes_effect_when_and_has_to_be_sai
     assert (longer.code, "the new one after 21 days" in longer.out) == (0, True)
 
 
-def test_a_retention_in_which_nothing_could_be_sent_is_not_possible(
+def test_a_retention_shorter_than_the_delivery_limit_is_refused(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started(app)
@@ -99,7 +99,7 @@ def test_a_retention_in_which_nothing_could_be_sent_is_not_possible(
             Told(capsys, "retention", none)
 
 
-def test_a_running_process_hears_of_a_change_within_an_hour(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_running_process_reads_a_change_within_an_hour(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     started(app)
     Told(capsys, "retention", "P20D", "--yes")
     asyncio.run(app.owns.ready())
@@ -125,7 +125,7 @@ def test_a_type_that_is_gone_for_good_is_forgotten(app: InMemory, capsys: pytest
     assert (own.code, "would add it again" in own.err) == (2, True)
 
 
-def test_a_setting_may_say_the_old_retention_while_it_changes_and_no_longer() -> None:
+def test_a_setting_may_have_the_old_retention_only_during_the_change() -> None:
     clock = ManualClock()
     store = MemoryApplicationStore(clock.now)
     declared = Declared("exactlyonce", "bank", (), 30 * DAY, 7 * DAY)
@@ -140,7 +140,7 @@ def test_a_setting_may_say_the_old_retention_while_it_changes_and_no_longer() ->
     asyncio.run(Ownership(store, replace(declared, retention=20 * DAY), clock).ready())
 
 
-def test_who_changes_what_somebody_else_has_just_changed_is_told() -> None:
+def test_a_concurrent_change_is_reported_and_nothing_done() -> None:
     clock = ManualClock()
     ownership = Ownership(MemoryApplicationStore(clock.now), Declared("exactlyonce", "bank", (), None, 7 * DAY), clock)
     asyncio.run(ownership.ready())

@@ -72,18 +72,18 @@ class Slow:
 
 
 class TestAttempts:
-    def test_without_a_limit_they_go_on_for_as_long_as_there_are_tries(self) -> None:
+    def test_without_a_deadline_attempts_use_all_tries(self) -> None:
         world = Slow(1_000)
         with pytest.raises(TryAgainLater, match="100 attempts did not finish, the last one because of this"):
             world.process(loading(1), None)
 
-    def test_what_ends_in_time_is_not_disturbed(self) -> None:
+    def test_an_attempt_that_ends_in_time_is_not_disturbed(self) -> None:
         assert Slow(3).process(loading(3, "done"), 9.1) == "done"
 
     def test_a_request_that_ends_late_may_still_be_the_last(self) -> None:
         assert Slow(30).process(loading(1, "done"), 9) == "done"
 
-    def test_no_request_begins_past_the_deadline_be_it_in_the_middle_of_an_attempt(self) -> None:
+    def test_no_request_is_made_after_the_deadline_even_within_an_attempt(self) -> None:
         world = Slow(3)
         told = world.fails(loading(4, "done"), 9)
         assert world.kinds == ["LoadEntity"] * 3
@@ -91,14 +91,14 @@ class TestAttempts:
             "Entity account/a: 9 of 9 s were over, and LoadEntity was not begun, in attempt 1. Nothing"
         )
 
-    def test_no_pause_begins_that_would_not_end_before_it(self) -> None:
+    def test_no_pause_begins_that_would_outlast_the_deadline(self) -> None:
         world = Slow(3)
         told = world.fails(loading(1), 8)  # The second pause would end with it.
         assert world.kinds == ["LoadEntity", "Pause", "LoadEntity"]
         assert "7 of 8 s were over, and the pause before the next attempt would have taken 1 s, in attempt 2" in told
         assert "the attempt before it did not finish because of this" in told
 
-    def test_one_that_got_something_done_is_followed_by_another_only_while_there_is_time(self) -> None:
+    def test_an_attempt_that_progressed_is_followed_by_another_only_before_the_deadline(self) -> None:
         world = Slow(3)
         told = world.fails(loading(1, Again(Memory(), "more can be released", progressed=True)), 9, tries=1)
         assert world.kinds == ["LoadEntity"] * 3
@@ -111,19 +111,19 @@ class TestRefusals:
         [(Busy(), "a busy store"), (BEHIND, "a replica that is behind")],
         ids=["busy", "behind"],
     )
-    def test_a_request_is_not_repeated_if_the_pause_before_would_not_end_in_time(self, refusal: Any, told: str) -> None:
+    def test_a_request_is_not_repeated_if_its_pause_would_outlast_the_deadline(self, refusal: Any, told: str) -> None:
         world = Slow(1, refusal)
         assert f"the pause before asking {told} for LoadEntity again would have taken 1 s, in attempt 1" in world.fails(
             loading(1), 4
         )
         assert world.kinds == ["LoadEntity", "Pause", "LoadEntity"]
 
-    def test_a_store_that_asks_for_more_time_than_there_is_is_not_asked_again(self) -> None:
+    def test_a_store_that_asks_for_a_wait_beyond_the_deadline_is_not_asked_again(self) -> None:
         world = Slow(1, Busy(59.5))
         assert "1 of 60 s were over, and the pause before asking a busy store" in world.fails(loading(1), 60)
         assert world.kinds == ["LoadEntity"]
 
-    def test_neither_is_one_of_two_requests_side_by_side(self) -> None:
+    def test_one_of_two_concurrent_requests_is_not_repeated_after_the_deadline_either(self) -> None:
         def both(_: Memory) -> Step[Any]:
             replies = yield from Together(LOAD, FIND)
             return replies

@@ -107,7 +107,7 @@ def told_to(delivery: asyncio.Task[None]) -> str:
     return str(error)
 
 
-async def test_one_is_given_back_at_its_deadline_whatever_is_under_way(lane: Lane) -> None:
+async def test_a_delivery_is_given_back_at_its_deadline_whatever_is_under_way(lane: Lane) -> None:
     (delivery,) = await lane.deliver("m-1")
     await lane.after(9.9)
     assert not delivery.done()
@@ -128,7 +128,7 @@ async def test_deadlines_are_kept_again_after_a_time_without_deliveries(lane: La
     assert "attempt 1 was under way" in told_to(late)
 
 
-async def test_who_came_first_ends_alone_and_the_attempt_goes_on_for_the_others(lane: Lane) -> None:
+async def test_the_first_delivery_ends_alone_and_the_attempt_goes_on_for_the_others(lane: Lane) -> None:
     (hanging,) = await lane.deliver("m-0")
     (first,) = await lane.deliver("m-1")
     await lane.after(6)
@@ -145,7 +145,7 @@ async def test_who_came_first_ends_alone_and_the_attempt_goes_on_for_the_others(
     assert lane.strategy.groups == [["m-0"], ["m-1", "m-2"], ["m-2"]]
 
 
-async def test_when_the_time_of_the_last_is_over_the_attempt_goes_no_further(lane: Lane) -> None:
+async def test_the_attempt_ends_at_the_latest_deadline(lane: Lane) -> None:
     both = await lane.deliver("m-1", "m-2")
     lane.strategy.answers = [AGAIN]
     await lane.after(10)
@@ -155,7 +155,7 @@ async def test_when_the_time_of_the_last_is_over_the_attempt_goes_no_further(lan
     assert lane.strategy.groups == [["m-1", "m-2"]]
 
 
-async def test_one_whose_turn_does_not_come_is_given_back_too_and_not_processed_later(lane: Lane) -> None:
+async def test_a_waiting_delivery_is_given_back_too_and_not_processed_later(lane: Lane) -> None:
     await lane.deliver("m-1", "m-2")
     (late,) = await lane.deliver("m-3")
     await lane.after(5)
@@ -179,7 +179,7 @@ async def test_a_lane_whose_messages_were_all_given_back_ends_and_the_next_one_s
     assert copy.exception() is None
 
 
-async def test_one_that_is_cancelled_before_its_turn_is_not_processed(lane: Lane) -> None:
+async def test_a_delivery_cancelled_before_its_turn_is_not_processed(lane: Lane) -> None:
     await lane.deliver("m-1", "m-2")
     (cancelled, kept) = await lane.deliver("m-3", "m-4")
     cancelled.cancel()
@@ -189,7 +189,7 @@ async def test_one_that_is_cancelled_before_its_turn_is_not_processed(lane: Lane
     assert lane.strategy.groups == [["m-1", "m-2"], ["m-4"]]
 
 
-async def test_one_that_is_done_in_time_hears_nothing_later_nor_does_the_next(lane: Lane) -> None:
+async def test_a_delivery_done_in_time_never_fails_later(lane: Lane) -> None:
     (delivery,) = await lane.deliver("m-1")
     await lane.store.let_through()
     await lane.after(9)
@@ -201,7 +201,7 @@ async def test_one_that_is_done_in_time_hears_nothing_later_nor_does_the_next(la
     assert told_to(following)
 
 
-async def test_nothing_is_left_running_when_all_is_quiet(lane: Lane) -> None:
+async def test_no_timer_runs_without_deliveries(lane: Lane) -> None:
     before = asyncio.all_tasks()
     for id in ("m-1", "m-2"):  # The second time it begins anew.
         await lane.deliver(id)

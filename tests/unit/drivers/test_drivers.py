@@ -111,7 +111,7 @@ class Slow(Awaited):
         return await super().perform(effect)
 
 
-async def test_requests_that_may_go_side_by_side_do() -> None:
+async def test_the_async_driver_makes_two_requests_concurrently() -> None:
     setting = Setting()
     store = Slow(MemoryStore(setting.clock.now))
     driver = AsyncDriver(store, setting.publisher, setting.runtime)
@@ -147,7 +147,7 @@ async def test_cancelling_ends_the_attempt_between_two_effects() -> None:
     assert setting.transport.queues == {}
 
 
-async def test_what_a_generator_raises_comes_out_of_both_drivers() -> None:
+async def test_both_drivers_raise_the_exception_of_a_generator() -> None:
     def failing() -> Step[None]:
         yield from Begin(more=1)
         raise KeyError("mine")
@@ -169,7 +169,7 @@ def test_waiting_moves_the_clock_and_nothing_else() -> None:
     assert BlockingDriver(setting.store, setting.publish, setting.runtime).run(waiting()) == "2.500000 2"
 
 
-def test_side_by_side_is_one_after_the_other_where_nothing_else_can_be() -> None:
+def test_the_blocking_driver_makes_concurrent_requests_one_after_the_other() -> None:
     def both() -> Step[tuple[Any, Any]]:
         replies = yield from Together(Begin(more=1), LoadEntity(ENTITY))
         return replies
@@ -205,7 +205,7 @@ def look(gates: Gates) -> asyncio.Task[tuple[Any, Any]]:
     return asyncio.create_task(driver.run(looking()))
 
 
-async def test_two_requests_side_by_side_may_be_answered_in_either_order(gates: Gates) -> None:
+async def test_two_concurrent_requests_may_be_answered_in_either_order(gates: Gates) -> None:
     both = look(gates)
     gates.finding.set_result("found")
     await asyncio.sleep(0)
@@ -214,9 +214,7 @@ async def test_two_requests_side_by_side_may_be_answered_in_either_order(gates: 
 
 
 @pytest.mark.parametrize("failing", ["loading", "finding"])
-async def test_the_error_of_one_of_two_requests_comes_out_and_the_other_does_not_go_on(
-    gates: Gates, failing: str
-) -> None:
+async def test_an_error_of_one_of_two_concurrent_requests_cancels_the_other(gates: Gates, failing: str) -> None:
     both = look(gates)
     await asyncio.sleep(0)
     getattr(gates, failing).set_exception(KeyError(failing))
@@ -228,7 +226,7 @@ async def test_the_error_of_one_of_two_requests_comes_out_and_the_other_does_not
     assert gates.finding.done()
 
 
-async def test_two_requests_side_by_side_end_together_when_they_are_cancelled(gates: Gates) -> None:
+async def test_cancelling_ends_both_of_two_concurrent_requests(gates: Gates) -> None:
     both = look(gates)
     await asyncio.sleep(0)
     both.cancel()
@@ -256,7 +254,7 @@ async def test_both_drivers_write_blobs_and_delete_them() -> None:
 
 
 @pytest.mark.parametrize("effect", [WRITING, DeleteBlobs(("a",))], ids=lambda effect: type(effect).__name__)
-async def test_without_a_container_whoever_asks_for_blobs_is_told(effect: Effect[Any]) -> None:
+async def test_without_a_container_an_effect_on_blobs_raises_with_advice(effect: Effect[Any]) -> None:
     setting = Setting()
     with pytest.raises(ConfigurationError, match="EXACTLYONCE__blobContainer"):
         await AsyncDriver(Awaited(setting.store), setting.publisher, setting.runtime).run(iter(effect))

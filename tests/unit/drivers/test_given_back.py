@@ -119,7 +119,7 @@ async def two_in_one_group(game: Game) -> tuple[asyncio.Task[None], asyncio.Task
     return m, n
 
 
-async def test_what_was_parked_meanwhile_is_not_committed_by_the_attempt_under_way(game: Game) -> None:
+async def test_a_message_parked_meanwhile_is_not_committed_by_the_attempt_under_way(game: Game) -> None:
     _, n = await two_in_one_group(game)
     assert await game.settle(deposit("m")) == "parked"
     await (
@@ -129,7 +129,7 @@ async def test_what_was_parked_meanwhile_is_not_committed_by_the_attempt_under_w
     assert game.committed() == {"web/x", "web/n"}
 
 
-async def test_what_was_parked_meanwhile_is_not_committed_by_the_attempt_that_follows_a_conflict(game: Game) -> None:
+async def test_a_message_parked_meanwhile_is_not_committed_by_the_attempt_after_a_conflict(game: Game) -> None:
     _, n = await two_in_one_group(game)
     work = Work(ENTITY, (deposit("other"),), game.runner, game.runner.absent)
     strategy = game.assignment.strategy
@@ -154,7 +154,7 @@ async def test_a_copy_that_is_still_held_keeps_its_message_in_the_group(game: Ga
     assert game.committed() == {"web/x", "web/m"}
 
 
-async def test_of_an_attempt_nobody_waits_for_nothing_is_begun() -> None:
+async def test_an_attempt_without_waiting_deliveries_makes_no_request() -> None:
     game = Game(*STRATEGIES[0])
     asked: list[Begin] = []
     begin = game.lanes._driver._others[Begin]

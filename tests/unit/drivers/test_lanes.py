@@ -132,7 +132,7 @@ async def test_a_failing_message_fails_alone(setting: Setting) -> None:
     assert [task.exception() for task in tasks] == [None, error, None]
 
 
-async def test_a_message_that_is_held_since_its_handler_raised_is_logged_without_what_it_holds(
+async def test_a_message_held_since_its_handler_raised_is_logged_without_its_body(
     setting: Setting, caplog: pytest.LogCaptureFixture
 ) -> None:
     plain, told = HandlerFailed("secret"), HandlerFailed("secret")
@@ -150,7 +150,7 @@ async def test_a_message_that_is_held_since_its_handler_raised_is_logged_without
     assert "secret" not in caplog.text
 
 
-async def test_an_error_of_the_group_reaches_everybody_and_names_his_message(setting: Setting) -> None:
+async def test_an_error_of_the_group_fails_each_delivery_with_its_message(setting: Setting) -> None:
     setting.strategy.error = TryAgainLater("busy")
     tasks = [setting.deliver(f"m-{number}") for number in (1, 2)]
     await setting.after(1)
@@ -161,7 +161,7 @@ async def test_an_error_of_the_group_reaches_everybody_and_names_his_message(set
         assert str(error.__cause__) == "busy"
 
 
-async def test_an_error_nobody_expected_reaches_everybody_and_the_lane_goes_on(setting: Setting) -> None:
+async def test_an_unexpected_error_fails_each_delivery_and_the_lane_goes_on(setting: Setting) -> None:
     setting.strategy.error = KeyError("bug")
     tasks = [setting.deliver(f"m-{number}") for number in (1, 2, 3, 4)]
     await setting.after(1)
@@ -170,7 +170,7 @@ async def test_an_error_nobody_expected_reaches_everybody_and_the_lane_goes_on(s
     assert tasks[3].exception() is None
 
 
-async def test_nobody_waits_for_ever_when_an_attempt_is_cancelled_from_within(setting: Setting) -> None:
+async def test_a_cancelled_attempt_leaves_no_delivery_waiting(setting: Setting) -> None:
     setting.strategy.error = asyncio.CancelledError()
     tasks = [setting.deliver(f"m-{number}") for number in (1, 2, 3, 4)]
     await setting.after(1)
@@ -180,7 +180,7 @@ async def test_nobody_waits_for_ever_when_an_attempt_is_cancelled_from_within(se
     assert again.exception() is None
 
 
-async def test_cancelling_one_who_waits_leaves_the_others_and_the_attempt(setting: Setting) -> None:
+async def test_cancelling_a_caller_leaves_the_others_and_the_attempt(setting: Setting) -> None:
     tasks = [setting.deliver(f"m-{number}") for number in (1, 2)]
     await setting.after(0.5)
     tasks[0].cancel()
@@ -207,7 +207,7 @@ async def test_a_quiet_entity_is_marked_after_a_while_and_not_before(setting: Se
     assert len(setting.strategy.marked) == 1
 
 
-async def test_the_next_message_takes_over_what_is_to_be_marked(setting: Setting) -> None:
+async def test_the_commit_of_the_next_message_marks_published_outputs(setting: Setting) -> None:
     setting.deliver("m-1")
     await setting.after(1)
     await setting.after(9.9)
@@ -217,7 +217,7 @@ async def test_the_next_message_takes_over_what_is_to_be_marked(setting: Setting
     assert [memory.published for memory in setting.strategy.memories] == [frozenset(), {"web/m-1"}]
 
 
-async def test_what_was_published_before_an_attempt_that_failed_is_marked_all_the_same(setting: Setting) -> None:
+async def test_outputs_published_before_a_failed_attempt_are_marked(setting: Setting) -> None:
     setting.deliver("m-1")
     await setting.after(1)
     setting.strategy.error = TryAgainLater("the store is down")
@@ -228,7 +228,7 @@ async def test_what_was_published_before_an_attempt_that_failed_is_marked_all_th
     assert setting.strategy.marked == [{"web/m-1"}]
 
 
-async def test_an_entity_that_was_marked_starts_with_nothing_remembered(setting: Setting) -> None:
+async def test_a_lane_after_a_mark_starts_without_memory(setting: Setting) -> None:
     setting.deliver("m-1")
     await setting.after(1)
     await setting.after(10)
@@ -248,7 +248,7 @@ async def test_quiescing_marks_at_once_and_takes_new_messages_afterwards(setting
     assert len(setting.strategy.marked) == 1
 
 
-async def test_quiescing_waits_for_what_is_under_way(setting: Setting) -> None:
+async def test_quiescing_waits_for_attempts_under_way(setting: Setting) -> None:
     delivery = setting.deliver("m-1")
     await turn()
     quiescing = asyncio.create_task(setting.lanes.quiesce())
@@ -258,7 +258,7 @@ async def test_quiescing_waits_for_what_is_under_way(setting: Setting) -> None:
     assert (delivery.done(), quiescing.done()) == (True, True)
 
 
-async def test_a_mark_that_fails_is_logged_and_disturbs_nobody(
+async def test_a_mark_that_fails_is_logged(
     setting: Setting, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(entity: EntityRef, memory: Memory) -> Step[Any]:
@@ -272,7 +272,7 @@ async def test_a_mark_that_fails_is_logged_and_disturbs_nobody(
     assert "account/a: published outputs could not be marked" in caplog.text
 
 
-async def test_abandoning_cancels_everybody_who_waits(setting: Setting) -> None:
+async def test_abandoning_cancels_every_waiting_caller(setting: Setting) -> None:
     tasks = [setting.deliver(f"m-{number}") for number in range(5)]
     await setting.after(0.5)
     setting.lanes.abandon()

@@ -102,7 +102,7 @@ class Budget:
 class TestProgress:
     @given(st.integers(1, 1_000), st.integers(1, 300))
     @settings(max_examples=50, deadline=None)
-    async def test_a_queue_that_takes_so_many_at_once_has_them_all_once_that_is_found_out(
+    async def test_a_queue_with_a_limit_per_call_gets_all_outputs_in_smaller_portions(
         self, number: int, at_once: int
     ) -> None:
         place = Place(lambda outputs: outputs[:at_once])
@@ -110,7 +110,7 @@ class TestProgress:
 
     @given(st.integers(1, 300), st.integers(1, 200))
     @settings(max_examples=25, deadline=None)
-    async def test_a_queue_that_takes_so_many_each_time_has_them_all_after_as_many_times(
+    async def test_a_queue_with_a_limit_per_publish_gets_all_outputs_after_several(
         self, number: int, each_time: int
     ) -> None:
         budget = Budget(each_time)
@@ -122,14 +122,12 @@ class TestProgress:
         assert set(place.queue.arrived) == {output.id for output in outputs}
 
     @pytest.mark.parametrize(("number", "chance", "most"), [(5_000, 0.001, 3), (5_000, 0.01, 40), (500, 0.1, 40)])
-    async def test_sends_that_fail_now_and_then_keep_nothing_from_its_end(
-        self, number: int, chance: float, most: int
-    ) -> None:
+    async def test_occasional_failures_do_not_stop_a_publish(self, number: int, chance: float, most: int) -> None:
         random = Random(1)
         place = Place(lambda outputs: [one for one in outputs if random.random() >= chance])
         await place.publish_to_the_end(many(number), most)
 
-    async def test_one_that_is_refused_for_ever_keeps_no_other_from_its_queue_nor_is_it_taken_for_published(
+    async def test_an_output_refused_for_ever_does_not_stop_the_others_and_stays_unpublished(
         self,
     ) -> None:
         outputs = many(1_000)
@@ -141,7 +139,7 @@ class TestProgress:
         assert not await place.publish(outputs)
         assert place.queue.sizes == [1]
 
-    async def test_without_memory_it_goes_on_after_a_portion_that_failed_all_the_same(self) -> None:
+    async def test_without_memory_a_publish_goes_on_after_a_failed_portion_too(self) -> None:
         fails = iter([False, True, False])
         place = Place(lambda outputs: () if next(fails, False) else outputs, remembers=False)
         assert await place.publish(many(3 * PORTION))
@@ -166,7 +164,7 @@ class TestPatience:
         assert await place.publish(many(3 * PORTION))
         assert place.queue.sizes == [20, 40, 80, PORTION, 3 * PORTION - 140 - PORTION]
 
-    async def test_after_a_while_no_other_portion_begins_and_the_rest_is_sent_next_time(self) -> None:
+    async def test_after_the_time_limit_the_rest_is_left_to_the_next_publish(self) -> None:
         place = Place(takes=LONGEST / PORTION)
         outputs = many(3 * PORTION)
         for times in (1, 2):
@@ -187,28 +185,26 @@ class TestMemory:
         place.queue.arrived.clear()
         return place
 
-    async def test_what_was_accepted_is_known_whoever_publishes_it_with_whatever_else(self, place: Place) -> None:
+    async def test_accepted_outputs_are_known_in_any_later_publish(self, place: Place) -> None:
         assert await place.publish((*many(3), Output("other", "a", Json.of({}))))
         assert place.queue.arrived == ["other"]
 
-    async def test_what_was_published_as_a_whole_is_sent_again_to_whoever_publishes_it_again(
-        self, place: Place
-    ) -> None:
+    async def test_outputs_of_a_complete_publish_are_sent_again_by_the_next(self, place: Place) -> None:
         assert await place.publish(many(PORTION + 1))
         assert place.queue.arrived == [f"o-{PORTION}"]
         assert await place.publish(many(3))
         assert place.queue.arrived[1:] == ["o-0", "o-1", "o-2"]
 
-    async def test_one_of_the_same_id_that_says_something_else_is_another(self, place: Place) -> None:
+    async def test_an_output_with_the_same_id_and_another_content_is_sent(self, place: Place) -> None:
         assert await place.publish((Output("o-0", "a", Json.of({"id": "else"})),))
         assert place.queue.arrived == ["o-0"]
 
-    async def test_it_lasts_for_minutes(self, place: Place) -> None:
+    async def test_accepted_outputs_are_forgotten_after_minutes(self, place: Place) -> None:
         place.watch.seconds += REMEMBERED_FOR
         assert await place.publish(many(1))
         assert place.queue.arrived == ["o-0"]
 
-    async def test_it_lasts_for_as_long_as_somebody_goes_on(self) -> None:
+    async def test_accepted_outputs_are_remembered_while_retries_go_on(self) -> None:
         refused = Output("refused", "a", Json.of({}))
         place = Place(lambda outputs: [one for one in outputs if one is not refused])
         assert not await place.publish((*many(PORTION), refused))
@@ -218,14 +214,16 @@ class TestMemory:
         assert await place.publish(many(1))
         assert place.queue.arrived == [output.id for output in many(PORTION)]
 
-    async def test_it_is_bounded_and_loses_what_is_oldest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_the_memory_of_accepted_outputs_is_bounded_and_drops_the_oldest(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(publisher, "MOST_REMEMBERED", 2)
         place = Place()
         memory = publisher.Accepted(place.watch.now)
         memory.note(many(3))
         assert [output.id for output in memory.missing(many(3))] == ["o-0"]
 
-    async def test_a_publisher_of_what_is_sent_again_on_purpose_has_none(self) -> None:
+    async def test_a_publisher_for_replays_remembers_nothing(self) -> None:
         marks: Iterator[str] = iter(("first", "second"))
         budget = Budget(PORTION)
         watch = Watch()

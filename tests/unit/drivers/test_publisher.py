@@ -39,7 +39,7 @@ async def test_nothing_is_sent_while_a_destination_is_not_configured(transport: 
     assert not transport.queues
 
 
-async def test_what_is_sent_again_on_purpose_has_an_id_of_its_own_for_the_broker_and_the_same_envelope(
+async def test_a_marked_publish_has_fresh_ids_for_the_broker_and_the_same_envelopes(
     transport: MemoryTransport,
 ) -> None:
     marks: Iterator[str] = iter(("first", "second"))

@@ -74,12 +74,12 @@ def test_a_request_is_repeated_while_it_is_refused(refusal: Any) -> None:
 
 
 @pytest.mark.parametrize("reply", [UNKNOWN, None, True, "answer"])
-def test_any_other_reply_is_handed_over_as_it_is(reply: Any) -> None:
+def test_any_other_reply_is_passed_on_unchanged(reply: Any) -> None:
     asked, result = drive(retrying().insist(once(LOAD)), [reply])
     assert (asked, result) == ([LOAD], reply)
 
 
-def test_a_request_that_is_answered_takes_no_chance() -> None:
+def test_an_answered_request_draws_no_delay() -> None:
     untouched = Random(1).getstate()
     policy = retrying()
     drive(policy.insist(once(LOAD)), ["answer"])
@@ -89,7 +89,7 @@ def test_a_request_that_is_answered_takes_no_chance() -> None:
 
 
 @pytest.mark.parametrize(("refusal", "handed_over"), [(Busy(), UNKNOWN), (BEHIND, BEHIND)])
-def test_patience_ends_after_as_many_tries_as_the_policy_has(refusal: Any, handed_over: Any) -> None:
+def test_a_refused_request_is_repeated_as_often_as_the_policy_allows(refusal: Any, handed_over: Any) -> None:
     asked, result = drive(retrying(tries=3).insist(once(LOAD)), [refusal] * 3)
     assert result is handed_over
     assert asked.count(LOAD) == 3
@@ -106,7 +106,7 @@ def test_the_store_may_ask_for_a_longer_wait_but_not_for_a_shorter_one() -> None
         assert least <= pause.seconds <= 7.5
 
 
-def test_of_two_requests_side_by_side_only_the_refused_one_is_repeated() -> None:
+def test_of_two_concurrent_requests_only_the_refused_one_is_repeated() -> None:
     found = Found(frozenset(), None)
     both = Together(LOAD, FIND)
     asked, result = drive(retrying().insist(once(both)), [("loaded", BEHIND), found])
@@ -139,7 +139,7 @@ def test_attempts_are_made_until_one_finishes_each_with_the_memory_of_the_one_be
     assert [type(effect) for effect in asked] == [LoadEntity, Pause, LoadEntity, Pause, LoadEntity]
 
 
-def test_whatever_is_no_call_to_try_again_is_handed_over() -> None:
+def test_any_result_but_again_is_passed_on() -> None:
     settled = Settled("processed", Memory())
     outcomes: Iterator[Settled | Again] = iter([Again(Memory(), "the fence was not acknowledged"), settled])
 
@@ -156,7 +156,7 @@ def test_when_no_attempt_finishes_the_error_names_entity_and_reason() -> None:
         drive(retrying(tries=3).process(ENTITY, attempts, Memory()), ["x"] * 3)
 
 
-def test_an_attempt_that_got_something_done_is_followed_by_the_next_one_at_once() -> None:
+def test_an_attempt_that_progressed_is_followed_by_the_next_at_once() -> None:
     onward = Again(Memory(entity_token="1"), "more can be released", progressed=True)
     attempts = Attempts(onward, onward, Finished(Memory()))
     asked, _ = drive(retrying(tries=1).process(ENTITY, attempts, Memory()), ["x"] * 3)
@@ -164,7 +164,7 @@ def test_an_attempt_that_got_something_done_is_followed_by_the_next_one_at_once(
     assert attempts.memories == [Memory(), onward.memory, onward.memory]
 
 
-def test_it_does_not_count_as_a_try() -> None:
+def test_an_attempt_that_progressed_does_not_count_as_a_try() -> None:
     onward, failed = Again(Memory(), "more can be released", progressed=True), Again(Memory(), "of this")
     attempts = Attempts(*[onward] * 20, Finished(Memory()))
     assert drive(retrying(tries=3).process(ENTITY, attempts, Memory()), ["x"] * 21)[1] == Finished(Memory())
@@ -172,7 +172,7 @@ def test_it_does_not_count_as_a_try() -> None:
     assert drive(retrying(tries=3).process(ENTITY, attempts, Memory()), ["x"] * 6)[1] == Finished(Memory())
 
 
-def test_patience_ends_where_attempts_get_nothing_done_any_more() -> None:
+def test_tries_are_used_up_once_attempts_no_longer_progress() -> None:
     onward, failed = Again(Memory(), "more can be released", progressed=True), Again(Memory(), "of this")
     attempts = Attempts(failed, onward, failed, failed, failed)
     with pytest.raises(TryAgainLater, match=r"3 attempts.*because of this"):
@@ -180,7 +180,7 @@ def test_patience_ends_where_attempts_get_nothing_done_any_more() -> None:
     assert attempts.outcomes == []
 
 
-def test_delays_begin_anew_after_something_was_done() -> None:
+def test_delays_start_anew_after_progress() -> None:
     onward, failed = Again(Memory(), "more can be released", progressed=True), Again(Memory(), "of this")
     attempts = Attempts(*[failed] * 6, onward, failed, Finished(Memory()))
     asked, _ = drive(retrying(tries=8, base=0.02, cap=100.0).process(ENTITY, attempts, Memory()), ["x"] * 9)
@@ -189,14 +189,14 @@ def test_delays_begin_anew_after_something_was_done() -> None:
     assert delays[-1] <= 3 * 0.02
 
 
-def test_starting_over_is_logged_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unfinished_attempt_is_logged_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "exactlyonce")
     drive(retrying().process(ENTITY, Attempts(Again(Memory(), "of this"), Finished(Memory())), Memory()), ["x"] * 2)
     assert "account/a" in caplog.text
     assert "because of this" in caplog.text
 
 
-def test_what_a_strategy_raises_comes_out_at_once() -> None:
+def test_an_exception_of_a_strategy_is_raised_at_once() -> None:
     def refusing(_: Memory) -> Step[Finished | Again]:
         yield from LOAD
         raise LedgerRemoved("gone")

@@ -67,12 +67,12 @@ def run(state: type, result: Any) -> Any:
     ],
     ids=["another model", "no model", "written and read under two names", "an excluded field", "a wrong type"],
 )
-def test_a_state_that_would_come_back_as_something_else_is_refused(state: type, result: Any) -> None:
+def test_a_state_that_would_be_read_as_something_else_is_refused(state: type, result: Any) -> None:
     with pytest.raises(HandlerFailed, match="web/m-1 on entity counter/c: The handler's result"):
         run(state, result)
 
 
-def test_a_state_whose_order_means_nothing_comes_back() -> None:
+def test_a_state_with_a_set_is_read_unchanged() -> None:
     assert sorted(run(Bag, Bag(names={"b", "a", "c"}))["names"]) == ["a", "b", "c"]
 
 
@@ -84,17 +84,17 @@ def test_a_whole_number_that_the_store_would_round_is_refused(number: int) -> No
 
 
 @pytest.mark.parametrize("value", [2**53, -(2**53), 2**60, 0.1234567890123456789, 1e300, str(10**20)])
-def test_what_a_double_keeps_comes_back(value: Any) -> None:
+def test_a_number_that_a_double_keeps_is_read_unchanged(value: Any) -> None:
     assert run(Anything, Anything(value=value))["value"] == value
 
 
-def test_in_a_group_a_state_has_the_numbers_that_it_would_have_alone() -> None:
+def test_a_state_has_the_same_numbers_in_a_group_as_alone() -> None:
     """To the service 1.0 and 1 are one value; which of them it gives back is its own affair."""
     body = run(Anything, Anything(value=[1.0, -0.0, 2.5, 2.0**53, 1e16]))
     assert repr(body["value"]) == "[1, 0, 2.5, 9007199254740992, 1e+16]"
 
 
-def test_a_message_its_receiver_could_not_read_is_not_sent() -> None:
+def test_a_message_that_its_receiver_could_not_read_is_not_sent() -> None:
     with pytest.raises(InvalidMessage, match="would read something else"):
         encode(Up(by="two"))  # type: ignore[arg-type]
 

@@ -59,7 +59,7 @@ def test_outputs_keep_their_order_and_number() -> None:
     assert [output.destination for output in given.outputs] == ["board", "other", "board"]
 
 
-def test_the_same_calls_give_the_same_again() -> None:
+def test_the_same_calls_give_the_same_ids_and_chance() -> None:
     def play(given: Context) -> tuple[object, ...]:
         given.send("board", Hit(given.random.randrange(100)))
         return (given.now, given.new_id(), given.new_id(), given.random.random(), given.outputs)
@@ -75,7 +75,7 @@ def test_ids_do_not_depend_on_what_was_sent_or_drawn_before() -> None:
     assert one.new_id() != one.new_id()
 
 
-def test_an_event_goes_to_everybody_who_declared_its_type() -> None:
+def test_an_event_goes_to_every_destination_that_receives_its_type() -> None:
     given = context()
     given.announce(Hit(1))
     given.announce(Miss(2))

@@ -109,7 +109,7 @@ class Bound:
         Bound().method,
     ],
 )
-def test_anything_that_takes_state_message_and_context_can_handle(handler: Any) -> None:
+def test_any_callable_of_state_message_and_context_can_be_a_handler(handler: Any) -> None:
     entity = orders()
     assert entity.handles(Place, key=lambda given: given.order)(handler) is handler
     assert entity.read(envelope())[0].handler is handler
@@ -220,7 +220,7 @@ def test_an_entity_needs_a_name() -> None:
         Entity("", state=Order, container="orders", strategy=Outbox())
 
 
-def test_a_key_that_is_no_key_is_the_messages_fault() -> None:
+def test_an_invalid_key_is_the_messages_fault() -> None:
     keys: list[Callable[[Place], Any]] = [lambda given: None, lambda given: 7]
     for key in keys:
         entity = orders()
@@ -240,7 +240,7 @@ def test_a_key_function_that_raises_is_the_handlers_fault_and_names_the_message(
 @pytest.mark.parametrize(
     "source", ["web", "", "/", "order/", "web/order", "order/1/2/3", "order/%2F", "order/1?x", "order/1#"]
 )
-def test_what_is_no_source_of_its_entities_names_none(source: str) -> None:
+def test_a_foreign_source_names_no_entity(source: str) -> None:
     entity = Entity("order", state=Order, container="orders", strategy=Outbox())
     assert entity.ref_of_source("order/1") == entity.ref("1")
     with pytest.raises(InvalidMessage):

@@ -85,7 +85,7 @@ def test_deleting_leaves_id_and_key_whatever_is_returned() -> None:
         assert len(handled.outputs) == 1
 
 
-def test_what_a_handler_raises_is_chained_and_its_message_and_entity_are_named() -> None:
+def test_an_exception_of_a_handler_is_chained_to_an_error_with_message_and_entity() -> None:
     def handler(state: Thing, told: Told, context: Context) -> Thing:
         raise KeyError("inner")
 
@@ -103,7 +103,7 @@ def test_an_error_of_the_library_keeps_its_class_and_gets_the_names() -> None:
         handle(handler)
 
 
-def test_an_error_class_of_ones_own_may_take_whatever_it_likes() -> None:
+def test_a_users_subclass_of_an_error_may_take_any_arguments() -> None:
     class OutOfStock(HandlerError):
         def __init__(self, item: str, wanted: int) -> None:
             super().__init__(f"{wanted} of {item}")
@@ -135,12 +135,12 @@ def test_a_result_that_leaves_no_room_for_the_key_fails_its_own_message() -> Non
         handle(lambda state, told, context: Game(game=None), state=Game, path="/game/id")
 
 
-def test_a_handler_that_changes_the_key_is_told_for_which_message() -> None:
+def test_the_error_of_a_changed_key_names_the_message() -> None:
     with pytest.raises(IdentityChanged, match=r"web/m-1 on entity thing/me/t-1: .*/game/id"):
         handle(lambda state, told, context: Game(game={"id": "other"}), state=Game, path="/game/id")
 
 
-def test_a_document_the_handler_cannot_be_given_is_damage() -> None:
+def test_a_document_that_does_not_fit_the_model_is_damaged() -> None:
     with pytest.raises(DamagedDocument, match="number"):
         handle(lambda state, told, context: state, body={"number": "many"})
 
@@ -153,7 +153,7 @@ def test_data_too_deep_to_read_fails_its_own_message() -> None:
         entity.read(Envelope("web", "m-1", "things.told", Json(f'{{"what":{deep}}}')))
 
 
-def test_no_message_sees_what_a_handler_did_to_the_state_of_another() -> None:
+def test_a_message_does_not_see_a_handlers_changes_to_anothers_object() -> None:
     def handler(state: Thing, told: Told, context: Context) -> Thing:
         state.seen.append(1)
         raise RuntimeError

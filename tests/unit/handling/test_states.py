@@ -71,7 +71,7 @@ def test_models_and_dataclasses_make_the_same_documents(model: type) -> None:
     assert range.read(GAME, body) == state
 
 
-def test_each_reading_gives_a_state_of_its_own() -> None:
+def test_each_read_gives_a_fresh_state() -> None:
     range, body = shape(Range), Json.of({"shots": [1]})
     range.read(GAME, body).shots.append(2)
     assert range.read(GAME, body).shots == [1]
@@ -184,7 +184,7 @@ class Upgrading(BaseModel):
         return {"target": properties["aim"]} if "colour" in properties else properties
 
 
-def test_a_validator_of_the_model_may_raise_whatever_it_likes() -> None:
+def test_a_validator_of_the_model_may_raise_anything() -> None:
     with pytest.raises(DamagedDocument, match=r"range/game-7.*Upgrading.*KeyError"):
         shape(Upgrading).read(GAME, Json.of({"colour": "red"}))
 
@@ -256,7 +256,7 @@ def test_a_model_that_raises_for_its_key_fails_the_messages_of_that_entity_alone
     assert "sEcReT" not in str(caught.value)
 
 
-def test_a_model_that_does_not_take_its_key_is_told() -> None:
+def test_a_model_that_does_not_take_its_key_is_named() -> None:
     model = create_model("Numbered", year=(int, 0))
     with pytest.raises(ConfigurationError, match=r"Numbered.*range.*year"):
         shape(model, "/year").start(EntityRef("range", ("many",), "game-7"))

@@ -34,7 +34,7 @@ def context(entity: EntityRef = GAME, *, limit: int = 1_000, blobs: str | None =
     return Context(Origin(entity, "web/m-1"), AT, routes, tx="5f")
 
 
-def test_a_blob_gets_an_address_of_its_attempts_own() -> None:
+def test_a_blob_gets_an_address_of_its_attempt() -> None:
     given = context()
     address = given.write_once("letters/one.txt", "ÄÖÜ", content_type="text/plain")
     author = Author(GAME, "web/m-1", "5f", AT)
@@ -53,7 +53,7 @@ UNQUOTED = ("", "a b", "a?b", "a#b", "a%20b", "ä", "a\\b", "a\n", "a" * 201)
 
 
 @pytest.mark.parametrize("name", UNFIT + UNQUOTED)
-def test_a_name_that_would_not_stand_in_an_address_as_it_is_is_refused(name: str) -> None:
+def test_a_name_that_an_address_would_have_to_quote_is_refused(name: str) -> None:
     given = context()
     with pytest.raises(ValueError, match="The name of a blob"):
         given.write_once(name, b"")
@@ -66,7 +66,7 @@ def test_other_names_are_taken(name: str) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["text/plain\r\nx-ms-lease: 1", "text/plän", "\t", "text/plain ", " "])
-def test_a_media_type_that_is_no_header_is_refused(content_type: str) -> None:
+def test_an_invalid_media_type_is_refused(content_type: str) -> None:
     with pytest.raises(ValueError, match="media type"):
         context().write_once("a", b"", content_type=content_type)
 
@@ -80,7 +80,7 @@ def test_two_blobs_of_a_message_have_two_names() -> None:
     assert [blob.content for blob in given.blobs] == [b"1", b"3"]
 
 
-def test_blobs_of_a_message_have_a_greatest_size_together() -> None:
+def test_the_blobs_of_a_message_have_a_size_limit_together() -> None:
     given = context()
     given.write_once("half", bytes(MAX_BLOB_BYTES // 2))
     with pytest.raises(OutputTooLarge, match=f"{MAX_BLOB_BYTES + 1} bytes together"):
@@ -149,7 +149,7 @@ def test_a_message_at_its_queues_limit_travels_whole_and_one_byte_more_as_a_blob
     assert "data" not in output.envelope.value
 
 
-def test_what_refers_to_its_data_is_read_and_gets_it_back() -> None:
+def test_a_message_by_reference_is_read_and_gets_its_data_back() -> None:
     whole, apart = context(limit=100_000), context(limit=1_000)
     for given in (whole, apart):
         given.send("post", Letter("ÄÖÜ" * 1_000))
@@ -171,7 +171,7 @@ def test_azure_core_reads_a_message_that_refers_to_its_data() -> None:
     assert event.extensions == {"dataref": f"{BASE}/{given.blobs[0].name}"}
 
 
-def test_a_large_message_that_cannot_be_sent_all_the_same_leaves_no_blob() -> None:
+def test_a_large_message_that_cannot_be_sent_leaves_no_blob() -> None:
     given = context(limit=50)
     for _ in range(2):
         with pytest.raises(OutputTooLarge):

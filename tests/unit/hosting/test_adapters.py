@@ -38,13 +38,13 @@ def on_queue(envelope: Envelope) -> Delivered:
 
 
 @pytest.mark.parametrize("carried", [on_queue, on_bus])
-def test_what_is_sent_once_more_is_read_as_the_envelope_that_it_is(carried: Any) -> None:
+def test_a_returned_message_is_read_as_an_envelope(carried: Any) -> None:
     first = envelope_of(queued(BODY), ADAPTER)
     again = envelope_of(carried(first.once_more()), ADAPTER)
     assert (key_of(again), again.data, again.time, again.requeued) == ("shop/7", first.data, first.time, 1)
 
 
-def test_an_adapter_of_the_application_never_sees_it() -> None:
+def test_an_adapter_never_gets_a_returned_message() -> None:
     def adapter(body: bytes) -> Envelope:
         return Envelope("shop", "7", "account.deposit", Json.of(json.loads(body)))
 
@@ -57,23 +57,23 @@ def test_an_adapter_of_the_application_never_sees_it() -> None:
     [deposit("m-1"), Envelope("shop", "7", "account.withdraw", Json.of(BODY))],
     ids=["another source", "another type"],
 )
-def test_who_marks_a_body_as_sent_once_more_does_not_pass_for_another_sender(envelope: Envelope) -> None:
+def test_a_body_marked_as_returned_does_not_pass_for_another_source_or_type(envelope: Envelope) -> None:
     with pytest.raises(MalformedMessage, match="queue that it came from"):
         envelope_of(on_queue(envelope.once_more()), ADAPTER)
 
 
-def test_an_envelope_that_strayed_into_its_queue_is_not_read_as_another_message() -> None:
+def test_an_envelope_in_the_queue_of_an_adapter_is_refused() -> None:
     every = replace(ADAPTER, id=lambda body: str(body["id"]))
     with pytest.raises(MalformedMessage, match="envelope already"):
         envelope_of(on_queue(deposit("m-1")), every)
 
 
 @pytest.mark.parametrize("mark", [{"requeued": 1}, {"note": "requeued"}, {"requeued": {"specversion": "1.0"}}])
-def test_a_foreign_body_may_have_a_property_of_that_name(mark: dict[str, Any]) -> None:
+def test_a_foreign_body_may_have_a_property_named_requeued(mark: dict[str, Any]) -> None:
     assert key_of(envelope_of(queued({**BODY, **mark}), ADAPTER)) == "shop/7"
 
 
-def test_what_is_no_json_at_all_is_the_adapters() -> None:
+def test_a_body_that_is_not_json_goes_to_the_adapter() -> None:
     class Broken(Exception):
         pass
 
@@ -89,7 +89,7 @@ def test_what_is_no_json_at_all_is_the_adapters() -> None:
             envelope_of(foreign, adapter)
 
 
-def test_a_message_has_the_time_that_its_body_says() -> None:
+def test_a_message_has_the_time_in_its_body() -> None:
     assert envelope_of(queued(BODY), ADAPTER).time == datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 

@@ -122,7 +122,7 @@ async def test_with_a_container_handlers_have_addresses_for_blobs() -> None:
     assert application(accounts())._parts.routes.blobs is None
 
 
-async def test_a_message_whose_data_is_elsewhere_is_not_for_an_application_without_a_container() -> None:
+async def test_an_application_without_a_container_refuses_a_message_whose_data_is_a_blob() -> None:
     once = application(accounts())
     body = Envelope("web", "m-1", "account.deposit", Json.of({})).by_reference("https://evil.example/a").to_json()
     with pytest.raises(MalformedMessage, match=r"web/m-1.*EXACTLYONCE__blobContainer"):
@@ -131,13 +131,13 @@ async def test_a_message_whose_data_is_elsewhere_is_not_for_an_application_witho
 
 
 @pytest.mark.parametrize("name", ["Leader_Board", "a", "x" * 64, "two--hyphens", "-first"])
-def test_a_destination_that_cannot_be_a_queue_is_refused_before_anything_is_owed_to_it(name: str) -> None:
+def test_a_destination_that_cannot_be_a_queue_name_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="cannot be the name of a queue"):
         application(destinations=(Destination(name),))
 
 
 @pytest.mark.parametrize("lacking", ["deposits", "board"])
-def test_a_read_model_that_asks_over_a_destination_that_does_not_exist_is_refused(lacking: str) -> None:
+def test_a_read_model_that_rebuilds_through_an_unknown_destination_is_refused(lacking: str) -> None:
     rebuild = Rebuild(of=accounts(VersionStream()), through="deposits", destination="board")
     named = tuple(Destination(name) for name in ("deposits", "board") if name != lacking)
     with pytest.raises(ConfigurationError, match=f"names '{lacking}', which is no destination"):

@@ -53,7 +53,7 @@ class Place:
         return LETTER.by_reference(f"{BASE}/{name}")
 
 
-async def test_what_was_left_is_redeemed() -> None:
+async def test_data_written_to_a_blob_is_redeemed() -> None:
     place = Place()
     left = await place.claims.left(LETTER)
     assert place.claims.claims(left)
@@ -61,7 +61,7 @@ async def test_what_was_left_is_redeemed() -> None:
     assert await place.claims.redeemed(Envelope.read(left.to_json().text)) == LETTER
 
 
-async def test_the_same_message_is_left_under_the_same_address_and_any_other_elsewhere() -> None:
+async def test_the_same_message_gets_the_same_blob_and_any_other_message_another() -> None:
     place = Place()
     first = await place.claims.left(LETTER)
     assert await place.claims.left(LETTER) == first
@@ -75,7 +75,7 @@ async def test_the_same_message_is_left_under_the_same_address_and_any_other_els
     assert await place.claims.redeemed(first) == LETTER
 
 
-async def test_that_it_was_left_is_not_known_without_an_answer() -> None:
+async def test_without_a_reply_the_sender_is_told_to_send_again() -> None:
     with pytest.raises(TryAgainLater, match=r"web/m-1.*under the same id"):
         await Place(answered=False).claims.left(LETTER)
 
@@ -87,7 +87,7 @@ async def test_data_too_large_for_a_blob_is_refused() -> None:
     assert place.blobs.written == {}
 
 
-async def test_a_message_that_nobody_could_read_is_not_left() -> None:
+async def test_a_message_that_could_not_be_read_is_not_written() -> None:
     place = Place()
     with pytest.raises(MalformedMessage, match="2000 characters"):
         await place.claims.left(Envelope("web", "m" * 2_000, "letter", LETTER.data))
@@ -124,7 +124,7 @@ async def test_a_message_that_nobody_could_read_is_not_left() -> None:
         "",
     ],
 )
-async def test_no_address_but_a_blob_of_our_own_is_ever_fetched(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_addresses_in_the_container_are_fetched(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place()
     place.holding(b"{}")
 
@@ -136,7 +136,7 @@ async def test_no_address_but_a_blob_of_our_own_is_ever_fetched(address: str, mo
         await place.claims.redeemed(LETTER.by_reference(address))
 
 
-async def test_a_name_that_has_to_be_quoted_is_one_of_ours() -> None:
+async def test_a_name_that_has_to_be_quoted_is_fetched() -> None:
     place = Place()
     place.holding(b'{"a": 1}', "a b/ж%2F")
     redeemed = await place.claims.redeemed(LETTER.by_reference(f"{BASE}/a%20b/%D0%B6%252F"))
@@ -144,14 +144,14 @@ async def test_a_name_that_has_to_be_quoted_is_one_of_ours() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"NaN", b'"\\ud800"', b"[" * 100_000])
-async def test_data_that_is_no_json_makes_the_message_malformed_and_is_not_told(content: bytes) -> None:
+async def test_data_that_is_not_json_makes_the_message_malformed_and_is_not_quoted(content: bytes) -> None:
     place = Place()
     with pytest.raises(MalformedMessage, match=r"web/m-1: its data, the blob 'a/b', is not JSON") as told:
         await place.claims.redeemed(place.holding(content))
     assert told.value.__cause__ is None
 
 
-async def test_data_that_is_gone_is_told_with_what_to_do() -> None:
+async def test_a_missing_blob_makes_the_message_malformed_with_advice() -> None:
     with pytest.raises(MalformedMessage, match=r"the blob 'a/b', does not exist.*restore it"):
         await Place().claims.redeemed(LETTER.by_reference(f"{BASE}/a/b"))
 
@@ -167,12 +167,12 @@ async def test_data_is_read_up_to_a_limit(excess: int, read: bool) -> None:
             await place.claims.redeemed(envelope)
 
 
-async def test_without_a_container_a_message_without_its_data_cannot_be_read() -> None:
+async def test_without_a_container_data_in_a_blob_cannot_be_read() -> None:
     with pytest.raises(MalformedMessage, match="EXACTLYONCE__blobContainer"):
         await ClaimChecks(None).redeemed(LETTER.by_reference(f"{BASE}/a/b"))
 
 
-def test_a_message_that_has_its_data_claims_nothing_wherever_else_it_may_be() -> None:
+def test_a_message_with_data_and_dataref_needs_no_blob() -> None:
     claims = ClaimChecks(None)
     both = Envelope("web", "m-1", "letter", LETTER.data, extensions=(("dataref", "https://elsewhere.example/a"),))
     assert not claims.claims(LETTER)
@@ -193,7 +193,7 @@ class TestGivenUp:
     """A message that a queue gave up on, whose data is a blob."""
 
     @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
-    async def test_it_is_parked_by_its_reference_and_sent_again_so(self, strategy: Strategy) -> None:
+    async def test_a_message_is_parked_with_its_reference(self, strategy: Strategy) -> None:
         place, world = Place(), Host((RECEIPTS, Destination("accounts")))
         kind, poison = accounts(strategy), dated(breaking("m-1"))
         left = await place.claims.left(poison)
@@ -205,7 +205,7 @@ class TestGivenUp:
         assert await place.claims.redeemed(Envelope.read(found.message.envelope.text)) == poison
 
     @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
-    async def test_one_that_was_processed_is_finished(self, strategy: Strategy) -> None:
+    async def test_a_processed_message_is_finished(self, strategy: Strategy) -> None:
         place, world = Place(), Host((RECEIPTS, Destination("accounts")))
         kind = accounts(strategy)
         await world.process().deliver(kind, deposit("m-1"))

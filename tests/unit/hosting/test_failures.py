@@ -67,7 +67,7 @@ class Order(BaseModel):
         (SECRET, "the whole: does not fit"),
     ],
 )
-def test_no_value_gets_into_what_is_kept(data: Any, kept: str) -> None:
+def test_the_kept_text_has_no_value_of_the_message(data: Any, kept: str) -> None:
     with pytest.raises(InvalidMessage) as raised:
         decode(Order, Json.of(data), source="web", id="m-1")
     assert raised.value.kept is not None
@@ -75,7 +75,7 @@ def test_no_value_gets_into_what_is_kept(data: Any, kept: str) -> None:
     assert raised.value.kept == kept
 
 
-def test_it_is_found_behind_the_error_that_a_delivery_ends_with() -> None:
+def test_the_kept_text_is_found_behind_the_error_of_a_delivery() -> None:
     kind = accounts()
     bad = deposit("m-1", amount="many")
     with pytest.raises(InvalidMessage) as raised:
@@ -94,7 +94,7 @@ class Shout:
     account: str
 
 
-def test_of_what_business_code_raises_only_classes_are_kept_though_they_be_ours() -> None:
+def test_of_errors_that_business_code_raises_only_the_class_is_kept() -> None:
     kind: Entity[Any] = Entity("shouting", state=Account, container="c", partition_key="/owner", strategy=Outbox())
 
     @kind.handles(Shout, key=lambda shout: shout.account)

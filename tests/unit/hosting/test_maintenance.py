@@ -48,27 +48,27 @@ def place() -> Place:
 
 
 @pytest.mark.parametrize(("first", "last"), [(1, LAST), (2, LAST - 1), (3, 3), (LAST, 2 * LAST)])
-async def test_all_that_the_versions_sent_is_sent_again_as_it_was(place: Place, first: int, last: int) -> None:
+async def test_a_replay_sends_all_outputs_of_its_versions_unchanged(place: Place, first: int, last: int) -> None:
     sent = await place.send()
     again = min(last, LAST) - first + 1
     assert await place.mending.replay(KIND, place.ref, (first, last)) == again
     assert place.published[LAST:] == sent[first - 1 : last]
 
 
-async def test_of_what_is_missing_nothing_else_is_sent_in_any_part(place: Place) -> None:
+async def test_a_replay_of_missing_numbers_sends_only_those(place: Place) -> None:
     sent = await place.send()
     missing = Missing("receipts", "b-1", 3, 6)
     assert await place.mending.replay(KIND, place.ref, (1, LAST), missing) == 4
     assert place.published[LAST:] == sent[2:6]
 
 
-async def test_a_request_is_answered_by_what_it_asks_for(place: Place) -> None:
+async def test_a_replay_request_is_answered_with_its_numbers(place: Place) -> None:
     sent = await place.send()
     assert await place.mending.answer(KIND, request(place, 2, 6)) == 5
     assert place.published[LAST:] == sent[1:6]
 
 
-async def test_a_request_for_what_the_stream_does_not_have_any_more_is_told(place: Place) -> None:
+async def test_a_replay_request_for_deleted_versions_is_refused(place: Place) -> None:
     await place.send()
     driver = place.mending.driver
     found = await driver.run(iter(FindEntries(place.ref, ((1, LAST),), None)))

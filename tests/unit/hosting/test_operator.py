@@ -24,7 +24,7 @@ def dated(id: str, age: timedelta | None = timedelta(0), **more: Any) -> Envelop
     return replace(deposit(id, **more), time=None if age is None else AT - age)
 
 
-def test_a_parked_message_is_sent_again_by_what_the_list_says_of_it(
+def test_a_parked_message_is_requeued_by_the_keys_in_the_list(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.park(dated("m-1"))
@@ -41,7 +41,7 @@ def test_a_parked_message_is_sent_again_by_what_the_list_says_of_it(
 @pytest.mark.parametrize(
     ("age", "words"), [(OLD, "it is too old"), (None, "it has no time"), (-timedelta(days=2), "more than a day ahead")]
 )
-def test_what_its_receiver_would_refuse_stays_parked(
+def test_a_message_that_its_receiver_would_refuse_stays_parked(
     app: InMemory, capsys: pytest.CaptureFixture[str], place: str, age: timedelta | None, words: str
 ) -> None:
     app.park(dated("m-1", age), place=place)
@@ -52,9 +52,7 @@ def test_what_its_receiver_would_refuse_stays_parked(
     assert not app.world.published
 
 
-def test_a_read_model_never_forgets_and_is_sent_a_message_of_any_age(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_read_model_is_sent_a_message_of_any_age(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     board = BOARDS.ref("b").key
     app.park(replace(scored(1), time=AT - 100 * OLD), place=board)
     as_new = Told(capsys, "requeue", board, "s/m-1", "--to", "receipts", "--as-new", "--yes")
@@ -62,7 +60,7 @@ def test_a_read_model_never_forgets_and_is_sent_a_message_of_any_age(
     assert Told(capsys, "requeue", board, "s/m-1", "--to", "receipts").out == "sent as s/m-1\n"
 
 
-def test_as_a_new_message_it_is_sent_when_what_is_known_was_shown(
+def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.park(dated("m-1", 2 * OLD, padding=SECRET))
@@ -88,7 +86,7 @@ def test_as_a_new_message_it_is_sent_when_what_is_known_was_shown(
 @pytest.mark.parametrize(
     ("entity", "message"), [(OUTBOX, dated("m-1")), (STREAM, dated("m-1")), (READ_MODEL, scored(2))]
 )
-def test_that_it_was_processed_is_told(
+def test_the_evidence_names_an_entity_that_processed_the_message(
     app: InMemory, capsys: pytest.CaptureFixture[str], entity: Entity[Any], message: Envelope
 ) -> None:
     app.deliver(entity, message)
@@ -101,7 +99,7 @@ def test_that_it_was_processed_is_told(
     assert f"entity   {ref}, which has processed it: discard it" in told.out
 
 
-def test_what_was_put_aside_is_looked_for_where_its_handler_would_take_it(
+def test_the_evidence_of_a_message_put_aside_is_its_handlers_entity(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.deliver(OUTBOX, dated("m-1"))
@@ -113,14 +111,14 @@ def test_what_was_put_aside_is_looked_for_where_its_handler_would_take_it(
     assert "entity   no entity of this" in Told(capsys, "requeue", ASIDE, "web/m-2", "--to", "receipts", "--as-new").out
 
 
-def test_an_entity_that_cannot_be_looked_at_is_told(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_evidence_names_an_entity_that_cannot_be_read(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     app.deliver(accounts(VersionStream()), dated("m-1"))
     app.park(dated("m-2", None))
     told = Told(capsys, "requeue", PLACE, "web/m-2", "--to", "receipts", "--as-new").out
     assert "entity   account/a, which cannot be looked at: ConfigurationError" in told
 
 
-def test_an_output_that_was_too_old_to_be_published_knows_where_it_was_to_go(
+def test_an_overdue_output_is_requeued_to_its_own_destination(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = '["exactlyonce.too-old","account","b","b"]'
@@ -133,7 +131,7 @@ def test_an_output_that_was_too_old_to_be_published_knows_where_it_was_to_go(
     assert [output.destination for output in app.world.published] == ["receipts"]
 
 
-def test_a_message_that_came_from_a_queue_is_sent_to_the_one_that_is_named(
+def test_a_message_from_a_queue_is_requeued_to_the_named_destination(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.park(dated("m-1"))
@@ -153,7 +151,7 @@ def test_a_message_that_came_from_a_queue_is_sent_to_the_one_that_is_named(
         (PLACE, f"{UNREADABLE}/q-1", "receipts", 1, "a body that could not be read"),
     ],
 )
-def test_what_cannot_be_sent_again_is_refused_with_what_to_do(  # noqa: PLR0917
+def test_a_requeue_that_is_not_possible_is_refused_with_advice(  # noqa: PLR0917
     app: InMemory, capsys: pytest.CaptureFixture[str], entity: str, message: str, to: str, code: int, words: str
 ) -> None:
     told = Told(capsys, "requeue", entity, message, "--to", to)

@@ -67,7 +67,7 @@ async def test_a_message_that_was_processed_is_finished(place: Place, strategy: 
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
-async def test_one_that_was_not_is_parked_as_it_is_with_the_reason(place: Place, strategy: Strategy) -> None:
+async def test_an_unprocessed_message_is_parked_unchanged_with_the_reason(place: Place, strategy: Strategy) -> None:
     kind, poison = accounts(strategy), dated(breaking("m-1"))
     for delivery in (1, 2):
         with pytest.raises(HandlerFailed) as raised:
@@ -81,7 +81,7 @@ async def test_one_that_was_not_is_parked_as_it_is_with_the_reason(place: Place,
     assert not place.published
 
 
-async def test_a_held_message_of_a_read_model_was_taken_and_one_that_never_came_is_parked(place: Place) -> None:
+async def test_a_held_message_is_finished_and_an_unknown_one_parked(place: Place) -> None:
     boards = BOARDS.using(Resequencer())
     place.saw_fail(boards, "s/m-3")
     await place.process().deliver(boards, scored(2))
@@ -104,7 +104,7 @@ BAD: dict[str, tuple[bytes | Envelope, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-async def test_what_cannot_be_decided_about_is_put_aside_body_and_all(
+async def test_an_undecidable_message_is_put_aside_with_its_body(
     case: str, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     body, reason = BAD[case]
@@ -125,7 +125,7 @@ async def test_what_cannot_be_decided_about_is_put_aside_body_and_all(
             require_readable(key)
 
 
-async def test_bodies_that_an_adapter_reads_are_settled_by_what_it_makes_of_them(place: Place) -> None:
+async def test_a_body_is_settled_through_its_adapter(place: Place) -> None:
     kind = accounts()
     adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: AT)
     place.saw_fail(kind, "shop/7")
@@ -133,7 +133,7 @@ async def test_bodies_that_an_adapter_reads_are_settled_by_what_it_makes_of_them
     assert place.parked(kind.ref("a"), "shop/7") is not None
 
 
-async def test_a_message_whose_entity_is_damaged_is_put_aside_and_names_it(place: Place) -> None:
+async def test_a_message_to_a_damaged_entity_is_put_aside_with_the_entitys_name(place: Place) -> None:
     await place.process().deliver(accounts(), deposit("m-1"))
     moved = accounts(VersionStream())
     place.saw_fail(moved, "web/m-2")
@@ -159,7 +159,7 @@ def replay_request(first: int, last: int) -> Envelope:
     return Envelope("board/b", "r-1", "exactlyonce.replay", Json.of(asked))
 
 
-async def test_a_request_to_send_again_is_answered(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replay_request_is_answered(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     answered: list[str] = []
 
     async def answer(_: Maintenance, __: Entity[Any], request: Envelope) -> int:
@@ -172,9 +172,7 @@ async def test_a_request_to_send_again_is_answered(place: Place, monkeypatch: py
 
 
 @pytest.mark.parametrize("strategy", [VersionStream(), Outbox()])
-async def test_one_that_cannot_be_answered_is_put_aside_once_however_often_it_comes(
-    place: Place, strategy: Strategy
-) -> None:
+async def test_an_unanswerable_replay_request_is_put_aside_once(place: Place, strategy: Strategy) -> None:
     kind = accounts(strategy)
     broken = Envelope("board/b", "r-1", "exactlyonce.replay", Json.of({"source": "account/a"}))
     for _ in range(3):
@@ -193,7 +191,7 @@ async def test_one_that_cannot_be_answered_is_put_aside_once_however_often_it_co
         (lambda: noted(4), "delivery 4 failed with TryAgainLater"),
     ],
 )
-def test_the_reason_is_what_this_process_knows(make: Callable[[], Failures], reason: str) -> None:
+def test_the_reason_is_the_failure_that_this_process_saw(make: Callable[[], Failures], reason: str) -> None:
     assert make().reason("account", "web/m-1") == f"its queue gave it up; {reason}"
 
 
@@ -213,7 +211,7 @@ def test_failures_of_a_bounded_number_of_messages_are_remembered_the_latest_of_e
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
-async def test_a_message_with_its_data_elsewhere_is_parked_as_it_came(place: Place, strategy: Strategy) -> None:
+async def test_a_message_with_its_data_in_a_blob_is_parked_as_delivered(place: Place, strategy: Strategy) -> None:
     base = "https://account.blob.core.windows.net/blobs"
     blobs = MemoryBlobs()
     blobs.perform(WriteOnce((Blob("a/b", deposit("m-1").data.text.encode(), "application/json"),)))
@@ -228,7 +226,7 @@ async def test_a_message_with_its_data_elsewhere_is_parked_as_it_came(place: Pla
     assert parked.envelope == came.to_json()
 
 
-async def test_what_an_adapter_of_the_application_chokes_on_is_put_aside(place: Place) -> None:
+async def test_a_body_that_its_adapter_fails_on_is_put_aside(place: Place) -> None:
     def adapter(body: bytes) -> Envelope:
         raise KeyError(body.decode())
 
@@ -239,7 +237,7 @@ async def test_what_an_adapter_of_the_application_chokes_on_is_put_aside(place: 
     assert parked.reason == "KeyError"
 
 
-async def test_what_a_key_that_cannot_be_is_made_for_is_put_aside(place: Place) -> None:
+async def test_a_message_whose_key_is_not_valid_is_put_aside(place: Place) -> None:
     kind = accounts()
     kind.paths = ("/owner", "/region")
     assert await place.settle(kind, deposit("m-1")) == "parked"

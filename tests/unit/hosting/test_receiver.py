@@ -123,15 +123,13 @@ class TestBatches:
         assert place.changed_by("b") == ["web/n"]
         assert place.store.commits.count(accounts().ref("a")) == 1
 
-    async def test_one_that_fails_keeps_no_other_from_being_done_and_brings_all_of_them_back(
-        self, place: Place
-    ) -> None:
+    async def test_a_failing_message_does_not_stop_the_others_and_fails_the_batch(self, place: Place) -> None:
         with pytest.raises(HandlerFailed, match=r"1 of the 3 messages .* HandlerFailed \(RuntimeError\)"):
             await place.take(accounts(), *map(delivered, (deposit("m-1"), breaking("m-2"), deposit("m-3", "b"))))
         assert place.changed_by("a") == ["web/m-1"]
         assert place.changed_by("b") == ["web/m-3"]
 
-    async def test_those_that_are_done_are_known_when_they_come_again(self, place: Place) -> None:
+    async def test_processed_messages_of_a_failed_batch_are_known_as_duplicates(self, place: Place) -> None:
         batch = (deposit("m-1"), breaking("m-2"), deposit("m-3", "b"))
         for delivery in (1, 2, 3):
             with pytest.raises(HandlerFailed):
@@ -139,7 +137,7 @@ class TestBatches:
         assert len({output.id for output in place.published}) == 2
         assert set(place.changed_by("a")) == {"web/m-1"}
 
-    async def test_one_that_keeps_failing_is_parked_and_the_others_are_rid_of_it(self, place: Place) -> None:
+    async def test_a_message_that_keeps_failing_is_parked_and_its_batch_acknowledged(self, place: Place) -> None:
         kind, batch = accounts(), (deposit("m-1"), dated(breaking("m-2")))
         for delivery in range(1, 6):
             with pytest.raises(HandlerFailed):
@@ -151,7 +149,7 @@ class TestBatches:
         assert parked.reason == "its batch gave it up; delivery 5 failed with HandlerFailed (RuntimeError)"
         assert set(place.changed_by("a")) == {"web/m-1"}
 
-    async def test_one_that_was_parked_is_not_processed_with_those_that_brought_it_back(self, place: Place) -> None:
+    async def test_a_parked_message_is_not_processed_in_a_later_batch(self, place: Place) -> None:
         purse: list[str] = []
         kind = accounts()
 
@@ -171,7 +169,7 @@ class TestBatches:
         assert set(place.changed_by("a")) == {"web/m-3"}
         assert place.parked(kind.ref("a"), "web/m-1") is not None
 
-    async def test_one_that_nobody_can_read_is_put_aside_in_the_end(self, place: Place) -> None:
+    async def test_an_unreadable_message_is_put_aside_after_the_last_delivery(self, place: Place) -> None:
         kind = accounts()
         unreadable = delivered(Content(SECRET.encode()), delivery_count=6)
         await place.take(kind, unreadable, delivered(deposit("m-1")))
@@ -180,7 +178,7 @@ class TestBatches:
         assert place.changed_by("a") == ["web/m-1"]
 
     @pytest.mark.parametrize("deliveries", [6, 7])
-    async def test_what_the_world_does_is_no_reason_to_park_a_message(self, place: Place, deliveries: int) -> None:
+    async def test_a_failure_of_the_environment_does_not_park_a_message(self, place: Place, deliveries: int) -> None:
         kind = accounts()
         place.failures.note(kind.name, "web/m-1", TryAgainLater("a queue did not answer"), deliveries - 1)
         await place.take(kind, delivered(dated(deposit("m-1")), delivery_count=deliveries))
@@ -189,7 +187,9 @@ class TestBatches:
         assert Envelope.read(returned.envelope.text).requeued == 1
         assert place.changed_by("a") == []
 
-    async def test_what_was_parked_before_is_not_returned_by_a_process_that_did_not_see_why(self, place: Place) -> None:
+    async def test_a_parked_message_is_not_returned_by_a_process_that_did_not_see_the_failure(
+        self, place: Place
+    ) -> None:
         kind, poison = accounts(), dated(breaking("m-1"))
         place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 5)
         await place.take(kind, delivered(poison, delivery_count=6))
@@ -198,7 +198,7 @@ class TestBatches:
         assert place.transport.queues["accounts"] == []
         assert place.parked(kind.ref("a"), "web/m-1") is not None
 
-    async def test_what_may_have_been_returned_before_is_not_parked(self, place: Place) -> None:
+    async def test_a_message_that_may_have_been_returned_is_not_parked(self, place: Place) -> None:
         kind, poison = accounts(), dated(breaking("m-1"))
         await place.take(kind, delivered(poison, delivery_count=6))
         place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 1)
@@ -206,12 +206,12 @@ class TestBatches:
         assert [Envelope.read(one.envelope.text).unexplained for one in place.transport.queues["accounts"]] == [1, 1]
         assert place.parked(kind.ref("a"), "web/m-1") is None
 
-    async def test_a_queue_that_there_is_not_is_refused_before_anything_is_done(self, place: Place) -> None:
+    async def test_an_unknown_queue_is_refused_before_any_message_is_processed(self, place: Place) -> None:
         with pytest.raises(ConfigurationError, match="no destination 'purses'"):
             await place.receiver.take_all([delivered(deposit("m-1"))], accounts(), "purses", None, 5)
         assert place.changed_by("a") == []
 
-    async def test_who_processes_what_was_sent_once_more_takes_away_what_is_parked_of_it(self, place: Place) -> None:
+    async def test_processing_a_returned_message_deletes_its_parked_document(self, place: Place) -> None:
         kind = accounts()
         place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 5)
         await place.take(kind, delivered(dated(deposit("m-1")), delivery_count=6))
@@ -220,7 +220,7 @@ class TestBatches:
         assert place.parked(kind.ref("a"), "web/m-1") is None
         assert place.changed_by("a") == ["web/m-1"]
 
-    async def test_one_that_cannot_even_be_parked_keeps_no_other_from_it(self, place: Place) -> None:
+    async def test_a_message_that_cannot_be_parked_does_not_stop_the_others(self, place: Place) -> None:
         kind, settle = accounts(), place.settler.settle
 
         async def unless_too_large(entity: Entity[Any], message: Any, *given: Any, **more: Any) -> Any:
@@ -236,7 +236,7 @@ class TestBatches:
             await replace(place.receiver, poison=poison).take_all(batch, kind, "accounts", None, 5)
         assert place.parked(kind.ref("a"), "web/m-2") is not None
 
-    async def test_an_empty_batch_is_done(self, place: Place) -> None:
+    async def test_an_empty_batch_is_acknowledged(self, place: Place) -> None:
         await place.take(accounts())
 
 
@@ -260,7 +260,7 @@ class TestDeadLetters:
             "its queue gave it up; delivery 10 failed with HandlerFailed; its broker says MaxDeliveryCountExceeded"
         )
 
-    async def test_one_that_was_processed_is_finished(self, place: Place) -> None:
+    async def test_a_processed_dead_letter_is_finished(self, place: Place) -> None:
         await place.take(accounts(), delivered(deposit("m-1")))
         assert await place.settler.settle(accounts(), delivered(deposit("m-1")), "accounts") == "processed"
         assert len({output.id for output in place.published}) == 1

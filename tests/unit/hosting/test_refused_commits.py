@@ -74,7 +74,7 @@ class Company:
         return [output.envelope.value["data"]["moves"] for output in self.world.published]
 
 
-async def test_a_message_that_takes_what_is_taken_fails_and_changes_and_sends_nothing() -> None:
+async def test_a_message_that_takes_a_taken_unique_key_fails_without_effect() -> None:
     company = Company()
     await company.deliver(move("m-1", "ann", "a@x"))
     (error,) = await company.deliver(move("m-2", "bob", "a@x"))
@@ -96,7 +96,7 @@ async def test_once_the_key_is_free_the_message_goes_through() -> None:
     assert saved["email"] == "a@x"
 
 
-async def test_the_others_of_its_group_are_committed_without_it() -> None:
+async def test_the_other_messages_of_the_group_are_committed() -> None:
     company = Company()
     await company.deliver(move("m-1", "ann", "a@x"), move("m-2", "bob", "b@x"))
     group = [move("m-3", "bob", "c@x"), move("m-4", "bob", "a@x"), move("m-4", "bob", "a@x"), move("m-5", "bob", "")]
@@ -120,7 +120,7 @@ async def test_messages_after_a_refused_group_share_commits_again() -> None:
     assert len(partition.log) == before + 1
 
 
-async def test_a_second_tombstone_is_refused_since_what_is_missing_counts_as_null() -> None:
+async def test_a_second_tombstone_is_refused_since_missing_values_count_as_null() -> None:
     company = Company()
     await company.deliver(move("m-1", "ann", "a@x"), move("m-2", "bob", "b@x"))
     assert await company.deliver(leave("m-3", "ann")) == [None]
@@ -132,7 +132,7 @@ async def test_a_second_tombstone_is_refused_since_what_is_missing_counts_as_nul
     assert saved["email"] == "b@x"
 
 
-async def test_a_commit_whose_reply_was_lost_is_found_and_not_taken_for_one_that_was_refused() -> None:
+async def test_a_commit_whose_reply_was_lost_is_not_taken_for_a_refused_one() -> None:
     company = Company(Lossy())
     assert await company.deliver(move("m-1", "ann", "a@x")) == [None]
     saved = company.saved("ann")
@@ -141,7 +141,7 @@ async def test_a_commit_whose_reply_was_lost_is_found_and_not_taken_for_one_that
     assert company.published == [1]
 
 
-async def test_a_message_that_was_given_up_is_put_aside_where_no_fence_can_stand_beside_another_tombstone() -> None:
+async def test_a_poison_message_is_put_aside_if_another_tombstone_refuses_its_fence() -> None:
     company = Company()
     await company.deliver(move("m-1", "ann", "a@x"), leave("m-2", "ann"))
     given_up = dated(move("m-3", "bob", "b@x"))

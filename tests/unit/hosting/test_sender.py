@@ -25,7 +25,7 @@ def sender(transport: MemoryTransport, clock: ManualClock) -> Sender:
     return Sender(publisher, routes, ClaimChecks(None), Runtime(clock))
 
 
-async def test_repetitions_carry_the_time_of_the_first_if_the_caller_gives_it() -> None:
+async def test_repeated_sends_carry_the_given_time() -> None:
     transport, clock = MemoryTransport(), ManualClock()
     first = clock.now()
     for time in (None, first, first.astimezone(timezone(timedelta(hours=2)))):
@@ -43,7 +43,7 @@ async def test_a_time_without_its_zone_is_refused_and_nothing_is_sent() -> None:
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["it arrives", "it is lost"])
-async def test_without_an_answer_the_sender_is_told_to_send_again(arrives: bool) -> None:
+async def test_without_a_reply_the_sender_is_told_to_send_again(arrives: bool) -> None:
     transport, answered = MemoryTransport(outcome=lambda _: (arrives, False)), MemoryTransport()
     with pytest.raises(TryAgainLater, match=r"web/m-1 may not have been sent. Send it again under the same id"):
         await sender(transport, ManualClock()).send("accounts", Deposit("a"), "m-1", "web")

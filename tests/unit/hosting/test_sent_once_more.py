@@ -46,7 +46,7 @@ class Away(AwaitedBlobs):
         raise TryAgainLater(f"Whether blob {name!r} has {limit} bytes is not known.")
 
 
-async def test_a_body_that_an_adapter_read_comes_again_as_an_envelope_that_it_never_sees(place: Place) -> None:
+async def test_a_returned_message_of_an_adapter_is_an_envelope_that_bypasses_it(place: Place) -> None:
     kind = accounts()
     adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: place.clock.now())
     assert await place.settle(kind, b'{"order": 7, "account": "a"}', adapter=adapter) == "returned"
@@ -56,14 +56,14 @@ async def test_a_body_that_an_adapter_read_comes_again_as_an_envelope_that_it_ne
     assert [commit.message for commit in place.facts().commits] == ["shop/7"]
 
 
-async def test_numbers_and_sessions_stay(place: Place) -> None:
+async def test_a_returned_message_keeps_its_number_and_session(place: Place) -> None:
     boards = BOARDS.using(Resequencer())
     message = dated(scored(3))
     assert await place.settle(boards, message) == "returned"
     assert set(message.extensions) <= set(returned(place)[0].extensions)
 
 
-async def test_data_that_was_elsewhere_stays_there(place: Place) -> None:
+async def test_a_returned_message_keeps_its_data_in_the_blob(place: Place) -> None:
     kind, base = accounts(), "https://account.blob.core.windows.net/blobs"
     claims = ClaimChecks(AwaitedBlobs(MemoryBlobs(), base))
     left = await claims.left(dated(deposit("m-1")))
@@ -73,7 +73,7 @@ async def test_data_that_was_elsewhere_stays_there(place: Place) -> None:
     assert returned(place) == [left.once_more(1)]
 
 
-async def test_one_whose_data_cannot_be_fetched_now_comes_again(place: Place) -> None:
+async def test_a_message_whose_data_cannot_be_fetched_is_returned(place: Place) -> None:
     kept, base = MemoryBlobs(), "https://account.blob.core.windows.net/blobs"
     left = await ClaimChecks(AwaitedBlobs(kept, base)).left(dated(deposit("m-1")))
     settles = replace(place.settler, claims=ClaimChecks(Away(kept, base)))
@@ -85,7 +85,9 @@ async def test_one_whose_data_cannot_be_fetched_now_comes_again(place: Place) ->
 
 
 @pytest.mark.parametrize("blobs", [False, True])
-async def test_one_that_fits_its_queue_no_more_goes_by_reference_or_is_parked(place: Place, blobs: bool) -> None:
+async def test_a_returned_message_too_large_for_its_queue_goes_by_reference_or_is_parked(
+    place: Place, blobs: bool
+) -> None:
     kind = accounts()
     message = full(kind, place)
     settler = place.settler

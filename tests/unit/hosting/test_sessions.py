@@ -62,7 +62,7 @@ def test_a_message_that_travels_by_reference_keeps_its_session() -> None:
     assert (envelope[PARTITION_KEY], envelope.get("data")) == ("p-7", None)
 
 
-async def test_so_does_one_that_is_sent_from_outside() -> None:
+async def test_a_message_sent_from_outside_carries_its_session() -> None:
     transport = MemoryTransport()
     publisher = Publisher({name: Address(transport, name) for name in LIMITS})
     routes = Routes.to((GAMES, BOARDS, ARCHIVE), LIMITS)
@@ -76,7 +76,7 @@ async def test_so_does_one_that_is_sent_from_outside() -> None:
 
 
 @pytest.mark.parametrize("session", ["", None, 7], ids=repr)
-def test_a_session_that_is_none_is_refused_and_nothing_is_sent(session: Any) -> None:
+def test_an_invalid_session_is_refused_and_nothing_is_sent(session: Any) -> None:
     given = context()
     with pytest.raises(ValueError, match="session of a message to 'games'"):
         given.send("games", Hit(session))

@@ -36,7 +36,7 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert KEY not in repr(settings)
 
 
-def test_everything_that_is_wrong_is_told_at_once_and_no_value_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_error_names_all_wrong_settings_and_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COSMOS__accountEndpoint", f"AccountEndpoint={KEY}")
     monkeypatch.delenv("COSMOS__database")
     monkeypatch.setenv("EXACTLYONCE__markAfter", "soon")
@@ -88,13 +88,13 @@ def test_a_container_for_blobs_may_be_named(monkeypatch: pytest.MonkeyPatch, nam
 
 
 @pytest.mark.parametrize("name", ["", "ab", "x" * 64, "Blobs", "a_b", "a--b", "-ab", "ab-", "$web", "a/b", "blobs\n"])
-def test_a_name_that_no_container_can_have_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_an_invalid_container_name_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("EXACTLYONCE__blobContainer", name)
     with pytest.raises(ConfigurationError, match="EXACTLYONCE__blobContainer"):
         Settings.load()
 
 
-def test_a_setting_that_has_to_be_json_is_told_when_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_that_is_not_json_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXACTLYONCE__destinations", "board=queue")
     with pytest.raises(ConfigurationError, match="is not JSON"):
         Settings.load()
@@ -112,7 +112,7 @@ def test_the_short_form_for_the_storage_emulator_is_known() -> None:
     assert "http://127.0.0.1:10001/devstoreaccount1" in connection.account
 
 
-def test_a_connection_that_is_not_there_is_told_with_what_to_set() -> None:
+def test_a_missing_connection_is_named_with_advice() -> None:
     with pytest.raises(ConfigurationError, match="Set Orders__queueServiceUri"):
         StorageConnection.load("Orders", {})
 
@@ -128,7 +128,7 @@ def test_a_service_bus_connection_is_found_with_and_without_the_hosts_prefix(nam
     assert ServiceBusConnection.load("Orders", identity) == ServiceBusConnection("name.servicebus.windows.net", "c-1")
 
 
-def test_a_service_bus_connection_that_is_not_there_is_told_with_what_to_set() -> None:
+def test_a_missing_service_bus_connection_is_named_with_advice() -> None:
     with pytest.raises(ConfigurationError, match="Set Orders__fullyQualifiedNamespace"):
         ServiceBusConnection.load("Orders", {})
 
@@ -136,7 +136,7 @@ def test_a_service_bus_connection_that_is_not_there_is_told_with_what_to_set() -
 @pytest.mark.parametrize(
     "text", [f"{BUS};EntityPath=receipts", f"AccountName=a;AccountKey={KEY}", "name.servicebus.windows.net"]
 )
-def test_what_is_no_connection_string_of_a_namespace_is_told_without_its_key(text: str) -> None:
+def test_an_invalid_connection_string_is_refused_without_quoting_its_key(text: str) -> None:
     with pytest.raises(ConfigurationError, match="set Orders__fullyQualifiedNamespace") as told:
         ServiceBusConnection.load("Orders", {"Orders": text})
     assert KEY not in str(told.value)
@@ -145,7 +145,7 @@ def test_what_is_no_connection_string_of_a_namespace_is_told_without_its_key(tex
 @pytest.mark.parametrize(
     "host", ["https://name.servicebus.windows.net", "sb://name/", "name.servicebus.windows.net:443", "name"]
 )
-def test_an_address_in_place_of_a_host_name_is_told(host: str) -> None:
+def test_an_address_in_place_of_a_host_name_is_refused(host: str) -> None:
     with pytest.raises(ConfigurationError, match=r"Orders__fullyQualifiedNamespace is no host name.*name\.servicebus"):
         ServiceBusConnection.load("Orders", {"Orders__fullyQualifiedNamespace": host})
 
@@ -175,7 +175,7 @@ def test_on_service_bus_a_storage_account_is_needed_for_blobs_only(monkeypatch: 
         load_all(["receipts"], "servicebus")
 
 
-def test_what_is_wrong_for_service_bus_is_told_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_with_service_bus_are_named_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXACTLYONCE__transport", "servicebus")
     monkeypatch.setenv("EXACTLYONCE__maxMessageBytes", "1000")
     monkeypatch.setenv("EXACTLYONCE__deliveryLimit", "P50D")
@@ -194,9 +194,7 @@ def test_what_is_wrong_for_service_bus_is_told_with_the_rest(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("value", ["bus", "", "Storage"])
-def test_a_transport_that_does_not_exist_is_told_with_those_that_do(
-    monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
+def test_an_unknown_transport_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("AzureWebJobsStorage", "UseDevelopmentStorage=true")
     with pytest.raises(ConfigurationError, match=r"EXACTLYONCE__transport is wrong .* set it to storage or servicebus"):
         load_all([], value)
@@ -218,31 +216,29 @@ class TestDeliveryTimeout:
 
         return say
 
-    def test_it_is_a_minute_where_the_host_says_nothing(self) -> None:
+    def test_the_delivery_timeout_is_a_minute_without_a_host_limit(self) -> None:
         assert Settings.load().delivery_timeout == 60
 
     @pytest.mark.parametrize(
         ("told", "seconds"),
         [("00:01:30", 45), ("00:02:00", 60), ("00:30:00", 60), ("1.00:00:10", 60), ("-1", 60), ("soon", 60), ("", 60)],
     )
-    def test_it_is_half_of_the_hosts_where_that_is_less(
+    def test_the_delivery_timeout_is_half_of_a_shorter_host_limit(
         self, host: Callable[[str], None], told: str, seconds: float
     ) -> None:
         host(json.dumps({"version": "2.0", "functionTimeout": told}))
         assert Settings.load().delivery_timeout == seconds
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"functionTimeout": 5}', "\ufeff{}"])
-    def test_a_host_json_that_says_nothing_is_left_to_the_host(self, host: Callable[[str], None], text: str) -> None:
+    def test_a_host_json_without_a_limit_is_ignored(self, host: Callable[[str], None], text: str) -> None:
         host(text)
         assert Settings.load().delivery_timeout == 60
 
-    def test_a_host_json_that_is_not_there_is_left_to_the_host(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
+    def test_a_missing_host_json_is_ignored(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("AzureWebJobsScriptRoot", str(tmp_path / "elsewhere"))
         assert Settings.load().delivery_timeout == 60
 
-    def test_an_application_setting_says_otherwise_than_host_json(
+    def test_an_application_setting_overrides_host_json(
         self, host: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         host('\ufeff{"functionTimeout": "00:01:00"}')
@@ -250,7 +246,7 @@ class TestDeliveryTimeout:
         monkeypatch.setenv("AzureFunctionsJobHost__functionTimeout", "00:00:50")
         assert Settings.load().delivery_timeout == 25
 
-    def test_one_that_leaves_the_host_no_room_is_refused_with_both_numbers(
+    def test_a_delivery_timeout_beyond_half_of_the_host_limit_is_refused_with_both_numbers(
         self, host: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         host('{"functionTimeout": "00:05:00"}')
@@ -262,7 +258,7 @@ class TestDeliveryTimeout:
             Settings.load()
 
     @pytest.mark.parametrize("value", ["0", "0.9", "-1", "nan", "inf", "PT1M", ""])
-    def test_one_that_is_no_time_is_refused(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    def test_an_invalid_delivery_timeout_is_refused(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
         monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", value)
         with pytest.raises(ConfigurationError, match=r"EXACTLYONCE__deliveryTimeout is wrong .* or remove it"):
             Settings.load()

@@ -53,7 +53,7 @@ class TestTheEnvironment:
     @pytest.mark.parametrize(
         "error", [TryAgainLater("the store did not answer"), ConfigurationError("no container"), NewerSchema("newer")]
     )
-    async def test_a_message_that_failed_for_its_sake_comes_again_as_it_was(
+    async def test_a_message_that_failed_for_the_environments_sake_is_returned_unchanged(
         self, place: Place, strategy: Strategy, error: Any
     ) -> None:
         kind, message = accounts(strategy), dated(deposit("m-1"))
@@ -62,7 +62,7 @@ class TestTheEnvironment:
         assert returned(place) == [message.once_more()]
         assert place.parked(kind.ref("a"), "web/m-1") is None
 
-    async def test_it_comes_later_each_time_and_not_with_all_the_others(self, place: Place) -> None:
+    async def test_each_return_is_delayed_longer_by_a_random_delay(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
         for _ in range(8):
@@ -75,9 +75,7 @@ class TestTheEnvironment:
         assert (message.requeued, message.unexplained) == (8, 0)
 
     @every_strategy
-    async def test_one_that_was_processed_is_finished_and_does_not_come_again(
-        self, place: Place, strategy: Strategy
-    ) -> None:
+    async def test_a_processed_message_is_finished_and_not_returned(self, place: Place, strategy: Strategy) -> None:
         kind, message = accounts(strategy), dated(deposit("m-1"))
         await place.crashed_after_commit(kind, message)
         place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
@@ -85,14 +83,16 @@ class TestTheEnvironment:
         assert queue(place) == []
         assert {output.destination for output in place.published} == {"receipts"}
 
-    async def test_while_the_store_does_not_answer_a_message_goes_back_without_it(self, place: Place) -> None:
+    async def test_while_the_store_does_not_answer_a_message_is_returned_undecided(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")
         place.store._trouble = Silent()
         assert await place.settle(kind, message) == "returned"
         assert returned(place) == [message.once_more()]
 
-    async def test_in_accounts_of_another_application_it_goes_back_and_nothing_is_written(self, place: Place) -> None:
+    async def test_in_another_applications_container_a_message_is_returned_and_nothing_written(
+        self, place: Place
+    ) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")
         place.wrong = ConfigurationError("The container belongs to another application.")
@@ -100,7 +100,7 @@ class TestTheEnvironment:
         assert returned(place) == [message.once_more()]
         assert (place.store.entities, place.store.library) == ({}, {})
 
-    async def test_it_does_so_before_the_host_delivers_it_no_more_though_it_may_be_parked(self, place: Place) -> None:
+    async def test_without_the_store_a_poison_message_is_returned_even_if_it_may_be_parked(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")
         assert await place.settle(kind, message) == "parked"
@@ -109,18 +109,18 @@ class TestTheEnvironment:
         place.store._trouble = trouble
         assert returned(place) == [message.once_more()]
 
-    async def test_a_dead_letter_that_may_be_parked_already_does_not_since_it_comes_again(self, place: Place) -> None:
+    async def test_without_the_store_a_dead_letter_that_may_be_parked_is_not_returned(self, place: Place) -> None:
         place.store._trouble = Silent()
         with pytest.raises(TryAgainLater):
             await place.settler.settle(accounts(), delivered(dated(deposit("m-1"))), "accounts")
         assert queue(place) == []
 
-    async def test_while_its_queue_takes_nothing_either_it_stays(self, place: Place) -> None:
+    async def test_while_neither_store_nor_queue_answers_a_message_stays(self, place: Place) -> None:
         place.open = False
         with pytest.raises(TryAgainLater):
             await place.settle(accounts(), dated(deposit("m-1")))
 
-    async def test_it_is_processed_once_however_many_copies_were_returned(self, place: Place) -> None:
+    async def test_several_returned_copies_are_processed_once(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
         for times in (1, 2):  # The settler died before it had acknowledged the first.
@@ -131,7 +131,7 @@ class TestTheEnvironment:
         assert await place.settle(kind, message, times=3) == "processed"
         assert len(place.facts().commits) == 1
 
-    async def test_a_configuration_that_stays_wrong_ends_with_the_message_put_aside(self, place: Place) -> None:
+    async def test_a_lasting_configuration_error_puts_the_message_aside(self, place: Place) -> None:
         await place.process().deliver(accounts(), dated(deposit("m-1")))
         moved = accounts(VersionStream())
         assert await place.settle(moved, dated(deposit("m-2"))) == "returned"
@@ -141,7 +141,7 @@ class TestTheEnvironment:
         assert parked is not None
         assert parked.reason == "ConfigurationError, of entity account/a"
 
-    async def test_a_queue_that_there_is_not_is_refused(self, place: Place) -> None:
+    async def test_an_unknown_queue_is_refused(self, place: Place) -> None:
         with pytest.raises(
             ConfigurationError, match="no destination 'shots' to return messages to; known are: accounts"
         ):
@@ -149,7 +149,7 @@ class TestTheEnvironment:
 
 
 class TestACauseThatIsNotKnown:
-    async def test_it_counts_for_some_rounds_as_the_environments(self, place: Place) -> None:
+    async def test_an_unknown_cause_counts_as_the_environment_for_some_rounds(self, place: Place) -> None:
         kind, message = accounts(), dated(breaking("m-1"))
         for number in range(1, UNEXPLAINED_ROUNDS + 1):
             assert await place.settle(kind, message) == "returned"
@@ -160,7 +160,7 @@ class TestACauseThatIsNotKnown:
         assert parked is not None
         assert parked.reason == "its queue gave it up; this process did not see why"
 
-    async def test_what_the_environment_did_in_between_does_not_count(self, place: Place) -> None:
+    async def test_failures_of_the_environment_do_not_count_as_rounds(self, place: Place) -> None:
         kind = accounts()
         message = dated(breaking("m-1")).once_more(UNEXPLAINED_ROUNDS)
         place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
@@ -170,7 +170,9 @@ class TestACauseThatIsNotKnown:
 
 class TestAge:
     @pytest.mark.parametrize(("seconds", "outcome"), [(-1, "returned"), (1, "parked")])
-    async def test_what_could_be_too_old_on_arrival_is_parked(self, place: Place, seconds: int, outcome: str) -> None:
+    async def test_a_message_that_could_be_too_old_on_arrival_is_parked(
+        self, place: Place, seconds: int, outcome: str
+    ) -> None:
         kind, limit = accounts(), Lifetimes().send_limit(place.clock.now())
         assert await place.settle(kind, dated(deposit("m-1"), limit + timedelta(seconds=seconds))) == outcome
         assert (place.parked(kind.ref("a"), "web/m-1") is not None) is (outcome == "parked")
@@ -183,7 +185,7 @@ class TestAge:
             (replace(deposit("m-1"), time=None), "UndatedMessage"),
         ],
     )
-    async def test_what_cannot_be_judged_is_put_aside_where_nothing_is_said_of_it(
+    async def test_a_message_whose_age_cannot_be_judged_is_put_aside(
         self, place: Place, message: Envelope, reason: str
     ) -> None:
         kind = accounts()
@@ -192,12 +194,12 @@ class TestAge:
         assert parked is not None
         assert parked.reason == f"its queue gave it up; this process did not see why; {reason}"
 
-    async def test_one_of_any_age_that_is_known_is_finished(self, place: Place) -> None:
+    async def test_a_known_message_of_any_age_is_finished(self, place: Place) -> None:
         kind = accounts()
         await place.crashed_after_commit(kind, deposit("m-1"))
         assert await place.settle(kind, dated(deposit("m-1"), timedelta(days=29))) == "processed"
 
-    async def test_a_read_model_knows_its_numbers_for_ever(self, place: Place) -> None:
+    async def test_a_read_model_never_refuses_a_number_for_its_age(self, place: Place) -> None:
         boards = BOARDS.using(Resequencer())
         place.saw_fail(boards, "s/m-3")
         assert await place.settle(boards, replace(scored(3), time=None)) == "parked"
@@ -205,7 +207,7 @@ class TestAge:
 
 
 class TestNeverBoth:
-    async def test_what_is_parked_is_not_returned(self, place: Place) -> None:
+    async def test_a_parked_message_is_not_returned(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")
         assert await place.settle(kind, message) == "parked"
@@ -213,7 +215,7 @@ class TestNeverBoth:
         assert await place.settle(kind, message, times=2) == "parked"
         assert queue(place) == []
 
-    async def test_a_view_that_may_not_hold_it_yet_proves_nothing(self, place: Place) -> None:
+    async def test_a_view_older_than_the_parking_proves_nothing(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")
         await place.settle(kind, message)
@@ -223,7 +225,7 @@ class TestNeverBoth:
             await place.settler.settle(kind, delivered(message), "accounts")
         assert queue(place) == []
 
-    async def test_what_was_settled_before_is_not_parked_but_put_aside_in_the_end(self, place: Place) -> None:
+    async def test_a_message_that_was_settled_before_is_put_aside_instead_of_parked(self, place: Place) -> None:
         kind, message = accounts(), dated(breaking("m-1")).once_more(UNEXPLAINED_ROUNDS)
         place.saw_fail(kind, "web/m-1")
         assert await place.settle(kind, message, times=2) == "parked"
@@ -232,7 +234,7 @@ class TestNeverBoth:
         assert parked is not None
         assert parked.reason.endswith("; it was settled before, and may have been returned to its queue")
 
-    async def test_what_may_just_have_been_parked_is_not_returned_for_want_of_an_answer(self, place: Place) -> None:
+    async def test_a_message_whose_parking_was_not_answered_is_not_returned(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")
         place.store._trouble = Unheard()
@@ -263,7 +265,7 @@ class Stale:
         return 0
 
 
-async def test_a_message_that_says_nothing_of_its_deliveries_is_taken_for_one_that_is_settled_first(
+async def test_a_message_without_a_delivery_count_is_settled_as_the_first_time(
     place: Place,
 ) -> None:
     kind = accounts()

@@ -81,7 +81,7 @@ def place() -> Place:
 
 
 @pytest.mark.parametrize("strategy", [Outbox(), Outbox.transaction_id(), Outbox.embedded(), Colocated()])
-async def test_what_has_been_owed_for_long_is_published_once_and_marked(place: Place, strategy: Strategy) -> None:
+async def test_outputs_owed_for_long_are_published_once_and_marked(place: Place, strategy: Strategy) -> None:
     kind = accounts(strategy)
     await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
     place.open = True
@@ -92,7 +92,7 @@ async def test_what_has_been_owed_for_long_is_published_once_and_marked(place: P
     assert not place.facts().owing
 
 
-async def test_what_is_owed_for_a_moment_is_left_to_who_is_at_work(place: Place) -> None:
+async def test_outputs_owed_for_a_moment_are_left_alone(place: Place) -> None:
     kind = accounts()
     await place.owe(kind, deposit("m-1"))
     place.open = True
@@ -100,7 +100,7 @@ async def test_what_is_owed_for_a_moment_is_left_to_who_is_at_work(place: Place)
     assert not place.published
 
 
-async def test_a_stream_owes_nothing_and_is_not_searched(place: Place) -> None:
+async def test_a_stream_owes_nothing_and_is_not_listed(place: Place) -> None:
     class Refusing(MemoryListing):
         def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
             raise AssertionError(type)
@@ -118,7 +118,7 @@ async def test_a_read_model_publishes_what_it_owes_and_marks_it(place: Place) ->
     assert not place.facts().owing
 
 
-async def test_a_read_model_that_has_missed_a_message_for_long_is_tended(place: Place) -> None:
+async def test_a_read_model_with_an_old_gap_is_tended(place: Place) -> None:
     boards = BOARDS.using(Resequencer(gap_timeout=MINUTE, on_gap="skip"))
     process = place.process()
     await process.deliver(boards, scored(2))
@@ -130,7 +130,7 @@ async def test_a_read_model_that_has_missed_a_message_for_long_is_tended(place: 
     assert len(place.facts().skipped) == 1
 
 
-async def test_a_read_model_whose_handler_raises_is_tried_again_and_told(place: Place) -> None:
+async def test_a_read_model_whose_handler_raises_is_reported_and_swept_again(place: Place) -> None:
     mended: list[bool] = []
     boards = Entity("screen", state=Board, container="boards", strategy=Resequencer())
 
@@ -154,7 +154,7 @@ async def test_a_read_model_whose_handler_raises_is_tried_again_and_told(place: 
     assert (await place.sweeper().sweep([boards], MINUTE, 1_000)).swept == 1
 
 
-async def test_what_a_read_model_asks_of_its_source_is_sent_by_the_sweeper(place: Place) -> None:
+async def test_the_sweeper_sends_the_replay_requests_of_a_read_model(place: Place) -> None:
     rebuild = Rebuild(of=accounts(VersionStream()), through="receipts", destination="screens")
     boards = BOARDS.using(Resequencer(gap_timeout=MINUTE, on_gap=rebuild))
     process = place.process()
@@ -166,7 +166,7 @@ async def test_what_a_read_model_asks_of_its_source_is_sent_by_the_sweeper(place
     assert [output.envelope.value["type"] for output in place.published] == ["exactlyonce.replay"]
 
 
-async def test_an_entity_that_fails_is_told_and_does_not_stop_the_others(
+async def test_an_entity_that_fails_is_reported_and_does_not_stop_the_others(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     kind = accounts()
@@ -184,7 +184,7 @@ async def test_an_entity_that_fails_is_told_and_does_not_stop_the_others(
     assert (await place.sweeper().sweep([kind], MINUTE, 1_000)).swept == 1
 
 
-async def test_an_error_that_is_not_ours_is_told_by_its_name_only(place: Place) -> None:
+async def test_a_foreign_error_is_reported_by_its_class_only(place: Place) -> None:
     kind = accounts()
     await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
     place.open = True
@@ -200,7 +200,7 @@ async def test_an_error_that_is_not_ours_is_told_by_its_name_only(place: Place) 
     assert (swept.swept, [reason for _, reason in swept.failed]) == (1, ["ValueError"])
 
 
-async def test_a_type_that_cannot_be_searched_does_not_stop_the_others(place: Place) -> None:
+async def test_a_type_that_cannot_be_listed_does_not_stop_the_others(place: Place) -> None:
     class Silent(MemoryListing):
         def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
             if type == "board":
@@ -215,7 +215,7 @@ async def test_a_type_that_cannot_be_searched_does_not_stop_the_others(place: Pl
     assert swept.failed == (("board", "TryAgainLater: the container could not be searched"),)
 
 
-async def test_what_always_fails_keeps_nobody_from_their_turn(place: Place) -> None:
+async def test_entities_that_always_fail_do_not_block_the_others(place: Place) -> None:
     kind = accounts()
     names = [f"a{number}" for number in range(12)]
     await place.owe(kind, *(deposit(f"m-{one}", one) for one in names))
@@ -229,7 +229,7 @@ async def test_what_always_fails_keeps_nobody_from_their_turn(place: Place) -> N
     assert {output.envelope.value["source"] for output in place.published} == {"account/a10", "account/a11"}
 
 
-async def test_more_failures_than_are_looked_after_at_once_leave_the_others_their_turn(place: Place) -> None:
+async def test_more_failures_than_workers_do_not_block_the_others(place: Place) -> None:
     kind = accounts()
     names = [f"a{number:02}" for number in range(AT_ONCE + 4)]
     await place.owe(kind, *(deposit(f"m-{one}", one) for one in names))
@@ -238,7 +238,7 @@ async def test_more_failures_than_are_looked_after_at_once_leave_the_others_thei
     assert (swept.swept, len(swept.failed), swept.left) == (2, AT_ONCE + 2, 0)
 
 
-async def test_what_a_run_does_not_come_to_is_counted(place: Place) -> None:
+async def test_entities_over_the_limit_are_counted_as_left(place: Place) -> None:
     kind = accounts()
     await place.owe(kind, *(deposit(f"m-{one}", one) for one in "abcde"))
     place.open = True
@@ -246,7 +246,7 @@ async def test_what_a_run_does_not_come_to_is_counted(place: Place) -> None:
     assert (swept.swept, swept.left) == (2, 3)
 
 
-async def test_a_run_that_has_lasted_long_begins_with_no_other_entity(place: Place) -> None:
+async def test_a_long_run_starts_no_further_entity(place: Place) -> None:
     kind = accounts()
     await place.owe(kind, *(deposit(f"m-{one}", f"a{one}") for one in range(20)))
 
@@ -270,7 +270,7 @@ async def test_two_sweepers_at_once_publish_copies_at_most(place: Place) -> None
     assert not place.facts().owing
 
 
-async def test_a_run_takes_notice_of_a_bounded_number(place: Place) -> None:
+async def test_a_run_lists_a_bounded_number_of_entities(place: Place) -> None:
     asked: list[int] = []
 
     class Endless(MemoryListing):
@@ -284,7 +284,7 @@ async def test_a_run_takes_notice_of_a_bounded_number(place: Place) -> None:
     assert len(asked) == MOST_LISTED // 1_000
 
 
-async def test_entities_of_one_name_in_several_partitions_have_a_turn_each(place: Place) -> None:
+async def test_entities_of_one_id_in_several_partitions_are_all_swept(place: Place) -> None:
     """For Python the partition values 1 and True are equal."""
 
     class Alike(MemoryListing):
@@ -296,7 +296,7 @@ async def test_entities_of_one_name_in_several_partitions_have_a_turn_each(place
     assert (swept.swept, swept.failed) == (4, ())
 
 
-async def test_a_search_that_takes_long_leaves_half_of_the_time_for_what_it_has_found(place: Place) -> None:
+async def test_a_slow_listing_leaves_half_of_the_time_for_sweeping(place: Place) -> None:
     kind = accounts()
     await place.owe(kind, *(deposit(f"m-{one}", f"a{one}") for one in range(20)))
     place.open = True
@@ -311,7 +311,7 @@ async def test_a_search_that_takes_long_leaves_half_of_the_time_for_what_it_has_
     assert (swept.swept, swept.left) == (6, 0)
 
 
-async def test_a_strategy_of_an_application_is_swept_as_it_says() -> None:
+async def test_an_applications_own_strategy_is_swept_by_its_own_sweep() -> None:
     class Other(Outbox):
         def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
             swept.append(work.entity)

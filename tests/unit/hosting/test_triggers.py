@@ -35,7 +35,7 @@ def test_a_message_of_service_bus_is_read_in_every_mode(content: Content) -> Non
     assert envelope_of(delivered(content)) == deposit("m-1")
 
 
-def test_properties_are_found_under_the_name_of_before() -> None:
+def test_properties_are_found_under_their_former_name() -> None:
     content = written(deposit("m-1").to_json())
     older = delivered(content, application_properties=None, user_properties=dict(content.properties))
     assert envelope_of(older) == deposit("m-1")
@@ -57,19 +57,19 @@ def test_a_batch_is_read_as_the_hosts_own_decoder_makes_it() -> None:
     assert [envelope_of(message) for message in messages] == [deposit(f"m-{number}") for number in range(3)]
 
 
-def test_an_adapter_gets_the_body_as_it_came() -> None:
+def test_an_adapter_gets_the_delivered_body() -> None:
     adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: AT)
     foreign = delivered(Content(b'{"order": 7, "account": "a"}', "application/json", {"color": "red"}))
     assert key_of(envelope_of(foreign, adapter)) == "shop/7"
 
 
-def test_what_is_no_envelope_is_refused_by_the_name_of_its_delivery() -> None:
+def test_a_body_that_is_not_an_envelope_is_refused_with_the_id_of_its_delivery() -> None:
     with pytest.raises(MalformedMessage, match=r"Queue message o-1/7/[0-9a-f]{16}: .*adapter") as told:
         envelope_of(delivered(Content(SECRET.encode())))
     assert SECRET not in str(told.value)
 
 
-def test_deliveries_that_share_an_id_are_told_apart_by_number_and_body() -> None:
+def test_deliveries_with_one_id_differ_by_number_and_body() -> None:
     some = [
         delivered(Content(b"a")),
         delivered(Content(b"b")),

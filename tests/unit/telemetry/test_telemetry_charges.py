@@ -61,7 +61,7 @@ async def process(emulator: RunningEmulator, observed: Observed | None, ids: tup
     await connection.close()
 
 
-async def test_what_the_service_charges_is_told_by_operation_and_adds_up(emulator: RunningEmulator) -> None:
+async def test_charges_are_recorded_by_operation_and_add_up(emulator: RunningEmulator) -> None:
     observed = Observed(ManualClock())
     before = last(emulator)
     await process(emulator, observed, ("g-1", "g-2"))
@@ -76,7 +76,7 @@ async def test_what_the_service_charges_is_told_by_operation_and_adds_up(emulato
     assert charged > 10
 
 
-async def test_requests_are_the_same_whether_or_not_anybody_wants_to_know(emulator: RunningEmulator) -> None:
+async def test_requests_are_the_same_with_and_without_an_observer(emulator: RunningEmulator) -> None:
     seen: list[list[tuple[str, float]]] = []
     for observed in (None, Observed(ManualClock())):
         before = last(emulator)
@@ -86,7 +86,7 @@ async def test_requests_are_the_same_whether_or_not_anybody_wants_to_know(emulat
     assert len(seen[0]) > 6
 
 
-def test_what_is_no_effect_is_charged_to_others() -> None:
+def test_requests_outside_of_effects_are_charged_to_other() -> None:
     """Verifying the account, and looking for entities that owe."""
     observed = Observed(ManualClock())
     observed.telemetry.charged(2.5)

@@ -179,7 +179,7 @@ async def test_a_message_whose_outputs_could_not_be_published_is_counted_once() 
     assert observed.by(names.PUBLISHED, "exactlyonce.occasion") == {"attempt": 1}
 
 
-async def test_one_that_was_given_back_after_its_commit_comes_again_as_a_duplicate() -> None:
+async def test_a_message_given_back_after_its_commit_counts_as_a_duplicate() -> None:
     lost = iter([False] * 2)
     setting = Setting(Outbox(), outcome=lambda _: (next(lost, True), True))
     hasty = setting.started(Backoff(tries=2))
@@ -211,7 +211,7 @@ async def test_the_lag_is_from_a_messages_time_to_its_commit() -> None:
     assert setting.observed.count(names.LAG) == 3
 
 
-async def test_what_a_sweep_finds_owed_is_counted() -> None:
+async def test_outputs_that_a_sweep_publishes_are_counted() -> None:
     reaches = [False]
     setting = Setting(Outbox(), outcome=lambda _: (reaches[0], True))
     hasty = setting.started(Backoff(tries=1))

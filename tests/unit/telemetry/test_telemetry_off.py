@@ -143,7 +143,7 @@ def test_an_sdk_for_either_signal_is_found_with_the_first_message(
     assert isinstance(slot.observer, telemetry.Telemetry)
 
 
-def test_it_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_observer_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
     monkeypatch.setattr(telemetry, "configured", lambda _: looked.append("looked"))
     slot = ObserverSlot()
@@ -159,7 +159,7 @@ def found() -> Observer | None:
     return observer_of_this_process(ManualClock().now)
 
 
-async def test_what_nobody_observes_is_told_to_nobody() -> None:
+async def test_without_an_observer_nothing_is_reported() -> None:
     slot = ObserverSlot()
     slot.charged(1.0)
     with slot.sending("queue", "web/m-1") as extensions:

@@ -81,7 +81,7 @@ async def test_one_trace_leads_from_the_request_to_the_leader_board(played: Rang
     assert [span.kind for span in (sent, shot, board)] == [SpanKind.PRODUCER, SpanKind.CONSUMER, SpanKind.CONSUMER]
 
 
-async def test_what_processes_a_message_is_linked_to_the_invocation(played: Range) -> None:
+async def test_the_span_of_a_delivery_is_linked_to_the_invocation(played: Range) -> None:
     observed = played.observed
     assert observed.links(observed.one("process range")) == ["invoke range"]
     assert observed.links(observed.one("process board")) == ["invoke board"]
@@ -102,7 +102,7 @@ async def test_every_request_of_an_attempt_has_a_span_under_it(played: Range) ->
     assert all(span.kind is SpanKind.CLIENT for span in observed.spans if span.name in asked["attempt range"])
 
 
-async def test_spans_say_what_the_conventions_want(played: Range) -> None:
+async def test_spans_have_the_attributes_of_the_conventions(played: Range) -> None:
     observed = played.observed
     assert [dict(span.attributes or {}) for span in observed.named("save_entity")] == [
         {"db.system.name": "azure.cosmosdb", "db.operation.name": name} for name in ("create_item", "replace_item")
@@ -127,7 +127,7 @@ async def test_spans_say_what_the_conventions_want(played: Range) -> None:
     }
 
 
-async def test_what_is_marked_later_is_in_nobodys_trace(played: Range) -> None:
+async def test_a_later_mark_is_in_no_messages_trace(played: Range) -> None:
     observed = played.observed
     mark = observed.one("mark range")
     assert mark.parent is None
@@ -145,7 +145,7 @@ async def test_a_message_without_a_trace_is_in_that_of_its_invocation() -> None:
     assert "traceparent" not in range_.world.published[0].envelope.text
 
 
-async def test_a_trace_that_is_none_is_passed_over() -> None:
+async def test_an_invalid_trace_is_ignored() -> None:
     range_ = Range()
     nonsense: tuple[str | int, ...] = ("nonsense", "00-" + "0" * 32 + "-" + "0" * 16 + "-00", 7)
     for number, extension in enumerate(nonsense):
@@ -193,7 +193,7 @@ async def test_of_several_copies_in_a_group_the_one_whose_trace_the_outputs_inhe
     assert outcomes[output.envelope.value["traceparent"].split("-")[1]] == "processed"
 
 
-def test_when_a_watch_is_over_nothing_of_it_stays_current() -> None:
+def test_no_span_stays_current_after_its_attempts() -> None:
     telemetry = Observed(ManualClock()).telemetry
     with telemetry.watching(ranges.ref("g-1"), ()) as watch:
         assert AttemptSpans.present() is watch
@@ -233,7 +233,7 @@ async def test_every_attempt_has_a_span_that_tells_why_it_did_not_finish() -> No
     assert observed.one("publish receipts").context.trace_id == first.context.trace_id
 
 
-async def test_what_is_published_late_is_linked_to_where_its_message_came_about() -> None:
+async def test_a_late_publish_is_linked_to_the_traces_of_its_messages() -> None:
     answers = iter([(False, False)])
     world = World([ledger_queue], outcome=lambda _: next(answers, (True, True)))
     observed = Observed(world.clock)
@@ -245,7 +245,7 @@ async def test_what_is_published_late_is_linked_to_where_its_message_came_about(
     assert [format(link.context.span_id, "016x") for link in second.links] == ["b7ad6b7169203331"]
 
 
-async def test_a_delivery_that_fails_tells_the_class_of_its_error_and_nothing_else() -> None:
+async def test_the_span_of_a_failed_delivery_has_only_the_class_of_its_error() -> None:
     world = World([ledger_queue])
     observed = Observed(world.clock)
     process = world.process(observer=observed.telemetry)

@@ -83,11 +83,11 @@ def outcome(*attempts: list[tuple[Any, Any]], finished: Finished = NOTHING) -> s
         (loaded(), "number"),
     ],
 )
-def test_a_message_that_was_not_committed_is_found_in_what_was_read(seen: tuple[Any, Any], expected: str) -> None:
+def test_a_duplicate_is_found_in_the_replies_to_reads(seen: tuple[Any, Any], expected: str) -> None:
     assert outcome([seen, begun("t-1", AT)]) == expected
 
 
-def test_two_reads_side_by_side_are_two_reads() -> None:
+def test_two_concurrent_reads_count_as_two() -> None:
     load, reply = loaded()
     find = FindProcessed(ENTITY, (KEY,))
     assert outcome([(Both(load, find), (reply, Found(frozenset({KEY}), None)))]) == "record"
@@ -96,27 +96,27 @@ def test_two_reads_side_by_side_are_two_reads() -> None:
 @pytest.mark.parametrize(
     "found", [loaded(entry("t-1")), beside(record("t-1")), beside(stream_entry("t-1")), beside(numbered(held=False))]
 )
-def test_what_an_earlier_attempt_of_the_run_had_committed_is_no_duplicate(found: tuple[Any, Any]) -> None:
+def test_a_message_committed_by_an_earlier_attempt_is_no_duplicate(found: tuple[Any, Any]) -> None:
     lost = (SaveEntity(ENTITY, document(), None), UNKNOWN)
     assert outcome([begun("t-1"), lost], [found]) == "processed"
     assert outcome([begun("t-2", LATER), lost], [found]) != "processed"
 
 
-def test_what_an_earlier_attempt_of_the_run_had_put_aside_is_held() -> None:
+def test_a_message_held_by_an_earlier_attempt_is_held() -> None:
     assert outcome([begun("t-1")], [beside(numbered(held=True))]) == "held"
 
 
-def test_what_is_put_aside_now_is_held() -> None:
+def test_a_message_held_by_this_attempt_is_held() -> None:
     save = SaveBatch(ENTITY, document(), None, (numbered(held=True),))
     assert outcome([begun("t-1"), (save, Saved("1", None))]) == "held"
 
 
-def test_one_that_comes_after_its_number_was_given_up_is_no_first() -> None:
+def test_a_message_after_its_number_was_skipped_is_a_duplicate() -> None:
     save = SaveBatch(ENTITY, document(), None, (), ((numbered(held=False, at=LATER), "1"),))
     assert outcome([begun("t-1"), (save, Saved("1", None))]) == "number"
 
 
-def test_what_strategies_say_comes_first() -> None:
+def test_results_of_strategies_take_precedence() -> None:
     error = HandlerFailed("its own fault")
     assert outcome([loaded(entry("t-0"))], finished=Finished(Memory(), (KEY,))) == "processed"
     assert outcome([], finished=Finished(Memory(), failed=((KEY, error),))) == "failed"
@@ -143,7 +143,7 @@ def test_an_attempt_that_committed_and_did_not_finish_has_committed(save: SaveEn
     assert tally.outcomes(NOTHING) == {KEY: "processed"}
 
 
-def test_one_whose_commit_is_not_known_to_be_applied_has_not() -> None:
+def test_an_attempt_of_unknown_outcome_has_not_committed() -> None:
     tally = Tally([KEY])
     tally.note(*begun("t-1"))
     tally.note(SaveEntity(ENTITY, document(entry("t-1")), None), UNKNOWN)
@@ -151,7 +151,7 @@ def test_one_whose_commit_is_not_known_to_be_applied_has_not() -> None:
     assert list(tally.processed) == []
 
 
-def test_of_what_a_run_saves_only_messages_count() -> None:
+def test_saves_without_messages_count_nothing() -> None:
     tally = Tally()
     tally.note(*begun("t-1"))
     numbers = (numbered(held=True), numbered(held=False, message=None), numbered(held=False, at=LATER))

@@ -65,7 +65,7 @@ def test_it_returns_what_run_returns_in_the_same_circumstances() -> None:
     )
 
 
-def test_what_differs_is_told_with_what_was_asked_where_and_what_to_do() -> None:
+def test_the_error_names_differences_calls_their_places_and_advice() -> None:
     line = sys._getframe().f_lineno + 3
 
     def leaking(state: Account, given: Deposit, context: Context) -> Account:
@@ -88,7 +88,7 @@ def test_what_differs_is_told_with_what_was_asked_where_and_what_to_do() -> None
     assert "hashlib" not in told
 
 
-def test_what_code_in_c_asks_is_found_by_what_it_makes() -> None:
+def test_a_leak_in_c_code_is_found_by_its_result() -> None:
     def dating(state: Account, given: Deposit, context: Context) -> Account:
         context.send("anywhere", Dated())
         return state
@@ -130,7 +130,7 @@ def test_a_set_that_has_one_order_may_be_sent(sent: Any) -> None:
     assert_deterministic(sending, Tagged(tags=frozenset("ab")), Deposit("a"))
 
 
-def test_what_a_handler_changes_outside_of_its_state_is_found_by_what_it_makes() -> None:
+def test_a_change_outside_of_the_state_is_found_by_its_result() -> None:
     def counting(state: Account, given: Deposit, context: Context) -> Account:
         return Account(next(NUMBERS))
 
@@ -140,7 +140,7 @@ def test_what_a_handler_changes_outside_of_its_state_is_found_by_what_it_makes()
     assert int(then) == int(first.strip(",")) + 1
 
 
-def test_every_way_in_which_results_can_differ_is_told() -> None:
+def test_every_kind_of_difference_is_named() -> None:
     turns = count()
 
     def differing(state: Account, given: Deposit, context: Context) -> Account:
@@ -196,7 +196,7 @@ def test_a_handler_of_events_is_judged_by_its_events() -> None:
     assert_deterministic(eventful, Account(), Deposit("a"))
 
 
-def test_a_handler_that_changes_what_it_is_given_is_given_it_anew() -> None:
+def test_each_run_gets_copies_of_state_and_message() -> None:
     def mutating(state: Account, given: Deposit, context: Context) -> Account:
         state.history.append(given.amount)
         given.amount += 1
@@ -207,7 +207,7 @@ def test_a_handler_that_changes_what_it_is_given_is_given_it_anew() -> None:
     assert state.history == []
 
 
-def test_what_a_handler_raises_comes_out_and_raising_the_second_time_only_is_a_difference() -> None:
+def test_an_exception_is_raised_and_one_of_the_second_run_only_is_a_difference() -> None:
     def failing(state: Account, given: Deposit, context: Context) -> Account:
         raise KeyError("mine")
 

@@ -32,12 +32,12 @@ def test_a_good_history_is_acquitted() -> None:
     assert violations(Facts(), drained=True) == ()
 
 
-def test_telling_and_publishing_the_same_any_number_of_times_is_no_crime() -> None:
+def test_repeated_records_and_copies_are_no_violation() -> None:
     repeated = replace(GOOD, commits=GOOD.commits * 3, published=(TWO, ONE, TWO, ONE, ONE))
     assert violations(repeated, drained=True) == ()
 
 
-def test_the_same_message_and_version_on_two_entities_is_no_crime() -> None:
+def test_the_same_message_and_version_on_two_entities_are_no_violation() -> None:
     twin = replace(FIRST, entity="f", tx="tx-9", outputs=(), digest=digest(()))
     assert violations(replace(GOOD, commits=(*GOOD.commits, twin)), drained=True) == ()
 
@@ -102,13 +102,13 @@ READ = Facts(
 TAKEN = READ.commits[1]
 
 
-def test_a_read_model_that_tells_what_it_skipped_and_what_came_late_is_acquitted() -> None:
+def test_a_read_model_that_records_skipped_and_late_messages_is_acquitted() -> None:
     assert violations(READ, drained=True) == ()
     other_source = tuple(replace(one, message=f"t{one.version}", version=9, place=("t", 1)) for one in READ.commits[:1])
     assert violations(replace(READ, commits=(*READ.commits, *other_source)), drained=True) == ()
 
 
-def test_what_tells_no_transaction_and_no_version_confirms_what_does() -> None:
+def test_a_document_without_transaction_and_version_confirms_one_with_them() -> None:
     told = tuple(replace(one, tx=None, version=None) for one in READ.commits)
     assert violations(replace(READ, commits=(*READ.commits, *told)), drained=True) == ()
 
@@ -147,13 +147,13 @@ def test_a_read_model_that_is_not_the_fold_of_its_sources_is_convicted(name: str
     assert found(break_(READ), drained=False) == crime
 
 
-def test_what_only_one_of_several_documents_says_was_sent_has_to_be_published() -> None:
+def test_an_output_that_only_one_of_several_documents_names_has_to_be_published() -> None:
     silent = replace(FIRST, tx=None, version=None, outputs=(), digest=None)
     facts = replace(GOOD, commits=(*GOOD.commits, silent), published=(TWO,))
     assert found(facts, drained=True) == {("nothing_lost", "web/m-1")}
 
 
-def test_entry_and_records_tell_the_same_commit() -> None:
+def test_entry_and_records_give_the_same_commit() -> None:
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
     refs = (OutputRef("o-1", "board"), OutputRef("o-2", "board"))
     entry = Entry("web/m-1", "tx-1", 1, at, refs, FIRST.digest or "")
@@ -164,12 +164,12 @@ def test_entry_and_records_tell_the_same_commit() -> None:
         assert Commit.of("e", told) == FIRST
 
 
-def test_the_document_of_a_number_tells_its_place_only() -> None:
+def test_the_document_of_a_number_gives_its_place_only() -> None:
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
     released = NumberedMessage("r", "s", Order("r", 2), "s/2", at, None)
     assert Commit.of("r", released) == Commit("r", "s/2", None, None, place=("s", 2))
 
 
-def test_a_violation_says_where_and_how_it_shows() -> None:
+def test_a_violation_has_its_entity_and_the_evidence() -> None:
     (violation,) = violations(replace(GOOD, published=(TWO,)), drained=True)
     assert (violation.entity, violation.detail) == ("e", "1 of its outputs were never published")

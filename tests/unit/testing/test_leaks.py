@@ -67,7 +67,7 @@ def leaks_of(handler: Handler) -> list[str]:
     return [leak.call for leak in caught.value.leaks]
 
 
-def test_chance_of_a_given_seed_and_time_that_is_given_are_no_leaks() -> None:
+def test_seeded_chance_and_given_times_are_no_leaks() -> None:
     def harmless(state: Account, given: Deposit, context: Context) -> Account:
         mine = Random(given.account)
         later = (context.now + timedelta(days=1)).timestamp()
@@ -83,7 +83,7 @@ def test_chance_of_a_given_seed_and_time_that_is_given_are_no_leaks() -> None:
     assert_deterministic(harmless, Account(), Deposit("a"))
 
 
-def test_what_a_library_looks_up_for_itself_is_no_leak() -> None:
+def test_harmless_calls_of_libraries_are_no_leaks() -> None:
     def looks_up(state: Account, given: Deposit, context: Context) -> Account:
         ZoneInfo.clear_cache()
         there = context.now.astimezone(ZoneInfo("UTC"))
@@ -96,7 +96,7 @@ def test_what_a_library_looks_up_for_itself_is_no_leak() -> None:
     assert_deterministic(looks_up, Account(), Deposit("a"))
 
 
-def test_what_logging_asks_the_clock_for_is_no_leak() -> None:
+def test_logging_is_no_leak() -> None:
     def logs(state: Account, given: Deposit, context: Context) -> Account:
         log.error("handled %s", given.account)
         return state
@@ -144,16 +144,16 @@ ASKED: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning")
 @pytest.mark.parametrize("call", ASKED)
-def test_asking_fails_also_where_the_answer_makes_no_difference(call: str) -> None:
+def test_a_leak_fails_even_if_the_results_are_the_same(call: str) -> None:
     assert f"{call}()" in leaks_of(asking(ASKED[call]))
 
 
-def test_settings_of_the_machine_are_no_argument() -> None:
+def test_reading_the_environment_is_a_leak() -> None:
     for ask in (lambda: os.environ["PATH"], lambda: os.environ.get("PATH"), lambda: os.getenv("PATH")):
         assert leaks_of(asking(ask)) == ["os.environ"]
 
 
-def test_a_name_that_was_imported_changes_nothing() -> None:
+def test_a_leak_is_found_under_any_imported_name() -> None:
     assert leaks_of(asking(the_time)) == ["time.time()"]
 
 
@@ -167,12 +167,12 @@ def test_a_function_that_the_handler_calls_is_named_by_its_own_line() -> None:
         assert_deterministic(asking(helper), Account(), Deposit("a"))
 
 
-def test_defaults_of_models_are_named_by_who_makes_the_model() -> None:
+def test_a_leak_in_a_models_default_is_named_by_the_line_that_makes_the_model() -> None:
     assert leaks_of(asking(Stamped)) == ["uuid.uuid4()"]
     assert leaks_of(asking(Timed)) == ["time.monotonic()"]
 
 
-def test_other_services_are_no_argument() -> None:
+def test_calls_of_other_services_are_leaks() -> None:
     def fetching(state: Account, given: Deposit, context: Context) -> Account:
         with pytest.raises(OSError, match="urlopen"):
             urlopen("http://127.0.0.1:1/", timeout=0.2)
@@ -181,7 +181,7 @@ def test_other_services_are_no_argument() -> None:
     assert "urllib.request.urlopen()" in leaks_of(fetching)
 
 
-def test_who_watched_before_goes_on_watching() -> None:
+def test_a_profile_function_of_before_is_restored() -> None:
     seen: list[str] = []
 
     def watching(frame: Any, event: str, called: Any) -> None:

@@ -21,7 +21,7 @@ def sending(state: Account, given: Deposit, context: Context) -> Account:
     return Account(state.total + given.amount)
 
 
-def test_it_returns_the_new_state_and_what_was_sent() -> None:
+def test_run_returns_the_new_state_and_the_sent_messages() -> None:
     ran = run(sending, Account(1), Deposit("a", 2))
     assert ran.state == Account(3)
     assert ran.sent == (Sent("anywhere", Deposit("b"), timedelta(seconds=5)), Sent(None, Deposit("c")))
@@ -29,7 +29,7 @@ def test_it_returns_the_new_state_and_what_was_sent() -> None:
     assert ran.deleted is False
 
 
-def test_a_message_that_the_handler_goes_on_to_change_is_told_as_it_was_sent() -> None:
+def test_a_message_that_the_handler_changes_later_is_recorded_as_sent() -> None:
     def changing(state: Account, given: Deposit, context: Context) -> Account:
         context.send("anywhere", given)
         given.amount = 7
@@ -50,7 +50,7 @@ def test_the_same_arguments_give_the_same_result() -> None:
         assert run(chancy, Account(), Deposit("a"), **other) != first
 
 
-def test_what_is_written_once_is_kept_with_the_address_it_got() -> None:
+def test_a_written_blob_is_recorded_with_its_address() -> None:
     def writing(state: Account, given: Deposit, context: Context) -> Account:
         address = context.write_once("letters/a.txt", "ÄÖÜ", content_type="text/plain")
         context.write_once("b", b"\x00")
@@ -85,7 +85,7 @@ def test_no_result_is_an_error_unless_the_entity_was_deleted() -> None:
     assert run(deleting, Account(), Deposit("a")).deleted is True
 
 
-def test_what_a_handler_raises_comes_out_as_it_is() -> None:
+def test_an_exception_of_the_handler_is_raised_unchanged() -> None:
     def failing(state: Account, given: Deposit, context: Context) -> Account:
         raise KeyError("mine")
 

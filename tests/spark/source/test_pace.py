@@ -7,7 +7,7 @@ from azure.core.exceptions import AzureError, IncompleteReadError, ServiceReques
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from spark_jobs.job.exits import AccountError
-from spark_jobs.source.pacing import Allowance, Patience, insist, is_refused_for_now, is_without_answer
+from spark_jobs.source.pace import Allowance, Patience, insist, is_refused_for_now, is_without_answer
 from tests.spark.source.conftest import Time, answered
 
 PATIENCE = Patience(sends=4, first=1.0, longest=3.0)

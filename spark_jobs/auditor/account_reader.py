@@ -35,7 +35,7 @@ Condition = Callable[[Asked], str]
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The entities and documents that a look is confined to.
+    """The entities and documents that a read is confined to.
 
     Attributes:
         entities: keys of entities.
@@ -54,8 +54,8 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """The documents of a look.
+class DocumentsRead:
+    """Documents that were read.
 
     Attributes:
         documents: `schemas.DOCUMENT`, or some columns of it.
@@ -67,7 +67,7 @@ class Looked:
 
 
 @dataclass
-class Looks:
+class AccountReader:
     """Reads for an audit, and keeps account of it.
 
     Attributes:
@@ -78,19 +78,19 @@ class Looks:
     work: Work
     reads: list[ReadResult] = field(default_factory=list)
 
-    def everything(self, purpose: str) -> Looked:
+    def everything(self, purpose: str) -> DocumentsRead:
         """All documents: `schemas.DOCUMENT`.
 
         Raises:
             AccountError, ConfigurationError: as `Source.read`.
         """
-        return self._look(purpose, [lambda _: ""])
+        return self._documents(purpose, [lambda _: ""])
 
-    def changed(self, purpose: str, since: int) -> Looked:
+    def changed(self, purpose: str, since: int) -> DocumentsRead:
         """`entity, id` of documents written at this second of the service or later. Raises as `everything`."""
-        return self._look(purpose, [lambda _: f'c["_ts"] >= {since}'], lambda found: found.select("entity", "id"))
+        return self._documents(purpose, [lambda _: f'c["_ts"] >= {since}'], lambda found: found.select("entity", "id"))
 
-    def chosen(self, purpose: str, chosen: Chosen) -> Looked:
+    def chosen(self, purpose: str, chosen: Chosen) -> DocumentsRead:
         """All documents of chosen entities, and the chosen documents that name no entity. Raises as `everything`."""
         wanted = self.work.spark.createDataFrame([(one,) for one in chosen.entities], _ENTITY)
 
@@ -98,14 +98,14 @@ class Looks:
             nameless = found.where(F.col("entity").isNull())
             return found.join(F.broadcast(wanted), "entity", "left_semi").unionByName(nameless)
 
-        return self._look(purpose, list(chosen.conditions()) or [lambda _: "false"], only_chosen)
+        return self._documents(purpose, list(chosen.conditions()) or [lambda _: "false"], only_chosen)
 
-    def _look(
+    def _documents(
         self,
         purpose: str,
         conditions: Sequence[Condition],
         part: Callable[[DataFrame], DataFrame] = lambda found: found,
-    ) -> Looked:
+    ) -> DocumentsRead:
         """Read the containers one after the other, then keep a part of their documents: rules read it many times."""
         places = [
             _Place(one.container, one.type, one.partition_key, OF_ENTITY_CONTAINERS) for one in self.work.job.places
@@ -116,11 +116,11 @@ class Looks:
         self.work.progress.begin(f"{purpose}, documents")
         with suited(self.work.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
             found = [documents(packed(frame, number, PARSED_OF_A_TASK), place.name) for place, frame, number in raw]
-            looked = kept(gathered(part(reduce(DataFrame.unionByName, found)), rows))
+            documents_read = kept(gathered(part(reduce(DataFrame.unionByName, found)), rows))
         for _, frame, _ in raw:
             frame.unpersist()
         self.work.progress.done("made")
-        return Looked(looked, rows)
+        return DocumentsRead(documents_read, rows)
 
     def _read(self, purpose: str, place: _Place, conditions: Sequence[Condition]) -> tuple[DataFrame, int]:
         """Read a container now. Returns its rows, which are kept until they are unpersisted, and their number."""
