@@ -1,8 +1,8 @@
-"""What settles messages that were given up, in a world of its own."""
+"""Settlers of poison messages, in worlds of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.returner import Returner
 from exactlyonce.hosting.settlement import Settler
 from exactlyonce.records.library import ParkedMessage
+from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.world import World
@@ -35,32 +36,44 @@ SECRET = "what-the-body-says"
 
 
 def dated(envelope: Envelope, ago: timedelta = timedelta(0)) -> Envelope:
-    """The message as it came about when the clocks of tests begin, or so long before."""
+    """The message, with the time at which the clocks of tests start, or so long before."""
     return replace(envelope, time=ManualClock().now() - ago)
 
 
 async def ready() -> None:
-    """The accounts are as they have to be."""
+    """The accounts pass."""
+
+
+def maintenance(world: World, tries: int = 2) -> Maintenance:
+    """Maintenance of this world's entities."""
+    driver = AsyncDriver(Awaited(world.store), world._publisher, Runtime(world.clock, world.random))
+    return Maintenance(driver, Retrying(Backoff(tries=tries), world.random), world.routes)
+
+
+def parked(world: World, place: EntityRef, message: str) -> ParkedMessage | None:
+    """A parked message; None if it is not parked."""
+    found = world.store.perform(LoadParked(place, message))
+    assert isinstance(found, FoundParked)
+    return found.message
 
 
 def settler(
     world: World,
-    mending: Maintenance,
     failures: Failures | None = None,
     claims: ClaimChecks | None = None,
     ready: Callable[[], Awaitable[None]] = ready,
 ) -> PoisonSettler:
     """A settler of this world."""
-    claims = claims or ClaimChecks(None)
-    returner = Returner(mending, claims, world.random)
-    return PoisonSettler(Settler(mending, failures or Failures(), returner, Lifetimes, ready, world.clock.now), claims)
+    claims, runs = claims or ClaimChecks(None), maintenance(world)
+    returner = Returner(runs, claims, world.random)
+    return PoisonSettler(Settler(runs, failures or Failures(), returner, Lifetimes, ready, world.clock.now), claims)
 
 
 class Place(World):
-    """A world whose queues take nothing while they are not open; and what settles there.
+    """A world whose queues take nothing while they are not open, and its settler.
 
     Attributes:
-        wrong: what the start-up check says of the accounts; None if they are as they have to be.
+        wrong: error of the start-up checks; None if they pass.
     """
 
     def __init__(self) -> None:
@@ -72,9 +85,7 @@ class Place(World):
 
     @property
     def settler(self) -> PoisonSettler:
-        driver = AsyncDriver(Awaited(self.store), self._publisher, Runtime(self.clock, self.random))
-        mending = Maintenance(driver, Retrying(Backoff(tries=2), self.random), self.routes)
-        return settler(self, mending, self.failures, ready=self.ready)
+        return settler(self, self.failures, ready=self.ready)
 
     async def ready(self) -> None:
         if self.wrong is not None:
@@ -89,7 +100,7 @@ class Place(World):
         return await self.settler.settle(kind, given_up, queue, **more)
 
     def saw_fail(self, kind: Entity[Any], *messages: str) -> None:
-        """This process saw how messages failed, and it was their own fault."""
+        """Note failures of messages for their own sake."""
         for key in messages:
             self.failures.note(kind.name, key, HandlerFailed(SECRET), 5)
 
@@ -102,9 +113,21 @@ class Place(World):
         self.open = True
 
     def parked(self, place: EntityRef, message: str) -> ParkedMessage | None:
-        found = self.store.perform(LoadParked(place, message))
-        assert isinstance(found, FoundParked)
-        return found.message
+        return parked(self, place, message)
+
+    def reason(self, place: EntityRef, message: str) -> str | None:
+        """Why a message was parked; None if it is not parked."""
+        found = self.parked(place, message)
+        return None if found is None else found.reason
+
+    @property
+    def queue(self) -> Sequence[Output]:
+        """The messages that were returned, as their queue got them."""
+        return self.transport.queues["accounts"]
+
+    @property
+    def returned(self) -> list[Envelope]:
+        return [Envelope.read(output.envelope.text) for output in self.queue]
 
 
 class Silent:

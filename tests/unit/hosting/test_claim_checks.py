@@ -1,4 +1,4 @@
-"""Messages that refer to their data: fetched from the one container that is ours, and left there by whoever sends."""
+"""Claim checks: data in blobs of the application's container, written and fetched."""
 
 from __future__ import annotations
 
@@ -20,20 +20,14 @@ from exactlyonce import (
 )
 from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import WriteOnce
-from exactlyonce.effects.library import FoundParked, LoadParked
-from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, breaking, deposit
-from tests.unit.hosting.settling import dated, settler
+from tests.unit.hosting.settling import dated, parked, settler
 
 BASE = "https://account.blob.core.windows.net/blobs"
 RECEIPTS = Destination("receipts", receives=(Deposited,))
@@ -41,7 +35,7 @@ LETTER = Envelope("web", "m-1", "letter", Json.of({"text": "ÄÖÜ" * 1_000}))
 
 
 class Place:
-    """Blobs in memory, and what fetches from them and leaves there."""
+    """Blobs in memory, and claim checks."""
 
     def __init__(self, *, answered: bool = True) -> None:
         self.blobs = MemoryBlobs(outcome=lambda _: (True, answered))
@@ -181,42 +175,32 @@ def test_a_message_with_data_and_dataref_needs_no_blob() -> None:
     assert claims.claims(LETTER.by_reference(f"{BASE}/a"))
 
 
-class Host(World):
-    """A world, and what performs effects in it."""
-
-    @property
-    def driver(self) -> AsyncDriver:
-        return AsyncDriver(Awaited(self.store), self._publisher, Runtime(self.clock, self.random))
-
-
 class TestGivenUp:
     """A message that a queue gave up on, whose data is a blob."""
 
     @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
     async def test_a_message_is_parked_with_its_reference(self, strategy: Strategy) -> None:
-        place, world = Place(), Host((RECEIPTS, Destination("accounts")))
+        place, world = Place(), World((RECEIPTS, Destination("accounts")))
         kind, poison = accounts(strategy), dated(breaking("m-1"))
         left = await place.claims.left(poison)
         assert await settled(place, world, kind, left) == "parked"
-        found = world.store.perform(LoadParked(kind.ref("a"), "web/m-1"))
-        assert isinstance(found, FoundParked)
-        assert found.message is not None
-        assert found.message.envelope == left.to_json()
-        assert await place.claims.redeemed(Envelope.read(found.message.envelope.text)) == poison
+        found = parked(world, kind.ref("a"), "web/m-1")
+        assert found is not None
+        assert found.envelope == left.to_json()
+        assert await place.claims.redeemed(Envelope.read(found.envelope.text)) == poison
 
     @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
     async def test_a_processed_message_is_finished(self, strategy: Strategy) -> None:
-        place, world = Place(), Host((RECEIPTS, Destination("accounts")))
+        place, world = Place(), World((RECEIPTS, Destination("accounts")))
         kind = accounts(strategy)
         await world.process().deliver(kind, deposit("m-1"))
         assert await settled(place, world, kind, await place.claims.left(deposit("m-1"))) == "processed"
 
 
-async def settled(place: Place, world: Host, kind: Entity[Any], message: Envelope) -> str:
+async def settled(place: Place, world: World, kind: Entity[Any], message: Envelope) -> str:
     """What becomes of a message that a queue gave up on."""
-    mending = Maintenance(world.driver, Retrying(Backoff(tries=2), world.random), world.routes)
     body = message.to_json().text.encode()
     failures = Failures()
     failures.note(kind.name, "web/m-1", HandlerFailed("seen by this process"), 5)
     given_up = func.QueueMessage(id="q-1", body=body)
-    return await settler(world, mending, failures, place.claims).settle(kind, given_up, "accounts")
+    return await settler(world, failures, place.claims).settle(kind, given_up, "accounts")

@@ -1,17 +1,11 @@
-"""Sending again what a stream has sent: all parts of it, with the ids and numbers it had."""
+"""Replays of a stream: in all parts, with the ids and numbers of the first time."""
 
 from __future__ import annotations
 
 import pytest
 
 from exactlyonce import Destination, Envelope, InvalidMessage, VersionStream
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.companions import DeleteCompanions, FindEntries, FoundCompanions
-from exactlyonce.effects.port import Awaited
-from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import id_of
@@ -19,6 +13,7 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, deposit
+from tests.unit.hosting.settling import maintenance
 
 RECEIPTS = Destination("receipts", receives=(Deposited,), order_by=lambda _: "b-1")
 KIND = accounts(VersionStream(snapshot_every=2))
@@ -26,16 +21,15 @@ LAST = 7
 
 
 class Place(World):
-    """A stream of several parts, all of which has been sent, and what sends it again."""
+    """A stream of several parts, all of whose outputs were sent."""
 
     def __init__(self) -> None:
         super().__init__((RECEIPTS,))
         self.ref = KIND.ref("a")
-        driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), Runtime(self.clock, self.random))
-        self.mending = Maintenance(driver, Retrying(Backoff(tries=2), self.random), self.routes)
+        self.maintenance = maintenance(self)
 
     async def send(self) -> tuple[Output, ...]:
-        """Process a message for each version; what was sent."""
+        """Process a message for each version; return the outputs."""
         process = self.process()
         for number in range(1, LAST + 1):
             await process.deliver(KIND, deposit(f"m-{number}", "a"))
@@ -51,36 +45,36 @@ def place() -> Place:
 async def test_a_replay_sends_all_outputs_of_its_versions_unchanged(place: Place, first: int, last: int) -> None:
     sent = await place.send()
     again = min(last, LAST) - first + 1
-    assert await place.mending.replay(KIND, place.ref, (first, last)) == again
+    assert await place.maintenance.replay(KIND, place.ref, (first, last)) == again
     assert place.published[LAST:] == sent[first - 1 : last]
 
 
 async def test_a_replay_of_missing_numbers_sends_only_those(place: Place) -> None:
     sent = await place.send()
     missing = Missing("receipts", "b-1", 3, 6)
-    assert await place.mending.replay(KIND, place.ref, (1, LAST), missing) == 4
+    assert await place.maintenance.replay(KIND, place.ref, (1, LAST), missing) == 4
     assert place.published[LAST:] == sent[2:6]
 
 
 async def test_a_replay_request_is_answered_with_its_numbers(place: Place) -> None:
     sent = await place.send()
-    assert await place.mending.answer(KIND, request(place, 2, 6)) == 5
+    assert await place.maintenance.answer(KIND, request(place, 2, 6)) == 5
     assert place.published[LAST:] == sent[1:6]
 
 
 async def test_a_replay_request_for_deleted_versions_is_refused(place: Place) -> None:
     await place.send()
-    driver = place.mending.driver
+    driver = place.maintenance.driver
     found = await driver.run(iter(FindEntries(place.ref, ((1, LAST),), None)))
     assert isinstance(found, FoundCompanions)
     taken = tuple((id_of(place.ref, entry), etag) for entry, etag in found.companions)
     await driver.run(iter(DeleteCompanions(place.ref, taken)))
     with pytest.raises(InvalidMessage, match=r"numbers 2 to 6 .* its stream has none of them"):
-        await place.mending.answer(KIND, request(place, 2, 6))
+        await place.maintenance.answer(KIND, request(place, 2, 6))
     assert len(place.published) == LAST
 
 
 def request(place: Place, first: int, last: int) -> Envelope:
-    """As a read model asks for what it lacks."""
+    """A replay request of a read model."""
     asked = {"source": place.ref.source, "destination": "receipts", "key": "b-1", "first": first, "last": last}
     return Envelope("board/b-1", "r-1", REPLAY, Json.of(asked))

@@ -138,9 +138,7 @@ async def test_a_message_to_a_damaged_entity_is_put_aside_with_the_entitys_name(
     moved = accounts(VersionStream())
     place.saw_fail(moved, "web/m-2")
     assert await place.settle(moved, TOO_OLD) == "parked"
-    parked = place.parked(nobodys(moved), "web/m-2")
-    assert parked is not None
-    assert parked.reason == "ConfigurationError, of entity account/a"
+    assert place.reason(nobodys(moved), "web/m-2") == "ConfigurationError, of entity account/a"
 
 
 @pytest.mark.parametrize(
@@ -177,9 +175,7 @@ async def test_an_unanswerable_replay_request_is_put_aside_once(place: Place, st
     broken = Envelope("board/b", "r-1", "exactlyonce.replay", Json.of({"source": "account/a"}))
     for _ in range(3):
         assert await place.settle(kind, broken) == "parked"
-    parked = place.parked(nobodys(kind), "board%2Fb/r-1")
-    assert parked is not None
-    assert parked.reason == "InvalidMessage, asked by board/b"
+    assert place.reason(nobodys(kind), "board%2Fb/r-1") == "InvalidMessage, asked by board/b"
     assert len(place.store.library) == 1
 
 
@@ -232,15 +228,11 @@ async def test_a_body_that_its_adapter_fails_on_is_put_aside(place: Place) -> No
 
     kind = accounts()
     assert await place.settle(kind, SECRET.encode(), adapter=adapter) == "parked"
-    parked = place.parked(nobodys(kind), message_key(UNREADABLE, "q-1"))
-    assert parked is not None
-    assert parked.reason == "KeyError"
+    assert place.reason(nobodys(kind), message_key(UNREADABLE, "q-1")) == "KeyError"
 
 
 async def test_a_message_whose_key_is_not_valid_is_put_aside(place: Place) -> None:
     kind = accounts()
     kind.paths = ("/owner", "/region")
     assert await place.settle(kind, deposit("m-1")) == "parked"
-    parked = place.parked(nobodys(kind), "web/m-1")
-    assert parked is not None
-    assert parked.reason == "ConfigurationError"
+    assert place.reason(nobodys(kind), "web/m-1") == "ConfigurationError"

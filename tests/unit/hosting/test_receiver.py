@@ -23,17 +23,12 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.attempt import key_of
-from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Lanes
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Unknown
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import FoundParked, LoadParked
-from exactlyonce.effects.port import Awaited, Busy
+from exactlyonce.effects.port import Busy
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.receiver import Receiver
 from exactlyonce.hosting.settlement import nobodys
@@ -48,7 +43,7 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Account, accounts, breaking, deposit
 from tests.unit.bus import delivered
-from tests.unit.hosting.settling import dated, settler
+from tests.unit.hosting.settling import dated, maintenance, parked, settler
 
 SECRET = "what-the-body-says"
 
@@ -80,16 +75,20 @@ class Place(World):
         clock = InstantClock()
         super().__init__((Destination("receipts"), Destination("accounts")), clock=clock, store=Counting(clock.now))
         self.open = True
-        driver = AsyncDriver(Awaited(self.store), self._publisher, Runtime(self.clock, self.random))
-        retrying = Retrying(Backoff(tries=2), self.random)
-        mending, claims, failures = Maintenance(driver, retrying, self.routes), ClaimChecks(None), Failures()
-        self.failures = failures
-        self.settler = settler(self, mending, failures, ready=self._begin)
-        lanes = Lanes(driver, retrying, self.clock)
+        self.failures = Failures()
+        self.settler = settler(self, self.failures, ready=self._begin)
+        runs = maintenance(self)
         self.receiver = Receiver(
-            lanes, mending, claims, failures, self.settler, self._begin, self._begin, Lifetimes, self.clock.now
+            lanes=Lanes(runs.driver, runs.retrying, self.clock),
+            maintenance=runs,
+            claims=ClaimChecks(None),
+            failures=self.failures,
+            poison=self.settler,
+            begin=self._begin,
+            ready=self._begin,
+            lifetimes=Lifetimes,
+            now=self.clock.now,
         )
-        self.lanes = lanes
 
     async def _begin(self) -> None:
         if not self.open:
@@ -99,9 +98,12 @@ class Place(World):
         await self.receiver.take_all(messages, kind, "accounts", None, give_up_after)
 
     def parked(self, place: EntityRef, message: str) -> ParkedMessage | None:
-        found = self.store.perform(LoadParked(place, message))
-        assert isinstance(found, FoundParked)
-        return found.message
+        return parked(self, place, message)
+
+    def reason(self, place: EntityRef, message: str) -> str | None:
+        """Why a message was parked; None if it is not parked."""
+        found = self.parked(place, message)
+        return None if found is None else found.reason
 
     def changed_by(self, entity: str = "a") -> Sequence[str]:
         """The messages that changed an account, one for every save that brought it in."""
@@ -144,9 +146,10 @@ class TestBatches:
                 await place.take(kind, *(delivered(one, delivery_count=delivery) for one in batch))
             assert place.parked(kind.ref("a"), "web/m-2") is None
         await place.take(kind, *(delivered(one, delivery_count=6) for one in batch))
-        parked = place.parked(kind.ref("a"), "web/m-2")
-        assert parked is not None
-        assert parked.reason == "its batch gave it up; delivery 5 failed with HandlerFailed (RuntimeError)"
+        assert (
+            place.reason(kind.ref("a"), "web/m-2")
+            == "its batch gave it up; delivery 5 failed with HandlerFailed (RuntimeError)"
+        )
         assert set(place.changed_by("a")) == {"web/m-1"}
 
     async def test_a_parked_message_is_not_processed_in_a_later_batch(self, place: Place) -> None:
@@ -254,9 +257,7 @@ class TestDeadLetters:
                 }
             }
         assert await place.settler.settle(kind, delivered(dated(breaking("m-1")), **more), "accounts") == "parked"
-        parked = place.parked(kind.ref("a"), "web/m-1")
-        assert parked is not None
-        assert parked.reason == (
+        assert place.reason(kind.ref("a"), "web/m-1") == (
             "its queue gave it up; delivery 10 failed with HandlerFailed; its broker says MaxDeliveryCountExceeded"
         )
 

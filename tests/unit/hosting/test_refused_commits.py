@@ -8,14 +8,7 @@ from typing import Any
 import azure.functions as func
 
 from exactlyonce import Destination, Envelope, HandlerFailed, UniqueKeyTaken
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.library import FoundParked, LoadParked
-from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.settlement import nobodys
 from exactlyonce.stores.memory.store import MemoryStore
@@ -24,7 +17,7 @@ from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
 from exactlyonce.values.identity import EntityRef
 from tests.people import UNIQUE_KEYS, leave, move, people, welcomes
-from tests.unit.hosting.settling import dated, settler
+from tests.unit.hosting.settling import dated, parked, settler
 
 
 class Lossy:
@@ -57,12 +50,9 @@ class Company:
 
     @property
     def settler(self) -> PoisonSettler:
-        runtime = Runtime(self.world.clock, self.world.random)
-        driver = AsyncDriver(Awaited(self.store), Publisher({}), runtime)
-        mending = Maintenance(driver, Retrying(Backoff(tries=2), self.world.random), self.world.routes)
         failures = Failures()
         failures.note("person", "web/m-3", HandlerFailed("seen by this process"), 5)
-        return settler(self.world, mending, failures)
+        return settler(self.world, failures)
 
     def saved(self, person: str) -> dict[str, Any] | None:
         partition = self.store.entities["person", "acme"]
@@ -147,9 +137,8 @@ async def test_a_poison_message_is_put_aside_if_another_tombstone_refuses_its_fe
     given_up = dated(move("m-3", "bob", "b@x"))
     body = given_up.to_json().text.encode()
     assert await company.settler.settle(company.people, func.QueueMessage(id="q-1", body=body), "people") == "parked"
-    aside = company.store.perform(LoadParked(nobodys(company.people), "web/m-3"))
-    assert isinstance(aside, FoundParked)
-    assert aside.message is not None
-    assert aside.message.reason == f"UniqueKeyTaken, of entity {EntityRef('person', ('acme',), 'bob')}"
-    assert aside.message.envelope == given_up.to_json()
+    aside = parked(company.world, nobodys(company.people), "web/m-3")
+    assert aside is not None
+    assert aside.reason == f"UniqueKeyTaken, of entity {EntityRef('person', ('acme',), 'bob')}"
+    assert aside.envelope == given_up.to_json()
     assert company.saved("bob") is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,6 @@ from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.triggers import envelope_of
-from exactlyonce.records.outputs import Output
 from tests.samples import Deposit, accounts, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered
@@ -29,14 +27,6 @@ from tests.unit.hosting.settling import Place, dated
 @pytest.fixture
 def place() -> Place:
     return Place()
-
-
-def returned(place: Place) -> list[Envelope]:
-    return [Envelope.read(output.envelope.text) for output in queue(place)]
-
-
-def queue(place: Place) -> Sequence[Output]:
-    return place.transport.queues["accounts"]
 
 
 class Away(AwaitedBlobs):
@@ -50,7 +40,7 @@ async def test_a_returned_message_of_an_adapter_is_an_envelope_that_bypasses_it(
     kind = accounts()
     adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: place.clock.now())
     assert await place.settle(kind, b'{"order": 7, "account": "a"}', adapter=adapter) == "returned"
-    (output,) = queue(place)
+    (output,) = place.queue
     wire = QueueMessage(id="q-2", body=output.envelope.text.encode())  # type: ignore[no-untyped-call]
     await place.process().deliver(kind, envelope_of(wire, adapter))
     assert [commit.message for commit in place.facts().commits] == ["shop/7"]
@@ -60,7 +50,7 @@ async def test_a_returned_message_keeps_its_number_and_session(place: Place) -> 
     boards = BOARDS.using(Resequencer())
     message = dated(scored(3))
     assert await place.settle(boards, message) == "returned"
-    assert set(message.extensions) <= set(returned(place)[0].extensions)
+    assert set(message.extensions) <= set(place.returned[0].extensions)
 
 
 async def test_a_returned_message_keeps_its_data_in_the_blob(place: Place) -> None:
@@ -70,7 +60,7 @@ async def test_a_returned_message_keeps_its_data_in_the_blob(place: Place) -> No
     settler = replace(place.settler, claims=claims)
     given_up = QueueMessage(id="q-1", body=left.to_json().text.encode())  # type: ignore[no-untyped-call]
     assert await settler.settle(kind, given_up, "accounts") == "returned"
-    assert returned(place) == [left.once_more(1)]
+    assert place.returned == [left.once_more(1)]
 
 
 async def test_a_message_whose_data_cannot_be_fetched_is_returned(place: Place) -> None:
@@ -79,7 +69,7 @@ async def test_a_message_whose_data_cannot_be_fetched_is_returned(place: Place) 
     settles = replace(place.settler, claims=ClaimChecks(Away(kept, base)))
     given_up = QueueMessage(id="q-1", body=left.to_json().text.encode())  # type: ignore[no-untyped-call]
     assert await settles.settle(accounts(), given_up, "accounts") == "returned"
-    assert returned(place) == [left.once_more()]
+    assert place.returned == [left.once_more()]
     with pytest.raises(TryAgainLater):
         await settles.settle(accounts(), delivered(left), "accounts")
 
@@ -98,7 +88,7 @@ async def test_a_returned_message_too_large_for_its_queue_goes_by_reference_or_i
         settler = replace(settler, settler=replace(settler.settler, returner=returning), claims=claims)
     given_up = QueueMessage(id="q-1", body=message.to_json().text.encode())  # type: ignore[no-untyped-call]
     assert await settler.settle(kind, given_up, "accounts") == ("returned" if blobs else "parked")
-    assert [one.reference is not None for one in returned(place)] == ([True] if blobs else [])
+    assert [one.reference is not None for one in place.returned] == ([True] if blobs else [])
 
 
 def full(kind: Entity[Any], place: Place) -> Envelope:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -23,7 +22,6 @@ from exactlyonce import (
 from exactlyonce.attempt import Strategy
 from exactlyonce.hosting.returner import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
 from exactlyonce.hosting.settlement import nobodys
-from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import accounts, breaking, deposit
@@ -40,14 +38,6 @@ def place() -> Place:
     return Place()
 
 
-def returned(place: Place) -> list[Envelope]:
-    return [Envelope.read(output.envelope.text) for output in queue(place)]
-
-
-def queue(place: Place) -> Sequence[Output]:
-    return place.transport.queues["accounts"]
-
-
 class TestTheEnvironment:
     @every_strategy
     @pytest.mark.parametrize(
@@ -59,7 +49,7 @@ class TestTheEnvironment:
         kind, message = accounts(strategy), dated(deposit("m-1"))
         place.failures.note(kind.name, "web/m-1", error, 5)
         assert await place.settle(kind, message) == "returned"
-        assert returned(place) == [message.once_more()]
+        assert place.returned == [message.once_more()]
         assert place.parked(kind.ref("a"), "web/m-1") is None
 
     async def test_each_return_is_delayed_longer_by_a_random_delay(self, place: Place) -> None:
@@ -67,9 +57,9 @@ class TestTheEnvironment:
         place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
         for _ in range(8):
             await place.settle(kind, message)
-            message = returned(place)[-1]
+            message = place.returned[-1]
         longest = [min(FIRST_DELAY * 2**times, LONGEST_DELAY) for times in range(8)]
-        delays = [output.delay for output in queue(place)]
+        delays = [output.delay for output in place.queue]
         assert all(most / 2 <= delay <= most for delay, most in zip(delays, longest, strict=True))
         assert len(set(delays)) == len(delays)
         assert (message.requeued, message.unexplained) == (8, 0)
@@ -80,7 +70,7 @@ class TestTheEnvironment:
         await place.crashed_after_commit(kind, message)
         place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
         assert await place.settle(kind, message) == "processed"
-        assert queue(place) == []
+        assert place.queue == []
         assert {output.destination for output in place.published} == {"receipts"}
 
     async def test_while_the_store_does_not_answer_a_message_is_returned_undecided(self, place: Place) -> None:
@@ -88,7 +78,7 @@ class TestTheEnvironment:
         place.saw_fail(kind, "web/m-1")
         place.store._trouble = Silent()
         assert await place.settle(kind, message) == "returned"
-        assert returned(place) == [message.once_more()]
+        assert place.returned == [message.once_more()]
 
     async def test_in_another_applications_container_a_message_is_returned_and_nothing_written(
         self, place: Place
@@ -97,7 +87,7 @@ class TestTheEnvironment:
         place.saw_fail(kind, "web/m-1")
         place.wrong = ConfigurationError("The container belongs to another application.")
         assert await place.settle(kind, message) == "returned"
-        assert returned(place) == [message.once_more()]
+        assert place.returned == [message.once_more()]
         assert (place.store.entities, place.store.library) == ({}, {})
 
     async def test_without_the_store_a_poison_message_is_returned_even_if_it_may_be_parked(self, place: Place) -> None:
@@ -107,13 +97,13 @@ class TestTheEnvironment:
         trouble, place.store._trouble = place.store._trouble, Silent()
         assert await place.settle(kind, message, times=2) == "returned"
         place.store._trouble = trouble
-        assert returned(place) == [message.once_more()]
+        assert place.returned == [message.once_more()]
 
     async def test_without_the_store_a_dead_letter_that_may_be_parked_is_not_returned(self, place: Place) -> None:
         place.store._trouble = Silent()
         with pytest.raises(TryAgainLater):
             await place.settler.settle(accounts(), delivered(dated(deposit("m-1"))), "accounts")
-        assert queue(place) == []
+        assert place.queue == []
 
     async def test_while_neither_store_nor_queue_answers_a_message_stays(self, place: Place) -> None:
         place.open = False
@@ -126,7 +116,7 @@ class TestTheEnvironment:
         for times in (1, 2):  # The settler died before it had acknowledged the first.
             assert await place.settle(kind, message, times=times) == "returned"
         process = place.process()
-        for copy in returned(place):
+        for copy in place.returned:
             await process.deliver(kind, copy)
         assert await place.settle(kind, message, times=3) == "processed"
         assert len(place.facts().commits) == 1
@@ -137,9 +127,7 @@ class TestTheEnvironment:
         assert await place.settle(moved, dated(deposit("m-2"))) == "returned"
         old = dated(deposit("m-2"), Lifetimes().send_limit(place.clock.now()) + timedelta(seconds=1))
         assert await place.settle(moved, old) == "parked"
-        parked = place.parked(nobodys(moved), "web/m-2")
-        assert parked is not None
-        assert parked.reason == "ConfigurationError, of entity account/a"
+        assert place.reason(nobodys(moved), "web/m-2") == "ConfigurationError, of entity account/a"
 
     async def test_an_unknown_queue_is_refused(self, place: Place) -> None:
         with pytest.raises(
@@ -153,19 +141,17 @@ class TestACauseThatIsNotKnown:
         kind, message = accounts(), dated(breaking("m-1"))
         for number in range(1, UNEXPLAINED_ROUNDS + 1):
             assert await place.settle(kind, message) == "returned"
-            message = returned(place)[-1]
+            message = place.returned[-1]
             assert (message.requeued, message.unexplained) == (number, number)
         assert await place.settle(kind, message) == "parked"
-        parked = place.parked(kind.ref("a"), "web/m-1")
-        assert parked is not None
-        assert parked.reason == "its queue gave it up; this process did not see why"
+        assert place.reason(kind.ref("a"), "web/m-1") == "its queue gave it up; this process did not see why"
 
     async def test_failures_of_the_environment_do_not_count_as_rounds(self, place: Place) -> None:
         kind = accounts()
         message = dated(breaking("m-1")).once_more(UNEXPLAINED_ROUNDS)
         place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
         assert await place.settle(kind, message) == "returned"
-        assert returned(place)[-1].unexplained == UNEXPLAINED_ROUNDS
+        assert place.returned[-1].unexplained == UNEXPLAINED_ROUNDS
 
 
 class TestAge:
@@ -190,9 +176,7 @@ class TestAge:
     ) -> None:
         kind = accounts()
         assert await place.settle(kind, message) == "parked"
-        parked = place.parked(nobodys(kind), "web/m-1")
-        assert parked is not None
-        assert parked.reason == f"its queue gave it up; this process did not see why; {reason}"
+        assert place.reason(nobodys(kind), "web/m-1") == f"its queue gave it up; this process did not see why; {reason}"
 
     async def test_a_known_message_of_any_age_is_finished(self, place: Place) -> None:
         kind = accounts()
@@ -213,7 +197,7 @@ class TestNeverBoth:
         assert await place.settle(kind, message) == "parked"
         place.failures._seen.clear()
         assert await place.settle(kind, message, times=2) == "parked"
-        assert queue(place) == []
+        assert place.queue == []
 
     async def test_a_view_older_than_the_parking_proves_nothing(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
@@ -223,7 +207,7 @@ class TestNeverBoth:
         place.store._trouble = Stale()
         with pytest.raises(TryAgainLater):
             await place.settler.settle(kind, delivered(message), "accounts")
-        assert queue(place) == []
+        assert place.queue == []
 
     async def test_a_message_that_was_settled_before_is_put_aside_instead_of_parked(self, place: Place) -> None:
         kind, message = accounts(), dated(breaking("m-1")).once_more(UNEXPLAINED_ROUNDS)
@@ -240,7 +224,7 @@ class TestNeverBoth:
         place.store._trouble = Unheard()
         assert await place.settler.settle(kind, delivered(message), "accounts", settlement="first") == "parked"
         assert place.parked(kind.ref("a"), "web/m-1") is not None
-        assert queue(place) == []
+        assert place.queue == []
 
 
 class Unheard:

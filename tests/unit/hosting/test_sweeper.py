@@ -1,4 +1,4 @@
-"""The sweeper: whom it looks after, whom it leaves alone, and that nobody is kept from their turn."""
+"""The sweeper: which entities it sweeps, which it leaves alone, and that every entity has its turn."""
 
 from __future__ import annotations
 
@@ -24,13 +24,10 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
-from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.retry import Backoff
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.port import Awaited
-from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.sweeper import AT_ONCE, LONGEST, MOST_LISTED, Sweeper
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.listing import AsyncListing
@@ -40,6 +37,7 @@ from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.identity import EntityRef
 from tests.samples import Deposited, accounts, deposit
 from tests.unit.boards import BOARDS, Board, Scored, Shown, scored
+from tests.unit.hosting.settling import maintenance
 
 MINUTE = timedelta(minutes=1)
 RECEIPTS = Destination("receipts", receives=(Deposited,))
@@ -47,7 +45,7 @@ SCREENS = Destination("screens", receives=(Shown,))
 
 
 class Place(World):
-    """A world whose queues take nothing at first, so that everything is owed; and what sweeps it."""
+    """A world whose queues take nothing at first, so that all outputs are owed, and its sweeper."""
 
     def __init__(self) -> None:
         self.open = False
@@ -70,9 +68,7 @@ class Place(World):
         await self.clock.sleep(3600)
 
     def sweeper(self, listing: AsyncListing | None = None) -> Sweeper:
-        driver = AsyncDriver(Awaited(self.store), self._publisher, Runtime(self.clock, self.random))
-        mending = Maintenance(driver, Retrying(Backoff(tries=2), self.random), self.routes)
-        return Sweeper(mending, listing or MemoryListing(self.store), Runtime(self.clock, Random(1)))
+        return Sweeper(maintenance(self), listing or MemoryListing(self.store), Runtime(self.clock, Random(1)))
 
 
 @pytest.fixture
