@@ -18,20 +18,18 @@ from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
-from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step, Together
+from exactlyonce.effects.effect import Begin, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.effects.library import FindProcessed
 from exactlyonce.effects.port import Awaited, Busy, Reply
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.blobs import Blob
-from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.playing import AT, ENTITY, attempt
 
@@ -260,29 +258,3 @@ async def test_without_a_container_an_effect_on_blobs_raises_with_advice(effect:
         await AsyncDriver(Awaited(setting.store), setting.publisher, setting.runtime).run(iter(effect))
     with pytest.raises(ConfigurationError, match="EXACTLYONCE__blobContainer"):
         BlockingDriver(setting.store, setting.publish, setting.runtime).run(iter(effect))
-
-
-def output(id: str, destination: str) -> Output:
-    return Output(id, destination, Json.of({}))
-
-
-async def test_outputs_go_to_their_destinations_in_order() -> None:
-    transport = MemoryTransport()
-    publisher = Publisher({"a": Address(transport, "queue-a"), "b": Address(transport, "queue-b")})
-    sent = (output("1", "a"), output("2", "b"), output("3", "a"))
-    assert await publisher.publish(Publish(sent)) is PUBLISHED
-    assert transport.queues == {"queue-a": [sent[0], sent[2]], "queue-b": [sent[1]]}
-
-
-@pytest.mark.parametrize("outcome", [(True, False), (False, False)])
-async def test_one_output_that_may_not_have_arrived_makes_all_of_them_unknown(outcome: tuple[bool, bool]) -> None:
-    transport = MemoryTransport(outcome=lambda one: outcome if one.id == "2" else (True, True))
-    publisher = Publisher({"a": Address(transport, "a"), "b": Address(transport, "b")})
-    assert await publisher.publish(Publish((output("1", "a"), output("2", "b"), output("3", "a")))) is UNKNOWN
-
-
-async def test_nothing_is_sent_while_a_destination_is_not_configured() -> None:
-    transport = MemoryTransport()
-    publisher = Publisher({"a": Address(transport, "a")})
-    assert await publisher.publish(Publish((output("1", "a"), output("2", "gone")))) is UNKNOWN
-    assert transport.queues == {}

@@ -1,4 +1,4 @@
-"""From destinations to transports; and what is sent again on purpose is not taken for a copy."""
+"""The publisher: addresses of destinations, replies, and marks for outputs that are sent again on purpose."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ async def test_each_output_goes_to_the_address_of_its_destination(transport: Mem
     assert transport.queues == {"queue-a": [OUTPUTS[0], OUTPUTS[2]], "queue-b": [OUTPUTS[1]]}
 
 
-async def test_one_address_that_does_not_answer_leaves_the_outcome_unknown(transport: MemoryTransport) -> None:
-    mute = MemoryTransport(outcome=lambda _: (True, False))
+@pytest.mark.parametrize("outcome", [(True, False), (False, False)])
+async def test_an_output_that_may_not_have_arrived_leaves_the_outcome_unknown(
+    transport: MemoryTransport, outcome: tuple[bool, bool]
+) -> None:
+    mute = MemoryTransport(outcome=lambda _: outcome)
     publisher = Publisher({"a": Address(transport, "queue-a"), "b": Address(mute, "queue-b")})
     assert await publisher.publish(Publish(OUTPUTS)) is UNKNOWN
     assert len(transport.queues["queue-a"]) == 2

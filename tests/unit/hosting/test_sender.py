@@ -56,11 +56,16 @@ async def test_without_a_reply_the_sender_is_told_to_send_again(arrives: bool) -
 async def test_a_message_keeps_its_session_however_its_data_travels(padding: int) -> None:
     transport, blobs = MemoryTransport(max_bytes=1_000), MemoryBlobs()
     claims = ClaimChecks(AwaitedBlobs(blobs))
-    publisher = Publisher({"accounts": Address(transport, "accounts")})
-    destination = Destination("accounts", session_by=lambda message: message.account)
-    routes = Routes.to((destination,), publisher.limits, blobs="memory://blobs")
+    publisher = Publisher({name: Address(transport, name) for name in ("accounts", "archive")})
+    destinations = (Destination("accounts", session_by=lambda message: message.account), Destination("archive"))
+    routes = Routes.to(destinations, publisher.limits, blobs="memory://blobs")
     by_session = Sender(publisher, routes, claims, Runtime(ManualClock()))
-    await by_session.send("accounts", Deposit("a-7", padding="x" * padding), "m-1", "web")
-    (output,) = transport.queues["accounts"]
-    assert output.envelope.value[PARTITION_KEY] == "a-7"
+    message = Deposit("a-7", padding="x" * padding)
+    for name in ("accounts", "archive"):
+        await by_session.send(name, message, "m-1", "web")
+    [in_session], [without] = transport.queues["accounts"], transport.queues["archive"]
+    assert in_session.envelope.value[PARTITION_KEY] == "a-7"
+    assert PARTITION_KEY not in without.envelope.value
     assert bool(blobs.written) is (padding > 1_000)
+    with pytest.raises(ValueError, match="session"):
+        await by_session.send("accounts", Deposit(""), "m-2", "web")

@@ -9,14 +9,9 @@ from typing import Any
 import pytest
 
 from exactlyonce import Context, Destination, message
-from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
-from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.sender import Sender
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import PARTITION_KEY, SEQUENCE
-from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.identity import EntityRef, Origin
 
 
@@ -60,19 +55,6 @@ def test_a_message_that_travels_by_reference_keeps_its_session() -> None:
     given.send("games", Hit("p-7", "x" * 1000))
     [envelope] = sent(given)
     assert (envelope[PARTITION_KEY], envelope.get("data")) == ("p-7", None)
-
-
-async def test_a_message_sent_from_outside_carries_its_session() -> None:
-    transport = MemoryTransport()
-    publisher = Publisher({name: Address(transport, name) for name in LIMITS})
-    routes = Routes.to((GAMES, BOARDS, ARCHIVE), LIMITS)
-    sender = Sender(publisher, routes, ClaimChecks(None), Runtime())
-    for destination in ("games", "archive"):
-        await sender.send(destination, Hit("p-7"), "m-1", "web")
-    assert transport.queues["games"][0].envelope.value[PARTITION_KEY] == "p-7"
-    assert PARTITION_KEY not in transport.queues["archive"][0].envelope.value
-    with pytest.raises(ValueError, match="session"):
-        await sender.send("games", Hit(""), "m-2", "web")
 
 
 @pytest.mark.parametrize("session", ["", None, 7], ids=repr)

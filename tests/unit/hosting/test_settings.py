@@ -48,35 +48,40 @@ def test_one_error_names_all_wrong_settings_and_no_value(monkeypatch: pytest.Mon
     assert told.value.__cause__ is None
 
 
-@pytest.mark.parametrize("name", ["Orders", "AzureWebJobsOrders"])
-def test_a_connection_is_found_with_and_without_the_hosts_prefix(name: str) -> None:
-    assert (
-        StorageConnection.load("Orders", {name: "AccountName=a;AccountKey=k"}).account == "AccountName=a;AccountKey=k"
-    )
+QUEUES, BLOBS = "https://a.queue.core.windows.net", "https://a.blob.core.windows.net"
+STRING = "AccountName=a;AccountKey=k"
+STORAGE: dict[str, tuple[dict[str, str], StorageConnection, str | None]] = {
+    "a connection string": ({"Orders": STRING}, StorageConnection(STRING), STRING),
+    "with the host's prefix": ({"AzureWebJobsOrders": STRING}, StorageConnection(STRING), STRING),
+    "an identity": (
+        {"Orders__queueServiceUri": QUEUES, "Orders__clientId": "c-1"},
+        StorageConnection(QUEUES, "c-1"),
+        None,
+    ),
+    "an identity, with the blob service": (
+        {"Orders__queueServiceUri": QUEUES, "Orders__blobServiceUri": BLOBS},
+        StorageConnection(QUEUES, None, BLOBS),
+        BLOBS,
+    ),
+    "an account name": (
+        {"Orders__accountName": "a", "Orders__clientId": "c-1"},
+        StorageConnection(QUEUES, "c-1", BLOBS),
+        BLOBS,
+    ),
+}
 
 
-def test_a_connection_by_identity_names_the_queue_service() -> None:
-    environment = {"Orders__queueServiceUri": "https://a.queue.core.windows.net", "Orders__clientId": "c-1"}
-    assert StorageConnection.load("Orders", environment) == StorageConnection("https://a.queue.core.windows.net", "c-1")
+@pytest.mark.parametrize(("environment", "connection", "blobs"), STORAGE.values(), ids=STORAGE)
+def test_a_storage_connection_is_found_by_the_hosts_rules(
+    environment: dict[str, str], connection: StorageConnection, blobs: str | None
+) -> None:
+    found = StorageConnection.load("Orders", environment)
+    assert (found, found.blobs) == (connection, blobs)
 
 
-def test_a_connection_by_account_name_is_known() -> None:
-    connection = StorageConnection.load("Orders", {"Orders__accountName": "a", "Orders__clientId": "c-1"})
-    queues, blobs = "https://a.queue.core.windows.net", "https://a.blob.core.windows.net"
-    assert connection == StorageConnection(queues, "c-1", blobs)
-    assert connection.blobs == blobs
-
-
-def test_a_connection_by_identity_may_name_the_blob_service_too() -> None:
-    environment = {"Orders__queueServiceUri": "https://a.queue.core.windows.net"}
-    assert StorageConnection.load("Orders", environment).blobs is None
-    environment["Orders__blobServiceUri"] = "https://a.blob.core.windows.net"
-    assert StorageConnection.load("Orders", environment).blobs == "https://a.blob.core.windows.net"
-
-
-def test_a_connection_string_serves_for_blobs_too() -> None:
-    assert StorageConnection("AccountName=a;AccountKey=k").blobs == "AccountName=a;AccountKey=k"
+def test_the_short_form_for_the_storage_emulator_is_known() -> None:
     emulator = StorageConnection.load("Orders", {"Orders": "UseDevelopmentStorage=true"})
+    assert "http://127.0.0.1:10001/devstoreaccount1" in emulator.account
     assert "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1" in (emulator.blobs or "")
 
 
@@ -107,18 +112,19 @@ def test_variables_of_other_programs_are_not_settings(monkeypatch: pytest.Monkey
     assert (settings.connection, settings.database) == ("AzureWebJobsStorage", "shop")
 
 
-def test_the_short_form_for_the_storage_emulator_is_known() -> None:
-    connection = StorageConnection.load("Orders", {"Orders": "UseDevelopmentStorage=true"})
-    assert "http://127.0.0.1:10001/devstoreaccount1" in connection.account
-
-
-def test_a_missing_connection_is_named_with_advice() -> None:
-    with pytest.raises(ConfigurationError, match="Set Orders__queueServiceUri"):
-        StorageConnection.load("Orders", {})
+@pytest.mark.parametrize(
+    ("kind", "setting"),
+    [(StorageConnection, "Orders__queueServiceUri"), (ServiceBusConnection, "Orders__fullyQualifiedNamespace")],
+)
+def test_a_missing_connection_is_named_with_advice(
+    kind: type[StorageConnection | ServiceBusConnection], setting: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"Set {setting}"):
+        kind.load("Orders", {})
 
 
 def test_a_connection_does_not_show_its_key() -> None:
-    assert KEY not in repr(StorageConnection(f"AccountKey={KEY}"))
+    assert KEY not in repr((StorageConnection(f"AccountKey={KEY}"), ServiceBusConnection(BUS)))
 
 
 @pytest.mark.parametrize("name", ["Orders", "AzureWebJobsOrders"])
@@ -126,11 +132,6 @@ def test_a_service_bus_connection_is_found_with_and_without_the_hosts_prefix(nam
     assert ServiceBusConnection.load("Orders", {name: BUS}).namespace == BUS
     identity = {f"{name}__fullyQualifiedNamespace": "name.servicebus.windows.net", f"{name}__clientId": "c-1"}
     assert ServiceBusConnection.load("Orders", identity) == ServiceBusConnection("name.servicebus.windows.net", "c-1")
-
-
-def test_a_missing_service_bus_connection_is_named_with_advice() -> None:
-    with pytest.raises(ConfigurationError, match="Set Orders__fullyQualifiedNamespace"):
-        ServiceBusConnection.load("Orders", {})
 
 
 @pytest.mark.parametrize(
@@ -148,10 +149,6 @@ def test_an_invalid_connection_string_is_refused_without_quoting_its_key(text: s
 def test_an_address_in_place_of_a_host_name_is_refused(host: str) -> None:
     with pytest.raises(ConfigurationError, match=r"Orders__fullyQualifiedNamespace is no host name.*name\.servicebus"):
         ServiceBusConnection.load("Orders", {"Orders__fullyQualifiedNamespace": host})
-
-
-def test_a_service_bus_connection_does_not_show_its_key() -> None:
-    assert KEY not in repr(ServiceBusConnection(BUS))
 
 
 def test_one_setting_moves_the_outputs_to_service_bus(monkeypatch: pytest.MonkeyPatch) -> None:
