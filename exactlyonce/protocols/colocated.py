@@ -1,10 +1,10 @@
 """The co-located protocol.
 
-One transactional batch saves the entity, if it is unchanged, and creates a record for each message beside it, which holds the
-outputs. Its id derives from the message, so a message that was processed collides with itself, whatever the reads before
+One transactional batch saves the entity, if it is unchanged, and creates a companion record for each message, which holds the
+outputs. Its id derives from the message, so a processed message collides with itself, whatever earlier reads
 missed. Then the outputs are published, and then dropped from the record.
 
-It is what the well-known outbox persisters do, for entities whose container may hold the library's documents too.
+The well-known outbox persisters work like this, for entities whose container may hold the library's documents.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Found = tuple[tuple[Companion, str | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Colocated:
-    """Records beside the entity, written in the entity's own batch. It has no settings."""
+    """Companion records, written in the entity's own batch. It has no settings."""
 
     @property
     def name(self) -> str:

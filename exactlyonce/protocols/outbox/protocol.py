@@ -5,8 +5,8 @@ transactions. Outputs are published after the commit; messages are acknowledged 
 ledger becomes a processed record in the library's partition, written after its outputs were published and before the commit
 that drops the entry. Outputs too large for the document are staged in that partition before the commit.
 
-Nothing is ever undone. A conflict or an unknown outcome leads back to load, where the ledger tells whose commit won; a write
-that looks lost may still land, so what a lost attempt staged is left to clean-up.
+Nothing is ever undone. A conflict or an unknown outcome leads back to load, where the ledger shows which commit won; a write
+that looks lost may still land, so clean-up deletes the staged outputs of lost attempts.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Outbox:
         """Write what the commit relies on, commit, publish: in this order, and never back."""
         entity = work.entity
         leaving = view.ledger.entries if draft.flush else ()
-        # Finish leaving entries. Their records have no room for outputs, so nobody could publish them later.
+        # Finish leaving entries. Their records have no room for outputs, so they could not be published later.
         remembered = yield from publish_owed(entity, leaving, view)
         if isinstance(remembered, Again):
             return remembered
@@ -287,8 +287,8 @@ class Outbox:
         A record whose message may no longer arrive has nothing left to prevent. It needs no look at the ledger and no fence:
 
         - A record owes nothing, since it is written after publishing.
-        - An attempt that wrote records may have crashed before the commit that drops their entries, so a record can lie beside
-          its entry. Whoever lets that entry go later writes the record anew, before that commit, whether or not it exists; so
+        - An attempt that wrote records may have crashed before the commit that drops their entries, so a record may
+          exist together with its entry. The attempt that drops the entry later writes the record anew, before that commit; so
           an entry never leaves without one.
         - If it is being written anew just now, its ETag has changed and it stays; if it is deleted first, writing creates it.
 

@@ -101,7 +101,7 @@ def is_overdue(reception: Reception, at: datetime, gap_timeout: timedelta) -> bo
 
 
 def skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) -> Step[Again]:
-    """Give up on missing messages: a document for each number says so, and tells, should the message come after all."""
+    """Skip missing messages: a document for each number records it, and reports the message if it comes after all."""
     entity = work.entity
     room = BATCH_DOCUMENTS // len(overdue) or 1
     receptions = {one.source: one for one in view.ledger.receptions}

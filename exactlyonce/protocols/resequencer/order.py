@@ -1,7 +1,7 @@
 """One order for the messages of several sources: by their time, then by their source, each source's own order kept.
 
 A source that is silent may still send an earlier message, so the earliest one waits until every source has passed its time, or
-until it has waited long enough. What comes too late is handled late, and told.
+until it has waited long enough. A message that comes too late is handled late, and reported.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def earliest(
     # One that has passed just this time may send more of it: a handler's messages all have the time of their attempt.
     if all(one.passed is not None and (one.passed, one.source) > (time, source) for one in silent):
         return source
-    # Whoever has waited longest decides: else what others send of earlier times would keep it waiting for ever.
+    # The message that has waited longest decides: earlier ones of other sources would keep it waiting for ever.
     return source if at - min(head.since for head in heads.values()) >= max_wait else None
 
 

@@ -1,13 +1,13 @@
 """The resequencer: a read model that handles the messages of each source in the order in which they were sent.
 
-Every output that has an order is numbered per source, destination and read model. What comes too early is held beside the read
-model; every arrival releases what follows without a gap; what came before is dropped. How far each sequence is received stands
-in the read model's own ledger, so that one condition guards all of it: state, numbers and held messages change in one batch
+Every output that has an order is numbered per source, destination and read model. A message out of order is held in the read
+model's partition; every arrival releases the messages that follow without a gap; a copy is dropped. The read model's ledger
+holds its position in each sequence, so one condition guards everything: state, numbers and held messages change in one batch
 ("CQRS: Out of Sequence Messages and Read Models", Oliver).
 
-A message is acknowledged when nothing more can be released: else a crash after a part would leave the rest held for ever. A
-handler that raises stops its sequence: its message is held, what precedes it is committed, and every later arrival tries
-again. What a handler sends is owed until it was published, as in the outbox.
+A message is acknowledged when nothing more can be released; otherwise a crash after a part would leave the rest held for ever.
+A handler that raises stops its sequence: its message is held, the messages before it are committed, and every later arrival
+tries again. A handler's outputs are owed until they are published, as in the outbox.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Resequencer:
 
     Attributes:
         gap_timeout: how long a message may be missing before `on_gap` is done about it.
-        on_gap: "wait" for it; "skip" it, which the document of its number tells for good; or `Rebuild`. Gaps are looked for by
-            whoever tends the read model.
+        on_gap: "wait" for it; "skip" it, which the document of its number records; or `Rebuild`. `once.tend` and the sweeper
+            look for gaps.
         order: "source", so that the messages of each source are handled in its order; or "time", so that all are handled in one
             order besides, by their time and source. A message then waits until every source known to the read model has sent a
-            later one. One that comes too late all the same is handled, and its document tells.
+            later one. A message that still comes too late is handled, and its document says so.
         max_wait: how long a message waits, at most, for sources that are silent.
 
     Raises:
@@ -249,7 +249,7 @@ def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Ag
         return kept
     document = release.document
     # Commit: save the read model and write the documents of numbers, in one batch. Without its condition a message could be
-    # held just after the one that it waits for was handled, and nobody would release it.
+    # held just after the one that it waits for was handled, and would not be released.
     saved = yield from SaveBatch(entity, document, view.etag, tuple(release.create), tuple(release.replace))
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
@@ -289,6 +289,6 @@ def _finished(entity: EntityRef, envelope: Envelope, view: View) -> Step[Settled
 
 
 def _released_since(view: View, document: NumberedMessage) -> bool:
-    """Whether a message was released since the read model was loaded, so that this view does not tell what it owes."""
+    """Whether a message was released since the read model was loaded, so that this view does not show what it owes."""
     reception = next((one for one in view.ledger.receptions if one.source == document.source), None)
     return document.held is None and (reception is None or reception.next <= document.order.number)

@@ -84,7 +84,7 @@ class Release:
         # One of each sequence at a time, and those whose handlers raised last: they do not take the room of the others.
         sources = sorted(self._sources, key=lambda source: self._reception(source).failing is not None)
         ready = [(source, self._reception(source).next) for source in sources]
-        # Where all are brought into one order, only the next messages of all sources tell which is the earliest.
+        # With all sources in one order, the earliest message is among the next messages of all sources.
         room = max(BATCH_DOCUMENTS - len(self.arrived), len(places) + len(sources) * (self._max_wait is not None))
         while (ready := [one for one in ready if one in self.arrived or self._is_held(one)]) and len(places) < room:
             places.update(dict.fromkeys(place for place in ready if self._is_held(place)))
@@ -159,7 +159,7 @@ class Release:
             self.failed[key] = error
 
     def _came_never(self, place: Place, envelope: Envelope, known: Known) -> bool:
-        """Tell an arrival that never came before from a copy, from one that is too late, and from another with its number."""
+        """Distinguish a new arrival from a copy, from one that is too late, and from another message with its number."""
         found = known.get(place)
         if not self._may_be_known(place):
             return True
@@ -167,7 +167,7 @@ class Release:
             return False  # Released so long ago that clean-up has taken its document.
         document, etag = found
         if document.message is None:
-            # It was skipped, since it seemed lost. What came after it was handled, so it is too late; its document tells.
+            # It was skipped, since it seemed lost. Later messages were handled, so it is too late; its document says so.
             self.replace.append((replace(document, message=key_of(envelope)), etag))
         elif document.message != key_of(envelope):
             self.failed[key_of(envelope)] = two_with_one_number(self._work.entity, envelope, place[1], document.message)

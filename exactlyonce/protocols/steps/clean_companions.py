@@ -1,4 +1,4 @@
-"""Clean-up of what lies beside an entity: co-located records, entries of a version stream, documents of numbers.
+"""Clean-up of companions: co-located records, entries of a version stream, documents of numbers.
 
 Age chooses the candidates: older than the retention, so that no copy of what they are about can still arrive, and whoever was
 at work when they were written has long finished or failed. What else decides is `may_go`, and all that it asks stays as it was
@@ -25,11 +25,11 @@ before an old one are old too, whether or not they are listed.
   raises, and publishes nothing of that part; a read model asks for what it lacks (`gap_timeout`) long before.
 - A ledger has the kind of its stream from the first entry on. A view from before shows none, and then nothing goes.
 
-*Documents of numbers* below the `next` that the ledger tells, unless they hold a message:
+*Documents of numbers* below the ledger's `next`, unless they hold a message:
 
 - What a released message sent is owed by the ledger, and not by its document.
-- A copy is known by its number alone, with or without the document, which only tells copies from other messages with that
-  number, and tells what was skipped. After the retention, another message with an old number is dropped like a copy.
+- A copy is known by its number alone, with or without the document, which only distinguishes copies from other messages with
+  that number, and records skipped ones. After the retention, another message with an old number is dropped like a copy.
 - If a message that was skipped comes just now, its batch replaces the document. Either that comes first, and the document has
   changed and stays; or the batch fails, and the next attempt finds the number below `next`.
 """
@@ -51,7 +51,7 @@ Kind = Literal["processed", "entry", "numbered"]
 
 
 def is_candidate(kind: Kind, age: timedelta, retention: timedelta, *, unfinished: bool, place: int, last: int) -> bool:
-    """Whether a companion is old enough for `clean_companions`, and may go. The rule for whoever looks for candidates.
+    """Whether a companion is old enough for `clean_companions`, and may go. The rule for the search of candidates.
 
     Args:
         kind: its `_kind`.

@@ -1,8 +1,8 @@
-"""Sending a message that its queue gave up to that queue once more.
+"""Returning a message to the queue that gave it up.
 
-What is sent is a copy like any other, under the identity and the time that the message has, so it may be done at any time and
-twice. It costs only what the settler says of parked messages: that they are not processed until somebody sends them again.
-So a message that is parked is not sent.
+It sends a copy like any other, with the message's id and time, so it may be done at any time and
+twice. But the settler says of a parked message that it is not processed until an operator sends it again.
+So a parked message is not sent.
 """
 
 from __future__ import annotations

@@ -72,16 +72,16 @@ def park(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, view:
 
 
 def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
-    """Park a message about which nothing can be decided: nobody can read it, or its entity. At most 2 effects.
+    """Park a message about which nothing can be decided: it, or its entity, is unreadable. At most 2 effects.
 
     It has no fence, and so proves nothing: the message may have been processed, or still be. That does no harm, since it is
     requeued under the identity it has, and then is a duplicate like any other. Lest it be taken for one that was never
     processed, it does not lie with its entity.
 
     Args:
-        place: where it is to lie; nobody's entity.
+        place: the key of the parked document; of no entity.
         envelope: the message.
-        reason: why it could not be decided about. It is kept and told, so it must not quote the message.
+        reason: why nothing could be decided. It is stored and logged, so it must not quote the message.
         memory: is returned as it is given.
     """
     # Ask for the time. The parked document says when it was parked.
@@ -135,8 +135,9 @@ def requeue(
 def renew(entity: EntityRef, message: str, limit: SendLimit | None, memory: Memory) -> Step[Renewed | Again]:
     """Make a parked message a new one, which `requeue` then sends: with another id, and the store's present for its time.
 
-    What says so is written before anything is sent. So whoever is asked again after a crash sends a copy of the same message,
-    with the same time. Only one that was not sent until it was too old once more gets another identity. At most 2 effects.
+    The new identity is stored before anything is sent. So a command that runs again after a crash sends a copy of the same
+    message, with the same time. Only a message that became too old again before it was sent gets another identity. At most 2
+    effects.
 
     Args:
         entity, message, limit, memory: as for `requeue`.

@@ -1,9 +1,9 @@
 """The state-based protocol: a version stream ("State-based consistent messaging", Masternak and Pobiega).
 
 No outputs are stored. Every message leaves an entry in the stream of its entity, in one batch with the entity's new state, also
-where the state did not change. A duplicate is handled again on the state that it was first handled on, with the time it was
-first given, and so sends what it sent: the same outputs under the same ids and numbers. That needs handlers that are
-deterministic, and a digest tells where one is not.
+where the state did not change. A duplicate is handled again on the state, and with the time, of the first processing, and so
+sends the same outputs under the same ids and numbers. That needs deterministic handlers; a digest detects
+others.
 
 Publishing comes after the batch; messages are acknowledged after publishing. Nothing is ever undone.
 """
@@ -315,7 +315,7 @@ def _entry(work: Work, view: View, one: HandledMessage) -> StreamEntry:
 
 
 def _require_room(entity: EntityRef, message: str, before: Point, after: Point) -> None:
-    """Refuse to let a state grow so large that no entry could hold all of it beside the document.
+    """Refuse to let a state grow so large that no entry could hold all of it in one batch with the document.
 
     Else the messages of some versions would be committed, and from the next whole state on none would, whatever it does.
     """

@@ -1,7 +1,7 @@
-"""Sending again what an entity sent long ago: what a read model needs to be rebuilt, or to get what was lost.
+"""Replay: sending the outputs of earlier versions again, to rebuild a read model or to replace lost messages.
 
-Only a version stream can: it keeps every message and the way back to the state on which it was handled. The outputs have the
-ids and numbers that they had, so whoever has seen them knows them for copies.
+Only a version stream can replay: it keeps every message, with a patch back to the state before it. The outputs have their
+ids and numbers, so receivers that have seen them recognize copies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from exactlyonce.values.identity import EntityRef
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Outputs that somebody lacks.
+    """Outputs that a read model lacks.
 
     Attributes:
         destination: that they went to.
@@ -66,7 +66,7 @@ class Replayed:
 def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tuple[int, int] | Again | None]:
     """First and last version whose outputs are among those missing; None if the stream has none of them. At most 4 effects.
 
-    A view in which the entity has yet to give out these numbers proves nothing: whoever lacks them has seen later ones.
+    A view in which the entity has yet to give out these numbers proves nothing, since the read model has seen later ones.
 
     Raises:
         StoredDataError: the document cannot be trusted.
