@@ -23,9 +23,8 @@ from exactlyonce.protocols.steps import clean_blobs as clean_blobs_module
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from tests.stateful.interleaving import PEACE, Interleaving
-from tests.unit.playing import ENTITY
-from tests.unit.playing_beside import ABSENT
-from tests.unit.protocols.playing_blobs import in_order, painting
+from tests.unit.protocols.gallery import in_order, painting
+from tests.unit.script import ABSENT, ENTITY
 
 STRATEGIES: dict[str, tuple[str, Strategy]] = {
     "outbox of one": ("outbox", Outbox(window=1)),

@@ -19,8 +19,7 @@ from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
 from exactlyonce.records.sequences import Order, Reception
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.ranges import Ranges
-from tests.unit.playing import Played, Replies
-from tests.unit.playing_beside import Beside
+from tests.unit.script import Played, Replies, Script
 
 
 @message("board.scored")
@@ -77,7 +76,7 @@ def size_of(commit: SaveBatch) -> int:
     return commit.document.size + sum(Json.of(companion_document(BOARD, one)).size for one in written)
 
 
-class Readers(Beside):
+class Readers(Script):
     """A read model, and what is delivered to it. The handler raises for numbers that are `broken`.
 
     It takes no batch that the service would not take.

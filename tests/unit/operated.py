@@ -35,7 +35,7 @@ from exactlyonce.testing.world import World
 from exactlyonce.values.lifetimes import DELIVERY_LIMIT, Lifetimes
 from tests.samples import Deposited, accounts
 from tests.unit.boards import BOARDS
-from tests.unit.playing import AT
+from tests.unit.script import AT
 
 RECEIPTS = Destination("receipts", receives=(Deposited,))
 OLD = Lifetimes().send_limit(AT)

@@ -16,7 +16,7 @@ from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindProcessed, Found
 from exactlyonce.effects.port import Busy
 from exactlyonce.testing.chance import ManualClock
-from tests.unit.playing import ENTITY
+from tests.unit.script import ENTITY
 
 LOAD = LoadEntity(ENTITY)
 FIND = FindProcessed(ENTITY, ("web/m-1",))

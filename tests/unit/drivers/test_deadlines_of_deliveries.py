@@ -23,7 +23,7 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
-from tests.unit.playing import ENTITY
+from tests.unit.script import ENTITY
 
 LOAD = LoadEntity(ENTITY)
 AGAIN = Again(Memory(), "of this")

@@ -31,7 +31,7 @@ from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import Envelope
 from tests.samples import deposit
-from tests.unit.playing import AT, ENTITY, attempt
+from tests.unit.script import AT, ENTITY, attempt
 
 STRATEGY = Outbox(window=2, inline_limit=300)
 

@@ -28,7 +28,7 @@ from exactlyonce.testing.history import StoreHistory
 from exactlyonce.transports.memory import MemoryTransport
 from tests.asking import settle, settle_by
 from tests.samples import accounts, deposit, ledger_queue
-from tests.unit.playing import ENTITY
+from tests.unit.script import ENTITY
 
 STRATEGIES: list[tuple[Strategy, str]] = [
     (Outbox(), "outbox"),

@@ -22,7 +22,7 @@ from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from tests.samples import deposit
-from tests.unit.playing import ENTITY
+from tests.unit.script import ENTITY
 
 OTHER = EntityRef("account", ("b",), "b")
 

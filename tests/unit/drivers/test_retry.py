@@ -18,7 +18,7 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindProcessed, Found
 from exactlyonce.effects.port import Busy
-from tests.unit.playing import ENTITY
+from tests.unit.script import ENTITY
 
 LOAD = LoadEntity(ENTITY)
 FIND = FindProcessed(ENTITY, ("web/m-1",))

@@ -17,7 +17,7 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.hosting.failures import Failures, described
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Account, accounts, deposit
-from tests.unit.playing import AT
+from tests.unit.script import AT
 
 SECRET = "what-the-body-says"
 

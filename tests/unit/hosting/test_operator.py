@@ -14,7 +14,7 @@ from exactlyonce.hosting.poison import UNREADABLE
 from tests.samples import accounts, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.operated import ASIDE, OLD, OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Told, app
-from tests.unit.playing import AT
+from tests.unit.script import AT
 
 __all__ = ["app"]
 

@@ -38,7 +38,7 @@ from exactlyonce.values.identity import message_key
 from tests.samples import Deposit, accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.hosting.settling import SECRET, Place, Silent, dated
-from tests.unit.playing import AT
+from tests.unit.script import AT
 
 STRATEGIES: dict[str, Strategy] = {
     "outbox": Outbox(),

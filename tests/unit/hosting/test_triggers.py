@@ -17,7 +17,7 @@ from exactlyonce.hosting.triggers import envelope_of, id_of
 from exactlyonce.transports.service_bus.binding import Content, written
 from tests.samples import Deposit, deposit
 from tests.unit.bus import delivered
-from tests.unit.playing import AT
+from tests.unit.script import AT
 
 SECRET = "what-the-body-says"
 

@@ -12,8 +12,7 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.stream.versions import Point
 from exactlyonce.records.companions import StreamEntry
 from tests.samples import Account, Break, Close, Deposit, Deposited
-from tests.unit.playing import ENTITY
-from tests.unit.playing_beside import ORDERED, Beside
+from tests.unit.script import ENTITY, ORDERED, Script
 
 STREAM = VersionStream(snapshot_every=3)
 
@@ -111,14 +110,14 @@ def attempt(type: Entity[Account], *messages: Envelope, handle: Handle | None = 
     return type.strategy.attempt(work(type, *messages, handle=handle), Memory())
 
 
-def played(*messages: Envelope, type: Entity[Account] | None = None) -> Beside:
+def played(*messages: Envelope, type: Entity[Account] | None = None) -> Script:
     """An account that processed these messages, one after the other."""
-    script = Beside()
+    script = Script()
     for one in messages:
         script.play(attempt(type or accounts(), one))
     return script
 
 
-def entries(script: Beside) -> tuple[StreamEntry, ...]:
+def entries(script: Script) -> tuple[StreamEntry, ...]:
     """The stream."""
     return tuple(one for one in script.companions if isinstance(one, StreamEntry))

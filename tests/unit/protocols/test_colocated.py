@@ -19,32 +19,31 @@ from exactlyonce.records.outputs import digest
 from exactlyonce.records.sequences import Order
 from tests.asking import unhandled
 from tests.samples import breaking, deposit
-from tests.unit.playing import AT, ENTITY, Played
-from tests.unit.playing_beside import Beside, attempt, numbers
+from tests.unit.script import AT, ENTITY, Played, Script, attempt, numbers
 
 COLOCATED = Colocated()
 
 
-def owing(*ids: str) -> Beside:
+def owing(*ids: str) -> Script:
     """An entity whose records owe: every process crashed before publishing."""
-    script = Beside()
+    script = Script()
     for id in ids:
         script.play(attempt(COLOCATED, deposit(id)), {Publish: UNKNOWN})
     return script
 
 
-def swept(script: Beside, replies: dict[Any, Any] | None = None) -> Played:
+def swept(script: Script, replies: dict[Any, Any] | None = None) -> Played:
     return script.play(Colocated().sweep(unhandled(ENTITY), Memory(entity_token="0:-1#1")), replies)
 
 
-def owed(script: Beside) -> list[str | None]:
+def owed(script: Script) -> list[str | None]:
     """The messages whose records owe."""
     return [one.message for one in script.companions if isinstance(one, ColocatedRecord) and one.owed is not None]
 
 
 class TestTheRecord:
     def test_it_holds_the_outputs_until_they_are_published(self) -> None:
-        script = Beside()
+        script = Script()
         played = script.play(attempt(COLOCATED, deposit("m-1", answers=2)))
         outputs = played.only(Publish).outputs
         assert played.only(SaveBatch).create == (
@@ -63,26 +62,26 @@ class TestTheRecord:
         assert [output.order for output in outputs] == [Order("r-1", 1), Order("r-1", 2)]
 
     def test_it_keeps_all_else_for_good(self) -> None:
-        script = Beside()
+        script = Script()
         (created,) = script.play(attempt(COLOCATED, deposit("m-1"))).only(SaveBatch).create
         assert isinstance(created, ColocatedRecord)
         assert script.companions == [replace(created, owed=None, owing_since=None)]
 
     def test_that_of_a_message_that_sends_nothing_owes_nothing(self) -> None:
-        script = Beside()
+        script = Script()
         script.play(attempt(COLOCATED, deposit("m-1", answers=0)))
         (record,) = script.companions
         assert isinstance(record, ColocatedRecord)
         assert (record.owed, record.owing_since, record.outputs) == (None, None, ())
 
     def test_only_those_that_owe_are_written_again(self) -> None:
-        played = Beside().play(attempt(COLOCATED, deposit("m-1"), deposit("m-2", answers=0), deposit("m-3")))
+        played = Script().play(attempt(COLOCATED, deposit("m-1"), deposit("m-2", answers=0), deposit("m-3")))
         written = played.only(ReplaceCompanions).companions
         assert [(record.message, etag) for record, etag in written] == [("web/m-1", None), ("web/m-3", None)]
 
     def test_it_is_dropped_without_a_condition_since_published_is_published(self) -> None:
         """Somebody else published as well, and wrote it down first."""
-        script = Beside()
+        script = Script()
 
         def beaten(effect: Any) -> Any:
             swept(script)
@@ -104,14 +103,14 @@ class TestADuplicate:
         assert owed(script) == []
 
     def test_it_costs_one_look_once_that_is_done(self) -> None:
-        script = Beside()
+        script = Script()
         script.play(attempt(COLOCATED, deposit("m-1")))
         played = script.play(attempt(COLOCATED, deposit("m-1")))
         assert played.kinds == [Together]
         assert played.finished.processed == ()
 
     def test_it_is_not_handled_again(self) -> None:
-        script = Beside()
+        script = Script()
         script.play(attempt(COLOCATED, deposit("m-1")))
         played = script.play(attempt(COLOCATED, deposit("m-1"), handle=lambda *_: pytest.fail("handled")))
         assert played.finished.failed == ()
@@ -174,9 +173,9 @@ class TestTheSweeper:
         assert owed(script) == []
 
     def test_an_entity_that_owes_nothing_is_left_alone(self) -> None:
-        script = Beside()
+        script = Script()
         script.play(attempt(COLOCATED, deposit("m-1")))
-        for one in (script, Beside()):
+        for one in (script, Script()):
             assert swept(one).kinds == [FindOwing]
 
     def test_what_is_done_twice_makes_copies_at_most(self) -> None:
@@ -213,7 +212,7 @@ class TestTheSweeper:
 
 
 def test_a_conflict_is_no_loss_but_leads_to_the_record() -> None:
-    script = Beside()
+    script = Script()
 
     def beaten(effect: Any) -> Any:
         script.play(attempt(COLOCATED, deposit("m-1")))

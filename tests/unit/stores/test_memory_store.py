@@ -36,7 +36,7 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
-from tests.unit.playing import AT, ENTITY
+from tests.unit.script import AT, ENTITY
 
 BODY = Json.of({"id": "a", "owner": "a"})
 RECORD = ProcessedRecord(ENTITY.key, "web/m-1", "tx-1", 1, AT, (), "d")

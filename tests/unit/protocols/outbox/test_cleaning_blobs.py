@@ -10,7 +10,7 @@ import pytest
 from exactlyonce import ConfigurationError, DamagedDocument, LedgerRemoved, Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs
-from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
+from exactlyonce.effects.companions import FoundCompanions, LoadCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import FoundRecords, HasRecords, LoadProcessed
@@ -19,12 +19,12 @@ from exactlyonce.records.blobs import Author, ListedBlob
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from tests.unit.playing import AT, ENTITY
-from tests.unit.playing_beside import ABSENT
-from tests.unit.protocols.playing_blobs import ALL_PROTOCOLS, Gallery
+from tests.asking import BY_NAME
+from tests.unit.protocols.by_protocol import COMMIT, COMPANIONS, HAS, WITH_COMPANIONS
+from tests.unit.protocols.gallery import ALL_PROTOCOLS, PROTOCOLS, Gallery
+from tests.unit.script import ABSENT, AT, ENTITY
 
-BESIDE: tuple[str, ...] = ("colocated", "stream", "resequencer")
-APART: dict[str, type[Effect[Any]]] = {"outbox": LoadProcessed, **dict.fromkeys(BESIDE, LoadCompanions)}
+APART: dict[str, type[Effect[Any]]] = {"outbox": LoadProcessed, **dict.fromkeys(WITH_COMPANIONS, LoadCompanions)}
 PROTOCOL = pytest.mark.parametrize("protocol", ALL_PROTOCOLS)
 
 
@@ -86,8 +86,8 @@ def test_records_are_read_at_the_ledgers_token_since_an_older_view_may_miss_them
     assert played.only(LoadProcessed) == LoadProcessed(ENTITY, ("web/m-1",), gallery.ledger.token)
 
 
-@pytest.mark.parametrize("protocol", BESIDE)
-def test_records_beside_the_entity_are_read_at_the_token_of_the_entity(protocol: str) -> None:
+@COMPANIONS
+def test_companions_are_read_at_the_token_of_the_entity(protocol: str) -> None:
     gallery = Gallery(protocol)
     gallery.paint(1)
     loaded = gallery.store.perform(LoadEntity(ENTITY))
@@ -143,9 +143,6 @@ def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol
     assert gallery.left == ["tx-1", "tx-2"]
 
 
-COMMITS: dict[str, type[Effect[Any]]] = {"outbox": SaveEntity, **dict.fromkeys(BESIDE, SaveBatch)}
-
-
 @PROTOCOL
 def test_an_attempt_that_comes_to_its_commit_after_the_fence_commits_no_more(protocol: str) -> None:
     gallery = Gallery(protocol)
@@ -153,7 +150,7 @@ def test_an_attempt_that_comes_to_its_commit_after_the_fence_commits_no_more(pro
     gallery.clean()
     assert gallery.left == []
     commit = late.send(KEPT)
-    assert isinstance(commit, COMMITS[protocol])
+    assert isinstance(commit, COMMIT[protocol])
     assert isinstance(gallery.usual(commit), Conflict)
     assert gallery.paint(1).processed == ("web/m-1",)
     assert gallery.left == ["tx-2"]
@@ -192,8 +189,7 @@ def test_where_the_ledger_was_removed_nobody_knows_so_nothing_is_deleted(protoco
     gallery.put(Json.of({"id": "a", "owner": "a", "total": 2}))
     with pytest.raises(LedgerRemoved):
         gallery.clean()
-    asked: type[Effect[Any]] = HasRecords if protocol == "outbox" else HasCompanions
-    assert gallery.clean(replies={asked: UNKNOWN}).again.reason
+    assert gallery.clean(replies={HAS[protocol]: UNKNOWN}).again.reason
     assert gallery.left == ["tx-1", "tx-2"]
 
 
@@ -236,6 +232,47 @@ def test_blobs_of_other_entities_and_of_nobody_are_left_alone() -> None:
     played = gallery.play(clean_blobs(ENTITY, candidates, ABSENT, Memory(), Outbox()))
     assert played.only(DeleteBlobs).names == ("a",)
     assert gallery.play(clean_blobs(ENTITY, candidates[:2], ABSENT, Memory(), Outbox())).kinds == [LoadEntity]
+
+
+def test_a_message_that_was_held_by_a_read_model_tells_of_the_attempt_that_handled_it() -> None:
+    gallery = Gallery("resequencer")
+    gallery.paint(2)
+    gallery.crash(1)
+    gallery.paint(1)
+    assert gallery.left == ["tx-2", "tx-3", "tx-4", "tx-5"]
+    played = gallery.clean()
+    assert gallery.left == ["tx-4", "tx-5"]
+    assert len(played.only(LoadCompanions).ids) == 2
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_attempts_at_the_very_same_time_are_told_apart_by_their_transactions(protocol: str) -> None:
+    gallery = Gallery(protocol)
+    gallery.tick = timedelta(0)
+    gallery.crash(1)
+    gallery.paint(1)
+    gallery.clean()
+    assert gallery.left == ["tx-2"]
+
+
+def test_where_a_read_model_cannot_tell_two_attempts_apart_the_blobs_of_both_stay() -> None:
+    gallery = Gallery("resequencer")
+    gallery.tick = timedelta(0)
+    gallery.crash(1)
+    gallery.paint(1)
+    assert gallery.clean().result.names == ()
+    assert gallery.left == ["tx-1", "tx-2"]
+
+
+def test_blobs_of_a_read_model_that_do_not_say_what_would_tell_of_their_commit_are_not_judged() -> None:
+    gallery = Gallery("resequencer")
+    old = timedelta(hours=2)
+    silent = ListedBlob("account/a/tx-1/x", Author(ENTITY, "web/m-1", "tx-1", AT), old)
+    played = gallery.play(clean_blobs(ENTITY, (silent,), ABSENT, Memory(), BY_NAME["resequencer"]))
+    assert (played.kinds, played.result.names) == ([LoadEntity], ())
+    saying = ListedBlob("account/a/tx-2/x", Author(ENTITY, "web/m-2", "tx-2", AT, "numbered:a:web:a:2"), old)
+    played = gallery.play(clean_blobs(ENTITY, (silent, saying), ABSENT, Memory(), BY_NAME["resequencer"]))
+    assert played.result.names == ("account/a/tx-2/x",)
 
 
 def test_what_it_learned_is_remembered() -> None:

@@ -28,7 +28,7 @@ from exactlyonce.testing.world import World
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.asking import unhandled
 from tests.samples import SENT, accounts, deposit
-from tests.unit.playing import ENTITY
+from tests.unit.script import ENTITY
 
 FORGETFUL: list[Strategy] = [Outbox(), Outbox.transaction_id(), Outbox.embedded(), Colocated(), VersionStream()]
 LIMITS = Lifetimes()

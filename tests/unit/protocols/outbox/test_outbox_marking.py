@@ -13,7 +13,7 @@ from exactlyonce.effects.publish import Publish
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.frozen_json import Json
 from tests.samples import breaking, deposit
-from tests.unit.playing import ENTITY, Played, Script, attempt
+from tests.unit.script import ENTITY, Played, Script, attempt
 
 
 def mark(script: Script, memory: Memory, **replies: object) -> Played:
@@ -32,7 +32,7 @@ def test_a_commit_remembers_what_it_published_and_the_document_it_saved() -> Non
     script, memory = published_one()
     assert memory.published == {"tx-1"}
     assert memory.saved is not None
-    assert (memory.saved.document, memory.saved.etag) == (script.document, "etag-1")
+    assert (memory.saved.document, memory.saved.etag) == (script.document, '"1"')
 
 
 def test_a_commit_that_owes_nothing_leaves_nothing_to_mark() -> None:
@@ -81,7 +81,7 @@ def test_marking_with_the_remembered_document_is_one_conditional_save() -> None:
     script, memory = published_one()
     played = mark(script, memory)
     assert played.kinds == [SaveEntity]
-    assert played.only(SaveEntity).etag == "etag-1"
+    assert played.only(SaveEntity).etag == '"1"'
     assert script.ledger.owing == frozenset()
     assert script.ledger.version == 1
     assert script.document is not None
@@ -91,9 +91,9 @@ def test_marking_with_the_remembered_document_is_one_conditional_save() -> None:
 
 def test_marking_without_it_loads_first() -> None:
     script, memory = published_one()
-    played = mark(script, Memory(entity_token="0:-1#5", published=memory.published))
+    played = mark(script, Memory(entity_token="0:-1#1", published=memory.published))
     assert played.kinds == [LoadEntity, SaveEntity]
-    assert played.only(LoadEntity).token == "0:-1#5"
+    assert played.only(LoadEntity).token == "0:-1#1"
     assert script.ledger.owing == frozenset()
 
 
@@ -117,11 +117,11 @@ def test_there_is_nothing_to_mark_in_an_absent_document() -> None:
 def test_after_a_conflict_marking_loads_at_the_conflicts_token() -> None:
     script, memory = published_one()
     script.play(attempt(Outbox(), deposit("m-2")))
-    first = mark(script, memory, save=Conflict("0:-1#300"))
+    first = mark(script, memory, save=Conflict("0:-1#2"))
     assert first.kinds == [SaveEntity]
     second = mark(script, first.again.memory)
     assert second.kinds == [LoadEntity, SaveEntity]
-    assert second.only(LoadEntity).token == "0:-1#300"
+    assert second.only(LoadEntity).token == "0:-1#2"
     assert script.ledger.owing == {"tx-2"}
 
 
@@ -163,7 +163,7 @@ def test_a_document_that_lost_its_ledger_has_nothing_to_mark() -> None:
     assert script.document is not None
     properties = script.document.value
     del properties[LEDGER]
-    script.document = Json.of(properties)
+    script.put(Json.of(properties))
     played = script.play(Outbox().mark(ENTITY, Memory(published=frozenset({"tx-1"}))))
     assert played.result == Finished(Memory())
     assert played.all(SaveEntity) == []

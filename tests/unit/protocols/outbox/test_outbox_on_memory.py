@@ -17,7 +17,7 @@ from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
 from tests.samples import accounts, deposit, ledger_queue
-from tests.unit.playing import Played, Script, attempt
+from tests.unit.script import Played, Script, attempt
 
 DEFAULT, TALK, EMBEDDED = Outbox(), Outbox.transaction_id(), Outbox.embedded()
 

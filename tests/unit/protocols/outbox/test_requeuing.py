@@ -23,13 +23,13 @@ from exactlyonce.testing.chance import ManualClock
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
-from tests.unit.playing import AT, ENTITY, Played, Script
+from tests.unit.script import AT, ENTITY, Played, Script
 
 POISON = replace(deposit("m-9"), time=AT)
 PARKED = ParkedMessage(ENTITY.key, "web/m-9", "its handler raised ValueError", AT, POISON.to_json())
 FOUND = FoundParked(PARKED, '"7"', AT)
 WEEK = timedelta(days=7)
-MEMORY = Memory(library_token="0:-1#5")
+MEMORY = Memory(library_token="0:-1#0")
 
 
 def a_week(_: datetime) -> timedelta:
@@ -51,7 +51,7 @@ def renewed(replies: dict[Any, Any], **more: Any) -> Played:
 def test_a_parked_message_is_sent_and_then_deleted_as_it_was_read() -> None:
     played = requeued({LoadParked: FOUND})
     assert played.kinds == [LoadParked, Publish, DeleteParked]
-    assert played.only(LoadParked) == LoadParked(ENTITY, "web/m-9", "0:-1#5")
+    assert played.only(LoadParked) == LoadParked(ENTITY, "web/m-9", "0:-1#0")
     assert played.only(Publish).outputs == (Output("m-9", "accounts", POISON.once_more().to_json()),)
     assert played.only(DeleteParked) == DeleteParked(ENTITY, "web/m-9", '"7"')
     assert played.result == Requeued("sent", MEMORY, "web/m-9")
@@ -135,7 +135,7 @@ class TestAsANewMessage:
 
     def test_its_identity_hangs_on_when_it_was_parked_so_that_a_stale_look_gives_the_same_again(self) -> None:
         played = renewed({LoadParked: FoundParked(sent_at(None), '"7"', AT + SECOND), Park: Written("0:-1#6")})
-        assert played.only(LoadParked) == LoadParked(ENTITY, "web/m-9", "0:-1#5")
+        assert played.only(LoadParked) == LoadParked(ENTITY, "web/m-9", "0:-1#0")
         assert played.only(Park).message == replace(sent_at(None), at=AT, renewed=AT + SECOND)
 
     def test_one_that_was_made_a_new_message_before_stays_the_same(self) -> None:

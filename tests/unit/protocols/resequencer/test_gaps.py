@@ -22,7 +22,7 @@ from exactlyonce.records.sequences import Order, Reception
 from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts
 from tests.unit.boards import BOARD, Readers, scored
-from tests.unit.playing import AT, Played
+from tests.unit.script import AT, Played
 
 HOUR = timedelta(hours=1)
 WAIT = Resequencer(gap_timeout=HOUR)

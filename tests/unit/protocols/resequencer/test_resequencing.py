@@ -19,7 +19,7 @@ from exactlyonce.records.ledger import LEDGER, entity_document
 from exactlyonce.records.sequences import Order, Reception
 from exactlyonce.values.frozen_json import Json
 from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
-from tests.unit.playing import AT
+from tests.unit.script import AT
 
 FOUR = ["1", "2", "3", "4"]
 ORDERS = pytest.mark.parametrize("order", list(permutations((1, 2, 3, 4))), ids=str)

@@ -27,8 +27,7 @@ from exactlyonce.records.outputs import digest
 from exactlyonce.records.sequences import Reception, Sequence
 from exactlyonce.values.frozen_json import Json
 from tests.unit.boards import BOARD, BOARDS, RESEQUENCER, SCREENS, Readers, scored, size_of
-from tests.unit.playing import AT, Played
-from tests.unit.playing_beside import numbers
+from tests.unit.script import AT, Played, numbers
 
 HALF_A_DOCUMENT = MAX_DOCUMENT_BYTES // 2
 

@@ -18,8 +18,8 @@ from exactlyonce.records.ledger import entity_document
 from exactlyonce.records.sequences import Order, Reception
 from exactlyonce.values.frozen_json import Json
 from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
-from tests.unit.playing import AT
-from tests.unit.protocols.cleaning_beside import listed
+from tests.unit.protocols.cleaning import listed
+from tests.unit.script import AT
 
 
 def stopped_at_one() -> Readers:

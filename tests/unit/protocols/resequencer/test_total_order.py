@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from exactlyonce import Envelope, InvalidMessage, Resequencer
 from exactlyonce.records.companions import NumberedMessage
 from tests.unit.boards import RESEQUENCER, Readers, scored
-from tests.unit.playing import AT
+from tests.unit.script import AT
 
 WAIT = timedelta(minutes=1)
 IN_TIME = Resequencer(order="time", max_wait=WAIT)

@@ -10,7 +10,7 @@ from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, Sav
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from tests.unit.boards import Readers, scored
-from tests.unit.protocols.cleaning_beside import NOTHING, cleaned, listed
+from tests.unit.protocols.cleaning import NOTHING, cleaned, listed
 from tests.unit.protocols.sourcing import Noted, Paid  # noqa: F401  # Registered for the event-sourced account.
 
 

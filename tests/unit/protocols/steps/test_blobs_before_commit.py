@@ -7,24 +7,21 @@ from typing import Any
 import pytest
 
 from exactlyonce.effects.blobs import WriteOnce
-from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import UNKNOWN, Effect
-from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from tests.samples import accounts, breaking, deposit
-from tests.unit.playing import ENTITY, Played
-from tests.unit.playing_beside import Beside, attempt
-from tests.unit.protocols.playing_blobs import PROTOCOLS
+from tests.unit.protocols.by_protocol import COMMIT
+from tests.unit.protocols.gallery import PROTOCOLS
+from tests.unit.script import ENTITY, Played, Script, attempt
 
 BASE = "https://account.blob.core.windows.net/blobs"
 HANDLE = Runner(accounts(), ENTITY, Routes({"receipts": 500}, blobs=BASE))
-COMMITS: dict[str, type[Effect[Any]]] = {"outbox": SaveEntity, "colocated": SaveBatch, "stream": SaveBatch}
 PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
-def process(world: Beside, protocol: str, *messages: Any, replies: dict[Any, Any] | None = None) -> Played:
+def process(world: Script, protocol: str, *messages: Any, replies: dict[Any, Any] | None = None) -> Played:
     return world.play(attempt(PROTOCOLS[protocol], *messages, handle=HANDLE), replies)
 
 
@@ -35,10 +32,10 @@ def large(number: int) -> Any:
 
 @PROTOCOL
 def test_blobs_are_written_before_the_commit_and_messages_that_name_them_sent_after_it(protocol: str) -> None:
-    world = Beside()
+    world = Script()
     played = process(world, protocol, large(1))
-    kinds = [kind for kind in played.kinds if kind in (WriteOnce, COMMITS[protocol], Publish)]
-    assert kinds == [WriteOnce, COMMITS[protocol], Publish]
+    kinds = [kind for kind in played.kinds if kind in (WriteOnce, COMMIT[protocol], Publish)]
+    assert kinds == [WriteOnce, COMMIT[protocol], Publish]
     (blob,) = played.only(WriteOnce).blobs
     assert blob.author is not None
     assert (blob.author.entity, blob.author.message, blob.author.tx) == (ENTITY, "web/m-1", "tx-1")
@@ -46,13 +43,15 @@ def test_blobs_are_written_before_the_commit_and_messages_that_name_them_sent_af
 
 
 @PROTOCOL
+@pytest.mark.parametrize("reply", [UNKNOWN, None])
 def test_where_blobs_may_not_be_there_nothing_is_committed_and_the_next_attempt_writes_others(
-    protocol: str,
+    protocol: str, reply: Any
 ) -> None:
-    world = Beside()
-    played = process(world, protocol, large(1), replies={WriteOnce: UNKNOWN})
+    world = Script()
+    played = process(world, protocol, large(1), replies={WriteOnce: reply})
     assert "blobs" in played.again.reason
-    assert COMMITS[protocol] not in played.kinds
+    assert not played.again.progressed
+    assert COMMIT[protocol] not in played.kinds
     assert world.document is None
     (lost,) = played.only(WriteOnce).blobs
     (kept,) = process(world, protocol, large(1)).only(WriteOnce).blobs
@@ -61,7 +60,7 @@ def test_where_blobs_may_not_be_there_nothing_is_committed_and_the_next_attempt_
 
 @PROTOCOL
 def test_a_duplicate_writes_nothing_and_sends_what_was_sent(protocol: str) -> None:
-    world = Beside()
+    world = Script()
     process(world, protocol, large(1))
     again = process(world, protocol, large(1))
     assert again.finished.failed == ()
@@ -71,16 +70,16 @@ def test_a_duplicate_writes_nothing_and_sends_what_was_sent(protocol: str) -> No
 
 @PROTOCOL
 def test_an_attempt_without_blobs_asks_for_none(protocol: str) -> None:
-    assert process(Beside(), protocol, deposit("m-1")).all(WriteOnce) == []
+    assert process(Script(), protocol, deposit("m-1")).all(WriteOnce) == []
 
 
 @pytest.mark.parametrize("protocol", ["colocated", "stream"])
 def test_blobs_of_a_group_are_written_together_and_those_of_what_failed_not_at_all(protocol: str) -> None:
-    played = process(Beside(), protocol, large(1), breaking("m-2"), large(3))
+    played = process(Script(), protocol, large(1), breaking("m-2"), large(3))
     assert [blob.author.message for blob in played.only(WriteOnce).blobs if blob.author] == ["web/m-1", "web/m-3"]
 
 
 @PROTOCOL
 def test_the_blobs_of_a_group_are_written_together(protocol: str) -> None:
-    played = process(Beside(), protocol, large(1), large(2))
+    played = process(Script(), protocol, large(1), large(2))
     assert [blob.author.message for blob in played.only(WriteOnce).blobs if blob.author] == ["web/m-1", "web/m-2"]

@@ -14,8 +14,9 @@ from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindProcessed
 from tests.samples import deposit
 from tests.unit.boards import BOARD, scored
-from tests.unit.playing import ENTITY, Played, Script, attempt
-from tests.unit.protocols.steps.test_settling_beside import ALL, STRATEGIES, nothing_yet, processed
+from tests.unit.protocols.by_protocol import ALL, FIND, PROTOCOLS
+from tests.unit.protocols.steps.test_settling import nothing_yet, processed
+from tests.unit.script import ENTITY, Played, Script, attempt
 
 MEMORY = Memory(entity_token="0:-1#0")
 NO_ANSWER = pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
@@ -23,25 +24,26 @@ NO_ANSWER = pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
 
 def asked(protocol: str, script: Any, message: Any, replies: dict[Any, Any] | None = None) -> Played:
     entity = BOARD if protocol == "resequencer" else ENTITY
-    played: Played = script.play(STRATEGIES[protocol].knows(entity, message, MEMORY), replies)
+    played: Played = script.play(PROTOCOLS[protocol].knows(entity, message, MEMORY), replies)
     return played
 
 
 @ALL
-class TestCompanions:
+class TestKnowing:
     def test_a_message_that_was_processed_is_known(self, protocol: str) -> None:
         script, message = processed(protocol)
         played = asked(protocol, script, message)
         assert played.result is True
         entries = any(entry.message == f"{message.source}/{message.id}" for entry in script.ledger.entries)
-        assert played.kinds == ([LoadEntity] if entries else [LoadEntity, LoadCompanions])
+        assert played.kinds == ([LoadEntity] if entries else [LoadEntity, FIND[protocol]])
 
     def test_one_that_never_came_is_not_known(self, protocol: str) -> None:
         script, message = nothing_yet(protocol)
         played = asked(protocol, script, message)
         assert played.result is False
-        assert played.kinds == [LoadEntity, LoadCompanions]
-        assert played.only(LoadCompanions).token == "0:-1#0"
+        assert played.kinds == [LoadEntity, FIND[protocol]]
+        assert played.only(LoadEntity).token == "0:-1#0"
+        assert all(effect.token == "0:-1#0" for effect in played.all(LoadCompanions))
 
     def test_another_message_tells_nothing_of_it(self, protocol: str) -> None:
         script, _ = processed(protocol)
@@ -49,8 +51,9 @@ class TestCompanions:
         assert asked(protocol, script, other).result is False
 
     @NO_ANSWER
-    @pytest.mark.parametrize("kind", [LoadEntity, LoadCompanions])
-    def test_without_an_answer_it_is_asked_again(self, protocol: str, kind: Any, reply: Any) -> None:
+    @pytest.mark.parametrize("kinds", [LoadEntity, FIND], ids=["load", "find"])
+    def test_without_an_answer_it_is_asked_again(self, protocol: str, kinds: Any, reply: Any) -> None:
+        kind = FIND[protocol] if kinds is FIND else kinds
         script, message = nothing_yet(protocol)
         played = asked(protocol, script, message, {kind: reply})
         assert played.kinds[-1] is kind
@@ -63,31 +66,11 @@ def test_a_read_model_knows_no_message_without_a_number() -> None:
     assert (played.result, played.kinds) == (False, [LoadEntity])
 
 
-class TestTheOutbox:
-    def test_an_entry_proves_it(self) -> None:
-        script = Script()
-        script.play(attempt(Outbox(), deposit("m-1")))
-        played = script.play(Outbox().knows(ENTITY, deposit("m-1"), MEMORY))
-        assert (played.result, played.kinds) == (True, [LoadEntity])
-
-    def test_a_record_proves_it_and_is_looked_for_at_the_ledgers_token(self) -> None:
-        script = Script()
-        for number in (1, 2):
-            script.play(attempt(Outbox(window=1), deposit(f"m-{number}")))
-        played = script.play(Outbox().knows(ENTITY, deposit("m-1"), MEMORY))
-        assert (played.result, played.kinds) == (True, [LoadEntity, FindProcessed])
-        assert played.only(FindProcessed).token == script.ledger.token
-        assert script.ledger.token is not None
-
-    def test_neither_leaves_it_unknown(self) -> None:
-        script = Script()
-        script.play(attempt(Outbox(), deposit("m-1")))
-        played = script.play(Outbox().knows(ENTITY, deposit("m-2"), MEMORY))
-        assert (played.result, played.kinds) == (False, [LoadEntity, FindProcessed])
-
-    @NO_ANSWER
-    @pytest.mark.parametrize("kind", [LoadEntity, FindProcessed])
-    def test_without_an_answer_it_is_asked_again(self, kind: Any, reply: Any) -> None:
-        played = Script().play(Outbox().knows(ENTITY, deposit("m-1"), MEMORY), {kind: reply})
-        assert played.kinds[-1] is kind
-        assert played.again.reason
+def test_a_record_of_the_outbox_proves_it_and_is_looked_for_at_the_ledgers_token() -> None:
+    script = Script()
+    for number in (1, 2):
+        script.play(attempt(Outbox(window=1), deposit(f"m-{number}")))
+    played = script.play(Outbox().knows(ENTITY, deposit("m-1"), MEMORY))
+    assert (played.result, played.kinds) == (True, [LoadEntity, FindProcessed])
+    assert played.only(FindProcessed).token == script.ledger.token
+    assert script.ledger.token is not None

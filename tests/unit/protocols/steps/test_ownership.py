@@ -8,28 +8,19 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Outbox
-from exactlyonce.attempt import Memory, Strategy
+from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Step, Together
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox.clean import clean_staged
-from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps.load import require_own
-from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.ledger import LEDGER, Ledger, entity_document
 from exactlyonce.values.frozen_json import Json
 from tests.asking import settle, sweep
 from tests.samples import deposit
-from tests.unit.playing import ENTITY, Script
-from tests.unit.playing_beside import ABSENT, Beside, attempt
+from tests.unit.protocols.by_protocol import PROTOCOLS
+from tests.unit.script import ABSENT, ENTITY, Script, attempt
 
-STRATEGIES: dict[str, Strategy] = {
-    "outbox": Outbox(),
-    "colocated": Colocated(),
-    "stream": VersionStream(),
-    "resequencer": Resequencer(),
-}
-OTHERS = [(own, other) for own in STRATEGIES for other in STRATEGIES if own != other]
+OTHERS = [(own, other) for own in PROTOCOLS for other in PROTOCOLS if own != other]
 CHORES: dict[str, Callable[[], Step[Any]]] = {
     "sweep": lambda: sweep(ENTITY, Memory()),
     "settle": lambda: settle(ENTITY, deposit("m-1"), "reason", ABSENT, Memory()),
@@ -43,7 +34,7 @@ def belonging_to(protocol: str) -> Json:
 
 def refused(protocol: str, step: Step[Any]) -> tuple[list[type], str]:
     """What a step asks of a document of this protocol, and what it says."""
-    script = Beside(belonging_to(protocol))
+    script = Script(belonging_to(protocol))
     with pytest.raises(ConfigurationError) as caught:
         script.play(step)
     assert script.document == belonging_to(protocol)
@@ -52,7 +43,7 @@ def refused(protocol: str, step: Step[Any]) -> tuple[list[type], str]:
 
 @pytest.mark.parametrize(("own", "other"), OTHERS)
 def test_a_strategy_refuses_what_another_one_processed_and_names_both(own: str, other: str) -> None:
-    asked, told = refused(other, attempt(STRATEGIES[own], deposit("m-1")))
+    asked, told = refused(other, attempt(PROTOCOLS[own], deposit("m-1")))
     assert asked in ([LoadEntity], [Together])
     assert f"account/a was processed by the protocol {other!r}" in told
     assert f"configured for {own!r}" in told
@@ -61,7 +52,7 @@ def test_a_strategy_refuses_what_another_one_processed_and_names_both(own: str, 
 
 
 @pytest.mark.parametrize("chore", CHORES)
-@pytest.mark.parametrize("other", [protocol for protocol in STRATEGIES if protocol != "outbox"])
+@pytest.mark.parametrize("other", [protocol for protocol in PROTOCOLS if protocol != "outbox"])
 def test_a_chore_of_the_outbox_refuses_what_another_one_processed(chore: str, other: str) -> None:
     asked, told = refused(other, CHORES[chore]())
     assert asked == [LoadEntity]
@@ -69,7 +60,7 @@ def test_a_chore_of_the_outbox_refuses_what_another_one_processed(chore: str, ot
     assert "'outbox'" in told
 
 
-@pytest.mark.parametrize("protocol", STRATEGIES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_strategy_takes_its_own_and_what_nobody_processed(protocol: str) -> None:
     require_own(ENTITY, None, protocol)
     require_own(ENTITY, Ledger(), protocol)
@@ -84,8 +75,8 @@ def test_presets_of_the_outbox_may_be_exchanged() -> None:
 
 @pytest.mark.parametrize("protocol", ["colocated", "stream"])
 def test_a_strategy_signs_what_it_processes(protocol: str) -> None:
-    script = Beside()
-    script.play(attempt(STRATEGIES[protocol], deposit("m-1")))
+    script = Script()
+    script.play(attempt(PROTOCOLS[protocol], deposit("m-1")))
     assert script.document is not None
     assert script.document.value[LEDGER]["protocol"] == protocol
 

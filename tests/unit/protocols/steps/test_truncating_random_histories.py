@@ -13,10 +13,9 @@ from exactlyonce import Envelope, VersionStream
 from exactlyonce.effects.companions import DeleteCompanions
 from tests import samples
 from tests.samples import close, deposit
-from tests.unit.playing import ENTITY
-from tests.unit.playing_beside import Beside
 from tests.unit.protocols import sourcing
-from tests.unit.protocols.cleaning_beside import COLOCATED, RETENTION, cleaned, listed
+from tests.unit.protocols.cleaning import COLOCATED, RETENTION, cleaned, listed
+from tests.unit.script import ENTITY, Script
 
 TYPES = {
     "ways back": lambda every: samples.accounts(VersionStream(every)),
@@ -27,7 +26,7 @@ STEP = st.tuples(st.sampled_from([deposit, close]), st.integers(0, 12), st.boole
 """A message, days until it comes, and whether the clean-up runs after it."""
 
 
-def lossy(script: Beside, chance: Any) -> Any:
+def lossy(script: Script, chance: Any) -> Any:
     """Deletions of which any part may be lost."""
 
     def delete(effect: DeleteCompanions) -> None:
@@ -42,7 +41,7 @@ def lossy(script: Beside, chance: Any) -> Any:
 def test_whoever_comes_again_inside_the_retention_finds_what_it_left_and_sends_what_it_sent(
     name: str, steps: list[tuple[Any, int, bool]], every: int, chance: Any
 ) -> None:
-    type, script = TYPES[name](every), Beside()
+    type, script = TYPES[name](every), Script()
     protocol: str = "colocated" if name == "records" else "stream"
     came: list[tuple[Envelope, Any]] = []
     for number, (make, days, cleans) in enumerate(steps):

@@ -17,11 +17,10 @@ from exactlyonce.protocols.steps.clean_companions import is_candidate, last_entr
 from exactlyonce.protocols.stream.replay import replay
 from tests import samples
 from tests.samples import deposit
-from tests.unit.playing import AT, ENTITY
-from tests.unit.playing_beside import Beside, attempt
 from tests.unit.protocols import sourcing
-from tests.unit.protocols.cleaning_beside import COLOCATED, NOTHING, RETENTION, STREAM, cleaned, left, listed, processed
+from tests.unit.protocols.cleaning import COLOCATED, NOTHING, RETENTION, STREAM, cleaned, left, listed, processed
 from tests.unit.protocols.sourcing import Noted, Paid  # noqa: F401  # Registered for the event-sourced account.
+from tests.unit.script import AT, ENTITY, Script, attempt
 
 
 class TestTheRule:
@@ -75,7 +74,7 @@ class TestRecords:
         assert left(script) == ["m-2"]
 
     def test_one_that_owes_stays_however_old_it_is(self) -> None:
-        script = Beside()
+        script = Script()
         script.play(attempt(COLOCATED, deposit("m-1")), {Publish: UNKNOWN})
         script.play(attempt(COLOCATED, deposit("m-2")))
         script.at = AT + 10 * RETENTION
@@ -84,7 +83,7 @@ class TestRecords:
         assert cleaned(script, "colocated").kinds == [LoadCompanions]
 
     def test_one_that_was_written_since_it_was_listed_is_of_another_age_and_stays(self) -> None:
-        script = Beside()
+        script = Script()
         script.play(attempt(COLOCATED, deposit("m-1")), {Publish: UNKNOWN})
         candidates = listed(script)
         script.play(attempt(COLOCATED, deposit("m-1")))
@@ -116,7 +115,7 @@ class TestRecords:
 
     def test_without_candidates_nothing_is_asked(self) -> None:
         for protocol in ("colocated", "stream", "resequencer"):
-            assert cleaned(Beside(), protocol, ()).effects == ()
+            assert cleaned(Script(), protocol, ()).effects == ()
 
     def test_what_cannot_be_read_is_left_alone(self) -> None:
         script = processed(COLOCATED, "m-1")

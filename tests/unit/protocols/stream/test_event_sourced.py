@@ -24,9 +24,8 @@ from exactlyonce.protocols.stream.versions import Point, point_before
 from exactlyonce.records.companions import Event
 from exactlyonce.values.frozen_json import Json
 from tests.samples import breaking, close, deposit
-from tests.unit.playing import AT, Played
-from tests.unit.playing_beside import Beside, numbers
 from tests.unit.protocols.sourcing import Remembering, accounts, attempt, entries, played, work
+from tests.unit.script import AT, Played, Script, numbers
 
 TYPE = accounts()
 HISTORY = (
@@ -42,7 +41,7 @@ HISTORY = (
 )
 
 
-def replayed(script: Beside, first: int, last: int, missing: Missing | None = None) -> list[Played]:
+def replayed(script: Script, first: int, last: int, missing: Missing | None = None) -> list[Played]:
     """All parts of a replay."""
     parts, following = [], first
     while following:
@@ -80,7 +79,7 @@ class TestWhatIsKept:
 
     def test_an_account_that_was_there_before_the_library_is_where_its_stream_begins(self) -> None:
         old = {"id": "a", "owner": "a", "total": 40, "history": [], "note": "", "colour": "blue"}
-        script, first, again = Beside(Json.of(old)), Remembering(TYPE), Remembering(TYPE)
+        script, first, again = Script(Json.of(old)), Remembering(TYPE), Remembering(TYPE)
         messages = [deposit(f"m-{number}", amount=2) for number in range(5)]
         for message in messages:
             script.play(attempt(TYPE, message, handle=first))
@@ -102,7 +101,7 @@ class TestWhatIsKept:
 class TestADuplicate:
     @pytest.mark.parametrize("together", [1, 2, len(HISTORY)])
     def test_it_is_handled_on_the_state_time_and_numbers_of_its_first_time(self, together: int) -> None:
-        script, first, again = Beside(), Remembering(TYPE), Remembering(TYPE)
+        script, first, again = Script(), Remembering(TYPE), Remembering(TYPE)
         for start in range(0, len(HISTORY), together):
             script.play(attempt(TYPE, *HISTORY[start : start + together], handle=first))
         sent = list(script.published)
@@ -156,7 +155,7 @@ def message_of(number: int, kind: str, *details: Any) -> Envelope:
 @given(HISTORIES, st.integers(1, 5), st.randoms(use_true_random=False))
 @settings(max_examples=80, deadline=None)
 def test_every_earlier_state_is_rebuilt_exactly(history: list[Any], every: int, random: Any) -> None:
-    type, script = accounts(VersionStream(every)), Beside()
+    type, script = accounts(VersionStream(every)), Script()
     first = Remembering(type)
     waiting = [message_of(number, *one) for number, one in enumerate(history)]
     messages = list(waiting)

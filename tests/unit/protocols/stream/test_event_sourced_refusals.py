@@ -17,8 +17,6 @@ from exactlyonce.values.frozen_json import Json
 from tests.asking import settle_by
 from tests.samples import Account, Deposit, Deposited, breaking, deposit
 from tests.samples import accounts as plain_accounts
-from tests.unit.playing import ENTITY, Played
-from tests.unit.playing_beside import ORDERED, Beside
 from tests.unit.protocols.sourcing import (
     Noted,
     Paid,
@@ -31,6 +29,7 @@ from tests.unit.protocols.sourcing import (
     played,
     work,
 )
+from tests.unit.script import ENTITY, ORDERED, Played, Script
 
 TYPE = accounts()
 
@@ -59,11 +58,11 @@ class TestWhatCannotBe:
         assert script.ledger.version == 1
 
     def test_a_handler_that_returns_nothing_at_all_is_told_that_the_list_may_be_empty(self) -> None:
-        done = Beside().play(attempt(answering(None), deposit("m-1")))
+        done = Script().play(attempt(answering(None), deposit("m-1")))
         require_failed(done, "web/m-1", NoStateReturned, "a list of events, which may be empty")
 
     def test_a_handler_that_raises_fails_its_message_alone(self) -> None:
-        script = Beside()
+        script = Script()
         done = script.play(attempt(TYPE, deposit("m-1"), breaking("m-2"), deposit("m-3")))
         require_failed(done, "web/m-2", HandlerFailed, "The handler raised RuntimeError")
         assert done.finished.processed == ("web/m-1", "web/m-3")
@@ -84,7 +83,7 @@ class TestWhatCannotBe:
     def test_what_applies_an_event_has_to_return_a_state(self, applier: Callable[..., Any], words: str) -> None:
         type = answering([Paid(1), Paid(2)])
         type._appliers._appliers["account.paid"] = (Paid, applier)
-        script = Beside()
+        script = Script()
         require_failed(script.play(attempt(type, deposit("m-1"))), "web/m-1", HandlerFailed, words)
         assert script.document is None
 

@@ -15,7 +15,7 @@ from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
-from tests.unit.playing_beside import Beside, attempt
+from tests.unit.script import Script, attempt
 
 STREAM = VersionStream(snapshot_every=3)
 
@@ -33,7 +33,7 @@ def noting(before: Before, _: Envelope) -> Handled:
 
 
 def test_it_is_refused_before_an_entry_cannot_hold_it() -> None:
-    script = Beside()
+    script = Script()
     failed: list[ExactlyOnceError] = []
     for size in range(700_000, 1_000_000, 50_000):
         failed += [error for _, error in script.play(growing(f"m-{size}", size)).finished.failed]
@@ -48,7 +48,7 @@ def test_it_is_refused_before_an_entry_cannot_hold_it() -> None:
 def test_it_may_be_as_large_as_stated_and_no_larger() -> None:
     def of(size: int) -> str:
         """What is told of a state of so many bytes."""
-        failed = Beside().play(growing("m-1", size - frame)).finished.failed
+        failed = Script().play(growing("m-1", size - frame)).finished.failed
         return "".join(str(error) for _, error in failed)
 
     nothing = Json.of({"body": {"id": "a", "owner": "a", "note": ""}, "sequences": []})
@@ -61,7 +61,7 @@ def test_it_may_be_as_large_as_stated_and_no_larger() -> None:
 
 @pytest.mark.parametrize("character", ["x", '"', "ü"])
 def test_whatever_it_is_made_of(character: str) -> None:
-    script, size = Beside(), 1_500_000
+    script, size = Script(), 1_500_000
     while script.play(growing(f"m-{size}", size // len(character.encode()), character)).finished.failed:
         size -= 50_000
     for number in range(6):
@@ -72,7 +72,7 @@ def test_it_may_become_smaller_from_whatever_it_was() -> None:
     def holding(*sizes: int) -> Json:
         return Json.of({"id": "a", "owner": "a", "notes": ["x" * size for size in sizes]})
 
-    script = Beside(holding(800_000, 300_000))
+    script = Script(holding(800_000, 300_000))
     for version, last in enumerate((200_000, 201_000, 100_000), 1):
         step = attempt(STREAM, deposit(f"m-{version}"), handle=lambda *_, to=last: Handled(holding(800_000, to)))
         failed = [type(error) for _, error in script.play(step).finished.failed]
@@ -81,6 +81,6 @@ def test_it_may_become_smaller_from_whatever_it_was() -> None:
 
 def test_a_state_that_an_entry_has_to_escape_all_through_needs_room_for_its_message_too() -> None:
     state = Json.of({"id": "a", "owner": "a", "note": '"' * 310_000})
-    played = Beside().play(attempt(VersionStream(3), deposit("m-1"), handle=lambda *_: Handled(state, ())))
+    played = Script().play(attempt(VersionStream(3), deposit("m-1"), handle=lambda *_: Handled(state, ())))
     ((_, error),) = played.finished.failed
     assert isinstance(error, EntityTooLarge)

@@ -21,25 +21,24 @@ from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import Order
 from tests.samples import accounts, close, deposit
-from tests.unit.playing import ENTITY, Played
-from tests.unit.playing_beside import ABSENT, ORDERED, Beside, attempt, numbers, work_for
 from tests.unit.protocols import sourcing
+from tests.unit.script import ABSENT, ENTITY, ORDERED, Played, Script, attempt, numbers, work_for
 
 STREAM = VersionStream(snapshot_every=3)
 RUNNER = Runner(accounts(), ENTITY, ORDERED)
 MEMORY = Memory(entity_token="0:-1#1")
 
 
-def sending(*answers: int) -> Beside:
+def sending(*answers: int) -> Script:
     """An entity that processed a message for each of these, which sent so many outputs."""
-    script = Beside()
+    script = Script()
     for number, count in enumerate(answers, 1):
         script.play(attempt(STREAM, deposit(f"m-{number}", answers=count)))
     return script
 
 
 def replayed(
-    script: Beside,
+    script: Script,
     first: int,
     last: int,
     missing: Missing | None = None,
@@ -50,7 +49,7 @@ def replayed(
     return script.play(replay(work_for(handle=handle), (first, last), Memory(), missing), replies)
 
 
-def all_of(script: Beside, first: int, last: int, missing: Missing | None = None) -> list[Output]:
+def all_of(script: Script, first: int, last: int, missing: Missing | None = None) -> list[Output]:
     """Replay to the end; return what was published."""
     script.published.clear()
     following: int | None = first
@@ -99,7 +98,7 @@ class TestAPart:
         assert script.writes == writes
 
     def test_it_goes_over_a_deletion(self) -> None:
-        script = Beside()
+        script = Script()
         for message in (deposit("m-1"), close("m-2"), deposit("m-3")):
             script.play(attempt(STREAM, message))
         published = list(script.published)
@@ -163,7 +162,7 @@ class TestWhatIsMissing:
         assert isinstance(played.result, Again)
 
 
-def looked_up(script: Beside, first: int, last: int, replies: dict[Any, Any] | None = None) -> Played:
+def looked_up(script: Script, first: int, last: int, replies: dict[Any, Any] | None = None) -> Played:
     return script.play(versions_of(ENTITY, Missing("receipts", "r-1", first, last), MEMORY), replies)
 
 
@@ -197,7 +196,7 @@ class TestTrouble:
             replayed(sending(1, 1), 1, 2, replies={FindEntries: FoundCompanions(())})
 
     def test_only_a_stream_can_send_again(self) -> None:
-        script = Beside()
+        script = Script()
         script.play(attempt(Colocated(), deposit("m-1")))
         with pytest.raises(ConfigurationError, match=r"'colocated'.*'stream'"):
             replayed(script, 1, 1)
@@ -211,17 +210,17 @@ class TestTrouble:
         stored = entity_document(
             ABSENT, Ledger(1, type="account", protocol="stream", snapshot_every=3, event_sourced=True)
         )
-        script = Beside(stored)
+        script = Script(stored)
         with pytest.raises(ConfigurationError, match="account/a holds events, but its type applies none"):
             replayed(script, 1, 1)
         assert [type(one) for one in script.asked] == [LoadEntity]
 
     def test_a_stream_of_states_is_not_taken_for_one_of_events(self) -> None:
-        script = Beside(entity_document(ABSENT, Ledger(1, type="account", protocol="stream", snapshot_every=3)))
+        script = Script(entity_document(ABSENT, Ledger(1, type="account", protocol="stream", snapshot_every=3)))
         with pytest.raises(ConfigurationError, match="account/a holds no events, but its type applies some"):
             script.play(replay(sourcing.work(sourcing.accounts(VersionStream(3))), (1, 1), Memory()))
 
     def test_an_entity_that_never_processed_anything_sent_nothing(self) -> None:
-        assert replayed(Beside(), 1, 9).result == Replayed(0, None, Memory(entity_token="0:-1#0"))
+        assert replayed(Script(), 1, 9).result == Replayed(0, None, Memory(entity_token="0:-1#0"))
         tombstone = entity_document(ABSENT, Ledger(deleted=True, type="account", protocol="stream"))
-        assert replayed(Beside(tombstone), 1, 9).result == Replayed(0, None, Memory(entity_token="0:-1#1"))
+        assert replayed(Script(tombstone), 1, 9).result == Replayed(0, None, Memory(entity_token="0:-1#1"))

@@ -15,8 +15,7 @@ from exactlyonce.protocols.stream.replay import replay
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Account
-from tests.unit.playing import ENTITY, Played
-from tests.unit.playing_beside import Beside
+from tests.unit.script import ENTITY, Played, Script
 
 STREAM = VersionStream(snapshot_every=3)
 
@@ -65,7 +64,7 @@ class World:
     """An account whose destinations change."""
 
     def __init__(self, **receives: tuple[type, ...]) -> None:
-        self.script = Beside()
+        self.script = Script()
         self.subscribe(**receives)
 
     def subscribe(self, **receives: tuple[type, ...]) -> None:

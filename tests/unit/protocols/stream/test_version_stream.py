@@ -24,21 +24,20 @@ from exactlyonce.records.sequences import Sequence
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts, breaking, close, deposit
-from tests.unit.playing import AT, ENTITY
-from tests.unit.playing_beside import ORDERED, Beside, attempt, numbers
+from tests.unit.script import AT, ENTITY, ORDERED, Script, attempt, numbers
 
 STREAM = VersionStream(snapshot_every=3)
 RUNNER = Runner(accounts(), ENTITY, ORDERED)
 MONDAY = AT + timedelta(days=4)
 
 
-def entries(script: Beside) -> list[StreamEntry]:
+def entries(script: Script) -> list[StreamEntry]:
     return [one for one in script.companions if isinstance(one, StreamEntry)]
 
 
-def played(*messages: Envelope, strategy: VersionStream = STREAM) -> Beside:
+def played(*messages: Envelope, strategy: VersionStream = STREAM) -> Script:
     """An entity that processed these messages, one after the other."""
-    script = Beside()
+    script = Script()
     for message in messages:
         script.play(attempt(strategy, message))
     return script
@@ -61,7 +60,7 @@ class Remembering:
 
 class TestTheEntry:
     def test_it_keeps_message_time_and_digest_but_no_outputs(self) -> None:
-        script = Beside()
+        script = Script()
         done = script.play(attempt(STREAM, deposit("m-1", answers=2)))
         outputs = done.only(Publish).outputs
         (entry,) = entries(script)
@@ -77,7 +76,7 @@ class TestTheEntry:
 
     def test_now_and_then_it_holds_the_whole_state(self) -> None:
         padding = Json.of({"id": "a", "owner": "a", "total": 0, "history": [], "note": "x" * 500})
-        script = Beside(padding)
+        script = Script(padding)
         for message in deposits(7):
             script.play(attempt(STREAM, message))
         assert [entry.version for entry in entries(script) if entry.whole] == [3, 6]
@@ -98,7 +97,7 @@ class TestTheEntry:
 class TestADuplicate:
     def test_it_is_handled_on_the_state_time_and_numbers_of_its_first_time(self) -> None:
         first, again = Remembering(), Remembering()
-        script = Beside()
+        script = Script()
         for message in deposits(8):
             script.play(attempt(STREAM, message, handle=first))
         published = list(script.published)
@@ -137,7 +136,7 @@ class TestADuplicate:
     def test_it_goes_back_over_a_deletion(self) -> None:
         first, again = Remembering(), Remembering()
         messages = (deposit("m-1", amount=5), close("m-2"), deposit("m-3"), deposit("m-4"))
-        script = Beside()
+        script = Script()
         script.play(attempt(STREAM, *messages, handle=first))
         assert [before.body is None for before in first.given] == [True, False, True, False]
         script.play(attempt(STREAM, *messages, handle=again))
@@ -154,7 +153,7 @@ class TestADuplicate:
             body = Json.of({"id": ENTITY.id} if deleted else {"id": ENTITY.id, "total": 5})
             return Handled(body, (), deleted=deleted, sequences=sequences)
 
-        script = Beside()
+        script = Script()
         script.play(attempt(STREAM, deposit("m-1"), deposit("m-2"), handle=handle))
         assert not entries(script)[1].whole, "the way back is shorter than the state"
         script.play(attempt(STREAM, deposit("m-2"), handle=handle))
@@ -209,7 +208,7 @@ class TestAHandlerThatChanged:
         assert key == "web/m-2"
         self.require_told(error, entries(script)[1], digest(RUNNER(*self.given(script)).outputs))
 
-    def given(self, script: Beside) -> tuple[Before, Envelope]:
+    def given(self, script: Script) -> tuple[Before, Envelope]:
         entry = entries(script)[1]
         first = Remembering()
         script.play(attempt(STREAM, deposits(2)[1], handle=first))
@@ -263,7 +262,7 @@ MESSAGES = st.lists(st.sampled_from(["deposit", "close", "break"]), min_size=1, 
 def test_every_duplicate_sends_what_its_message_sent(kinds: list[str], every: int, random: Any) -> None:
     make = {"deposit": deposit, "close": close, "break": breaking}
     messages = [make[kind](f"m-{number}") for number, kind in enumerate(kinds)]
-    script, strategy = Beside(), VersionStream(every)
+    script, strategy = Script(), VersionStream(every)
     waiting = list(messages)
     while waiting:
         size = random.randint(1, 3)

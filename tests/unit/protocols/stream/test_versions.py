@@ -16,8 +16,7 @@ from exactlyonce.records.companions import StreamEntry
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.sequences import Sequence
 from exactlyonce.values.frozen_json import Json
-from tests.unit.playing import AT, ENTITY
-from tests.unit.playing_beside import work_for
+from tests.unit.script import AT, ENTITY, work_for
 
 Stream = tuple[StreamEntry, ...]
 WORK = work_for()

@@ -1,4 +1,4 @@
-"""Deciding about messages that the host gave up on, where records lie beside the entity."""
+"""Deciding about messages that the host gave up on: each was processed, or is parked behind a fence."""
 
 from __future__ import annotations
 
@@ -7,49 +7,52 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, Envelope, HandlerFailed, LedgerRemoved, NonDeterministicHandler
-from exactlyonce.attempt import Handle, Memory, Settled, Strategy
-from exactlyonce.effects.companions import FindEntries, HasCompanions, LoadCompanions, ReplaceCompanions
+from exactlyonce import ConfigurationError, Envelope, HandlerFailed, LedgerRemoved, NonDeterministicHandler, Outbox
+from exactlyonce.attempt import Finished, Handle, Memory, Settled
+from exactlyonce.drivers.blocking_driver import BlockingDriver
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.companions import FindEntries, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
-from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.library import Park
-from exactlyonce.effects.publish import Publish
-from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import FindProcessed, Found, HasRecords, LoadStaged, Park
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import ColocatedRecord
+from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.library import ParkedMessage
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.frozen_json import Json
-from tests.asking import settle_by
+from tests.asking import settle, settle_by, sweep
 from tests.samples import breaking, deposit
 from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
-from tests.unit.playing import AT, ENTITY, Played
-from tests.unit.playing_beside import Beside, attempt, numbers, work_for
 from tests.unit.protocols import sourcing
+from tests.unit.protocols.by_protocol import ALL, COMPANIONS, FIND, HAS, PROTOCOLS
+from tests.unit.script import ABSENT, AT, ENTITY, Played, Script, attempt, numbers, work_for
 
 REASON = "its handler raised ValueError"
-STRATEGIES: dict[str, Strategy] = {"colocated": Colocated(), "stream": VersionStream(), "resequencer": RESEQUENCER}
-ALL = pytest.mark.parametrize("protocol", STRATEGIES)
+FOREIGN = Json.of({"id": "a", "owner": "a", "total": 3})
+POISON = deposit("m-9")
 MEMORY = Memory(entity_token="0:-1#0")
 
 
-def nothing_yet(protocol: str) -> tuple[Beside, Envelope]:
+def nothing_yet(protocol: str) -> tuple[Script, Envelope]:
     """A world in which nothing was processed, and a message."""
-    return (Readers(), scored(1, answers=1)) if protocol == "resequencer" else (Beside(), deposit("m-1"))
+    return (Readers(), scored(1, answers=1)) if protocol == "resequencer" else (Script(), deposit("m-1"))
 
 
-def processed(protocol: str, replies: dict[Any, Any] | None = None) -> tuple[Beside, Envelope]:
+def processed(protocol: str, replies: dict[Any, Any] | None = None) -> tuple[Script, Envelope]:
     """A world in which the message was processed."""
     script, message = nothing_yet(protocol)
     if isinstance(script, Readers):
         script.attempted(message, replies=replies)
     else:
-        script.play(attempt(STRATEGIES[protocol], message), replies)
+        script.play(attempt(PROTOCOLS[protocol], message), replies)
     return script, message
 
 
 def settled(
     protocol: str,
-    script: Beside,
+    script: Script,
     message: Envelope,
     replies: dict[Any, Any] | None = None,
     handle: Handle | None = None,
@@ -63,7 +66,7 @@ class TestAPoisonMessage:
     def test_it_is_parked_behind_a_fence(self, protocol: str) -> None:
         script, message = nothing_yet(protocol)
         played = settled(protocol, script, message)
-        assert played.kinds == [LoadEntity, LoadCompanions, SaveEntity, Begin, Park]
+        assert played.kinds == [LoadEntity, FIND[protocol], SaveEntity, Begin, Park]
         entity = BOARD if protocol == "resequencer" else ENTITY
         key = f"{message.source}/{message.id}"
         assert played.only(Park).message == ParkedMessage(entity.key, key, REASON, AT, message.to_json())
@@ -71,26 +74,20 @@ class TestAPoisonMessage:
         assert played.result.outcome == "parked"
         assert (script.body, script.ledger.protocol, script.ledger.version) == (None, protocol, 0)
 
-    def test_its_record_is_looked_for_in_the_view_that_is_fenced(self, protocol: str) -> None:
-        script, message = nothing_yet(protocol)
-        played = settled(protocol, script, message)
-        assert played.only(LoadEntity).token == "0:-1#0"
-        assert played.only(LoadCompanions).token == "0:-1#0"
-        assert played.only(SaveEntity).etag is None
-
     @pytest.mark.parametrize(
         ("kind", "reply"),
         [
             (LoadEntity, BEHIND),
             (LoadEntity, UNKNOWN),
-            (LoadCompanions, BEHIND),
-            (LoadCompanions, UNKNOWN),
+            (FIND, BEHIND),
+            (FIND, UNKNOWN),
             (SaveEntity, UNKNOWN),
             (SaveEntity, Conflict("0:-1#9")),
             (Park, UNKNOWN),
         ],
     )
     def test_an_effect_without_an_answer_is_the_last_one(self, protocol: str, kind: Any, reply: Any) -> None:
+        kind = FIND[protocol] if kind is FIND else kind
         script, message = nothing_yet(protocol)
         played = settled(protocol, script, message, {kind: reply})
         assert played.kinds[-1] is kind
@@ -103,7 +100,7 @@ class TestAPoisonMessage:
             if isinstance(script, Readers):
                 script.attempted(message)
             else:
-                script.play(attempt(STRATEGIES[protocol], message))
+                script.play(attempt(PROTOCOLS[protocol], message))
             return script.usual(effect)
 
         played = settled(protocol, script, message, {SaveEntity: beaten})
@@ -112,17 +109,18 @@ class TestAPoisonMessage:
 
     def test_what_another_protocol_processed_is_refused(self, protocol: str) -> None:
         script, message = processed(protocol)
-        for other in STRATEGIES:
+        for other in PROTOCOLS:
             if other != protocol:
                 with pytest.raises(ConfigurationError, match=f"'{protocol}'.*'{other}'"):
                     settled(other, script, message)
 
     def test_a_ledger_that_was_removed_is_refused(self, protocol: str) -> None:
         script, message = processed(protocol)
+        script.record("web/m-0")
         script.put(Json.of(script.body))
         with pytest.raises(LedgerRemoved):
             settled(protocol, script, message)
-        assert [type(effect) for effect in script.asked] == [LoadEntity, HasCompanions, SaveEntity]
+        assert [type(effect) for effect in script.asked] == [LoadEntity, HAS[protocol], SaveEntity]
 
 
 @ALL
@@ -220,9 +218,137 @@ def test_a_message_whose_data_was_elsewhere_is_parked_as_it_came(protocol: str) 
 
 
 def test_a_stream_of_states_is_not_settled_as_one_of_events() -> None:
-    script = Beside()
+    script = Script()
     script.play(attempt(VersionStream(3), deposit("m-1")))
     work = sourcing.work(sourcing.accounts(VersionStream(3)), deposit("m-1"))
     with pytest.raises(ConfigurationError, match="holds no events, but its type applies some"):
         script.play(settle_by("stream", work, "given up", Memory()))
     assert len(script.published) == 1
+
+
+@COMPANIONS
+def test_its_record_is_looked_for_in_the_view_that_is_fenced(protocol: str) -> None:
+    script, message = nothing_yet(protocol)
+    played = settled(protocol, script, message)
+    assert played.only(LoadEntity).token == "0:-1#0"
+    assert played.only(LoadCompanions).token == "0:-1#0"
+    assert played.only(SaveEntity).etag is None
+
+
+def committed(*numbers: int, strategy: Outbox | None = None) -> Script:
+    """An entity that owes the output of each of these messages, as if every process had crashed before publishing."""
+    script = Script()
+    for number in numbers:
+        script.play(attempt(strategy or Outbox(), deposit(f"m-{number}")))
+    return script
+
+
+def given_up(script: Script, replies: dict[Any, Any] | None = None, memory: Memory | None = None) -> Played:
+    """Settle a message of the outbox."""
+    return script.play(settle(ENTITY, POISON, REASON, ABSENT, memory or Memory()), replies)
+
+
+class TestTheOutboxKnowsAMessage:
+    def test_its_entry_proves_it_and_what_it_owes_is_published(self) -> None:
+        script = committed(1, 9, 2)
+        played = given_up(script)
+        assert played.kinds == [LoadEntity, Publish]
+        (output,) = played.only(Publish).outputs
+        assert output.id == script.entries[1].outputs[0].id
+        assert played.result.outcome == "processed"
+
+    def test_what_was_published_can_be_marked_without_another_read(self) -> None:
+        script = committed(9)
+        memory = given_up(script).result.memory
+        assert memory.published == {"tx-1"}
+        assert script.play(Outbox().mark(ENTITY, memory)).kinds == [SaveEntity]
+        assert script.ledger.owing_since is None
+
+    def test_an_entry_that_owes_nothing_needs_nothing(self) -> None:
+        script = committed(9)
+        script.play(sweep(ENTITY, Memory()))
+        assert given_up(script).kinds == [LoadEntity]
+
+    def test_its_staged_outputs_are_read_at_the_ledgers_token(self) -> None:
+        script = committed(9, strategy=Outbox(inline_limit=0))
+        played = given_up(script)
+        assert played.kinds == [LoadEntity, LoadStaged, Publish]
+        assert played.only(LoadStaged).token == "0:-1#1"
+        assert played.result.outcome == "processed"
+
+    def test_its_record_proves_it(self) -> None:
+        script = committed(9, 1, strategy=Outbox(window=1))
+        played = given_up(script)
+        assert played.kinds == [LoadEntity, FindProcessed]
+        assert (played.only(FindProcessed).messages, played.only(FindProcessed).token) == (("web/m-9",), "0:-1#1")
+        assert played.result.outcome == "processed"
+
+    @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
+    def test_staged_outputs_that_cannot_be_read_keep_it_unsettled(self, reply: NoAnswer) -> None:
+        played = given_up(committed(9, strategy=Outbox(inline_limit=0)), {LoadStaged: reply})
+        assert played.kinds == [LoadEntity, LoadStaged]
+        assert played.again.reason
+
+
+class TestTheOutboxParksAMessage:
+    def test_it_is_parked_behind_a_fence_that_changes_nothing(self) -> None:
+        script = committed(1)
+        before = script.document
+        played = given_up(script)
+        assert played.kinds == [LoadEntity, FindProcessed, SaveEntity, Begin, Park]
+        assert (played.only(SaveEntity).document, played.only(SaveEntity).etag) == (before, '"1"')
+        assert played.only(Park).message == ParkedMessage(ENTITY.key, "web/m-9", REASON, AT, POISON.to_json())
+        assert played.result == Settled("parked", Memory(entity_token="0:-1#2"))
+
+    def test_of_an_absent_entity_the_fence_is_a_tombstone_that_knows_nothing(self) -> None:
+        script = Script()
+        played = given_up(script)
+        assert played.only(SaveEntity).etag is None
+        assert script.document == entity_document(ABSENT, Ledger(type="account", deleted=True))
+        assert (script.ledger.version, script.entries) == (0, ())
+
+    def test_a_document_that_has_no_ledger_yet_is_fenced_as_it_is(self) -> None:
+        script = Script(FOREIGN)
+        played = given_up(script)
+        assert played.kinds == [LoadEntity, HasRecords, FindProcessed, SaveEntity, Begin, Park]
+        assert (played.only(SaveEntity).document, played.only(SaveEntity).etag) == (FOREIGN, '"1"')
+
+    def test_a_tombstone_is_fenced_as_it_is(self) -> None:
+        tombstone = entity_document(ABSENT, Ledger(3, deleted=True))
+        assert given_up(Script(tombstone)).only(SaveEntity).document == tombstone
+
+    def test_after_a_conflict_of_the_fence_the_next_load_sees_what_won(self) -> None:
+        played = given_up(committed(1), {SaveEntity: Conflict("0:-1#200")})
+        assert played.again.memory.entity_token == "0:-1#200"
+
+    def test_the_record_of_another_message_proves_nothing_about_it(self) -> None:
+        found = Found(frozenset({"web/m-1"}), "0:-1#1")
+        assert given_up(committed(1), {FindProcessed: found}).result.outcome == "parked"
+
+    def test_the_loads_token_is_carried_into_the_next_attempt(self) -> None:
+        memory = Memory(entity_token="0:-1#0")
+        played = given_up(committed(1), {FindProcessed: UNKNOWN}, memory)
+        assert played.only(LoadEntity).token == "0:-1#0"
+        assert played.again.memory.entity_token == "0:-1#1"
+
+
+def test_a_fence_forgets_the_document_it_made_outdated_and_nothing_else() -> None:
+    script = Script()
+    memory = script.play(attempt(Outbox(), deposit("m-1"))).finished.memory
+    assert memory.saved is not None
+    after = given_up(script, {SaveEntity: Saved("etag-7", "0:-1#7")}, memory).result.memory
+    assert (after.saved, after.entity_token, after.published) == (None, "0:-1#7", memory.published)
+
+
+def test_a_message_parked_for_an_absent_entity_starts_it_when_it_is_sent_again() -> None:
+    store = MemoryStore(lambda: AT)
+    driver = BlockingDriver(store, lambda _: PUBLISHED, Runtime())
+    assert isinstance(driver.run(settle(ENTITY, POISON, REASON, ABSENT, Memory())), Settled)
+    finished = driver.run(attempt(Outbox(), POISON))
+    assert isinstance(finished, Finished)
+    assert finished.processed == ("web/m-9",)
+    loaded = store.perform(LoadEntity(ENTITY))
+    assert isinstance(loaded, Loaded)
+    assert loaded.document is not None
+    assert loaded.document.value["total"] == 1
+    assert (loaded.document.value["_ledger"]["version"], loaded.document.value["_ledger"]["deleted"]) == (1, False)

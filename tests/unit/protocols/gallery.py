@@ -20,8 +20,7 @@ from exactlyonce.records.sequences import Order
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
-from tests.unit.playing import AT, ENTITY, Played
-from tests.unit.playing_beside import ABSENT, Beside, attempt
+from tests.unit.script import ABSENT, AT, ENTITY, Played, Script, attempt
 
 PROTOCOLS: dict[str, Strategy] = {"outbox": Outbox(window=1), "colocated": Colocated(), "stream": VersionStream()}
 ALL_PROTOCOLS: dict[str, Strategy] = {**PROTOCOLS, "resequencer": Resequencer()}
@@ -40,7 +39,7 @@ def painting(before: Before, envelope: Envelope) -> Handled:
     return Handled(Json.of({**state, "pictures": [*state["pictures"], before.tx]}), blobs=(blob,))
 
 
-class Gallery(Beside):
+class Gallery(Script):
     """An entity whose messages write blobs. Each attempt begins a moment later, unless its clock stands still."""
 
     def __init__(self, protocol: str = "outbox", strategy: Strategy | None = None) -> None:

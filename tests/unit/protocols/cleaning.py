@@ -1,4 +1,4 @@
-"""Clean-up beside an entity for tests: what a job lists, and what is left."""
+"""Clean-up of companions for tests: what a job lists, and what is left."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from exactlyonce.records.companions import id_of
 from tests import samples
 from tests.asking import clean_by
 from tests.samples import deposit
-from tests.unit.playing import Played
-from tests.unit.playing_beside import Beside
 from tests.unit.protocols import sourcing
+from tests.unit.script import Played, Script
 
 COLOCATED, STREAM = Colocated(), VersionStream(snapshot_every=3)
 RETENTION = timedelta(days=30)
@@ -23,7 +22,7 @@ NOTHING = Loaded(None, None, 0, "0:-1#0")
 Listed = tuple[tuple[str, str], ...]
 
 
-def listed(script: Beside, age: timedelta = timedelta(0)) -> Listed:
+def listed(script: Script, age: timedelta = timedelta(0)) -> Listed:
     """What a job lists: all companions that were written so long ago, or longer."""
     before = (script.at - age).timestamp()
     versions = [script._partition.newest(id_of(script.entity, one)) for one in script.companions]
@@ -31,20 +30,20 @@ def listed(script: Beside, age: timedelta = timedelta(0)) -> Listed:
 
 
 def cleaned(
-    script: Beside, protocol: str, candidates: Listed | None = None, replies: dict[Any, Any] | None = None
+    script: Script, protocol: str, candidates: Listed | None = None, replies: dict[Any, Any] | None = None
 ) -> Played:
     candidates = listed(script) if candidates is None else candidates
     return script.play(clean_by(protocol, script.entity, candidates, Memory()), replies)
 
 
-def processed(strategy: Any, *ids: str, type: Entity[Any] | None = None) -> Beside:
+def processed(strategy: Any, *ids: str, type: Entity[Any] | None = None) -> Script:
     """An account that processed these messages, one after the other."""
-    script = Beside()
+    script = Script()
     for id in ids:
         script.play(sourcing.attempt(type or samples.accounts(strategy), deposit(id)))
     return script
 
 
-def left(script: Beside) -> list[str]:
+def left(script: Script) -> list[str]:
     """Ids of the messages of which something is left."""
     return [str(one.message).removeprefix("web/") for one in script.companions]

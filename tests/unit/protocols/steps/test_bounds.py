@@ -1,4 +1,4 @@
-"""Whatever the world replies, attempts with records beside the entity are bounded, repeatable, and publish after the commit."""
+"""Whatever the world replies, an attempt is bounded, repeatable, and never publishes before its commit."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exactlyonce import ConfigurationError, Outbox
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Strategy, Work
 from exactlyonce.effects.blobs import KEPT, WriteOnce
 from exactlyonce.effects.companions import (
@@ -26,6 +27,17 @@ from exactlyonce.effects.companions import (
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import (
+    DeleteStaged,
+    FindProcessed,
+    Found,
+    FoundStaged,
+    HasRecords,
+    LoadStaged,
+    Stage,
+    WriteProcessed,
+    Written,
+)
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import StoredDataError
 from exactlyonce.handling.runner import Runner
@@ -35,16 +47,20 @@ from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
 from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.library import StagedOutputs
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from tests.asking import unhandled
 from tests.samples import accounts, breaking, close, deposit
 from tests.unit.boards import BOARD, Readers, scored
-from tests.unit.playing import AT, ENTITY
-from tests.unit.playing_beside import ABSENT, ORDERED, Beside
+from tests.unit.script import ABSENT, AT, ENTITY, ORDERED, Replies, Script
 
-STRATEGIES: tuple[Strategy, ...] = (Colocated(), VersionStream(snapshot_every=3), Resequencer())
+COLOCATED = Colocated()
+STRATEGIES: tuple[Strategy, ...] = (
+    *(Outbox(), Outbox(window=2, inline_limit=400), Outbox.transaction_id(), Outbox.embedded()),
+    *(COLOCATED, VersionStream(snapshot_every=3), Resequencer()),
+)
 Outcome = Finished | Again | StoredDataError
 RUNNER = Runner(accounts(), ENTITY, ORDERED)
 READERS = Readers()
@@ -54,14 +70,18 @@ def handle(before: Before, envelope: Envelope) -> Handled:
     """Some messages write a blob as well."""
     handled = RUNNER(before, envelope)
     blob = Blob(f"{before.tx}/report", b"text", "text/plain")
-    return replace(handled, blobs=(blob,)) if handled.outputs and envelope.id in ("m-2", "m-3") else handled
+    return replace(handled, blobs=(blob,)) if handled.outputs and envelope.id in ("m-2", "m-3", "m-5") else handled
 
 
 def message(strategy: Strategy, number: int) -> Envelope:
     if isinstance(strategy, Resequencer):
         return scored(number % 5 + 1, "st"[number // 5], answers=number % 2)
     special = {8: close, 9: breaking}
-    return special[number](f"m-{number}") if number in special else deposit(f"m-{number}", answers=number % 3)
+    return (
+        special[number](f"m-{number}")
+        if number in special
+        else deposit(f"m-{number}", answers=number % 3, padding="x" * number * 50)
+    )
 
 
 def attempt(strategy: Strategy, *messages: Envelope) -> Step[Finished | Again]:
@@ -71,22 +91,24 @@ def attempt(strategy: Strategy, *messages: Envelope) -> Step[Finished | Again]:
 
 
 class Past:
-    """What the store had at one time or another: documents, companions, and outputs that were committed."""
+    """What the store had at one time or another: documents, companions, staged outputs, and outputs that were committed."""
 
     def __init__(self, strategy: Strategy) -> None:
         self.entity: EntityRef = BOARD if isinstance(strategy, Resequencer) else ENTITY
         self.documents: list[Json | None] = [None, Json.of({"id": self.entity.id, "owner": "a"})]
         self.companions: dict[str, list[Companion]] = {}
+        self.staged: dict[str, StagedOutputs] = {}
         self.committed: set[str] = set()
         for order in ((4, 0, 1, 6, 2, 3, 5), (8, 0, 9, 1, 2)):
-            script = Readers() if self.entity is BOARD else Beside()
+            script = Readers() if self.entity is BOARD else Script()
             for number in order:
-                script.play(attempt(strategy, message(strategy, number)), {Publish: UNKNOWN})
-                self._remember(script)
-                script.play(attempt(strategy, message(strategy, number)))
-                self._remember(script)
+                tries: tuple[Replies, ...] = ({Publish: UNKNOWN}, {})
+                for replies in tries:
+                    played = script.play(attempt(strategy, message(strategy, number)), replies)
+                    self.staged.update((one.tx, one) for effect in played.all(Stage) for one in effect.documents)
+                    self._remember(script)
 
-    def _remember(self, script: Beside) -> None:
+    def _remember(self, script: Script) -> None:
         self.documents.append(script.document)
         self.committed |= set(outputs_in(self.entity, script.document))
         for companion in script.companions:
@@ -106,7 +128,7 @@ def outputs_of(companion: Companion) -> tuple[str, ...]:
 PASTS = {strategy: Past(strategy) for strategy in STRATEGIES}
 
 
-def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # noqa: C901, PLR0911
+def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # noqa: C901, PLR0911, PLR0912
     """Any reply this effect may get."""
     token = draw.choice([None, "0:-1#1", "0:-1#50"])
 
@@ -134,15 +156,25 @@ def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # no
         case FindOwing():
             records = (one for many in past.companions.values() for one in many if isinstance(one, ColocatedRecord))
             return mostly(FoundCompanions(tuple((one, "etag") for one in records)), BEHIND, UNKNOWN)
-        case HasCompanions():
+        case HasCompanions() | HasRecords():
             return draw.choice([True, False, False, UNKNOWN])
         case SaveBatch() | SaveEntity():
             return mostly(Saved("etag", token), Conflict(token), UNKNOWN)
+        case FindProcessed(messages=messages):
+            processed = frozenset(message for message in messages if draw.random() < 0.3)
+            return mostly(Found(processed, token), BEHIND, UNKNOWN)
+        case LoadStaged(transactions=transactions):
+            found = [past.staged[tx] for tx in transactions if tx in past.staged and draw.random() < 0.5]
+            return mostly(FoundStaged(tuple(found)), BEHIND, UNKNOWN)
+        case Stage():
+            return mostly(Written("0:-1#61"), Conflict(token), UNKNOWN)
+        case WriteProcessed():
+            return mostly(Written("0:-1#60"), UNKNOWN)
         case WriteOnce():
             return mostly(KEPT, UNKNOWN)
         case Publish():
             return mostly(PUBLISHED, UNKNOWN)
-        case ReplaceCompanions():
+        case ReplaceCompanions() | DeleteStaged():
             return None
     raise AssertionError(effect)
 
@@ -177,50 +209,51 @@ ANY = (st.sampled_from(STRATEGIES), GROUPS, st.integers(0, 2**32))
 
 
 @given(*ANY)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_an_attempt_never_exceeds_its_stated_maximum(strategy: Strategy, group: list[int], seed: int) -> None:
-    messages = [message(strategy, number) for number in group]
+    messages = [message(strategy, number) for number in group[: strategy.group_limit]]
     effects, _ = run(lambda: attempt(strategy, *messages), PASTS[strategy], seed)
     assert requests(effects) <= stated(type(strategy).attempt)
 
 
 @given(*ANY)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_same_replies_lead_to_the_same_effects(strategy: Strategy, group: list[int], seed: int) -> None:
-    messages = [message(strategy, number) for number in group]
+    messages = [message(strategy, number) for number in group[: strategy.group_limit]]
     one, other = (run(lambda: attempt(strategy, *messages), PASTS[strategy], seed) for _ in range(2))
     assert one[0] == other[0]
     assert type(one[1]) is type(other[1])
 
 
 @given(*ANY)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_new_outputs_are_only_published_after_the_batch_that_commits_them(
     strategy: Strategy, group: list[int], seed: int
 ) -> None:
     past = PASTS[strategy]
-    messages = [message(strategy, number) for number in group]
+    messages = [message(strategy, number) for number in group[: strategy.group_limit]]
     effects, _ = run(lambda: attempt(strategy, *messages), past, seed)
     committed: set[str] = set()
     for effect in effects:
-        if isinstance(effect, SaveBatch):
+        if isinstance(effect, (SaveBatch, SaveEntity)):
             committed |= set(outputs_in(past.entity, effect.document))
+        if isinstance(effect, SaveBatch):
             committed |= {id for one in effect.create for id in outputs_of(one)}
         if isinstance(effect, Publish):
             assert {output.id for output in effect.outputs} <= past.committed | committed
-    assert len([effect for effect in effects if isinstance(effect, SaveBatch)]) <= 1
+    assert len([effect for effect in effects if isinstance(effect, (SaveBatch, SaveEntity))]) <= 1
 
 
 @given(*ANY)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_a_message_is_either_committed_or_failed_or_neither_and_blobs_come_before_the_commit(
     strategy: Strategy, group: list[int], seed: int
 ) -> None:
-    messages = [message(strategy, number) for number in group]
+    messages = [message(strategy, number) for number in group[: strategy.group_limit]]
     effects, outcome = run(lambda: attempt(strategy, *messages), PASTS[strategy], seed)
     kinds = [type(effect) for effect in effects]
-    if WriteOnce in kinds and SaveBatch in kinds:
-        assert kinds.index(WriteOnce) < kinds.index(SaveBatch)
+    for commit in {SaveBatch, SaveEntity} & set(kinds):
+        assert WriteOnce not in kinds[kinds.index(commit) :]
     if isinstance(outcome, Finished):
         told = [*outcome.processed, *(key for key, _ in (*outcome.failed, *outcome.stopped))]
         assert len(told) == len(set(told))
@@ -229,17 +262,48 @@ def test_a_message_is_either_committed_or_failed_or_neither_and_blobs_come_befor
 @given(st.integers(0, 2**32))
 @settings(max_examples=50, deadline=None)
 def test_a_sweep_never_exceeds_its_stated_maximum(seed: int) -> None:
-    effects, _ = run(lambda: Colocated().sweep(unhandled(ENTITY), Memory()), PASTS[STRATEGIES[0]], seed)
+    effects, _ = run(lambda: COLOCATED.sweep(unhandled(ENTITY), Memory()), PASTS[COLOCATED], seed)
     assert requests(effects) <= stated(Colocated.sweep)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 def test_these_properties_are_about_something(strategy: Strategy) -> None:
     """Every kind of outcome, and every kind of effect, is met."""
-    groups = [(message(strategy, seed % 10), message(strategy, seed // 10 % 10)) for seed in range(500)]
+    limit = min(2, strategy.group_limit)
+    groups = [(message(strategy, seed % 10), message(strategy, seed // 10 % 10))[:limit] for seed in range(500)]
     runs = [run(partial(attempt, strategy, *group), PASTS[strategy], seed) for seed, group in enumerate(groups)]
     outcomes = {type(outcome) for _, outcome in runs}
     assert {Finished, Again} <= outcomes
     met = {type(effect) for effects, _ in runs for effect in effects}
-    assert {SaveBatch, Publish, Begin, HasCompanions} <= met
+    asked = {SaveEntity, HasRecords} if isinstance(strategy, Outbox) else {SaveBatch, HasCompanions}
+    assert {*asked, Publish, Begin} - ({HasRecords} if strategy == Outbox.embedded() else set()) <= met
     assert max(requests(effects) for effects, _ in runs) >= 6
+
+
+def test_the_stated_maximum_is_reached() -> None:
+    """A duplicate and a new message; everything is staged, nothing is marked, the window is full, a find is stale, and a blob
+    is written."""
+    strategy, script = Outbox(window=2, inline_limit=0), Script()
+    staged: dict[str, StagedOutputs] = {}
+    for number in (1, 2, 3, 4):
+        played = script.play(attempt(strategy, deposit(f"m-{number}")))
+        staged |= {document.tx: document for document in played.only(Stage).documents}
+    replies = {
+        FindProcessed: [Found(frozenset(), None)],
+        LoadStaged: [FoundStaged((staged["tx-3"],)), FoundStaged((staged["tx-4"],))],
+    }
+    played = script.play(attempt(strategy, deposit("m-3"), deposit("m-5")), replies)
+    assert requests(list(played.effects)) == stated(Outbox.attempt)
+    assert played.finished.processed == ("web/m-5",)
+
+
+@pytest.mark.parametrize("settings_", [{"window": 0}, {"window": -1}, {"inline_limit": -1}])
+def test_settings_that_cannot_work_are_refused(settings_: dict[str, int]) -> None:
+    with pytest.raises(ConfigurationError):
+        Outbox(**settings_)
+
+
+def test_a_group_is_never_larger_than_the_window() -> None:
+    assert Outbox().group_limit == 16
+    assert Outbox.transaction_id().group_limit == 1
+    assert Outbox.embedded().group_limit == 100
