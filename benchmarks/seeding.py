@@ -46,14 +46,14 @@ class History:
         routes: where its handlers may send to.
         messages: how many were processed.
         document: of the entity.
-        beside, apart: the library's documents beside the entity, and in the library's container, by id.
+        companions, apart: the library's documents in the entity's partition, and in its own container, by id.
     """
 
     subject: Subject
     routes: Routes
     messages: int = 0
     document: Json | None = None
-    beside: dict[str, dict[str, Any]] = field(default_factory=dict)
+    companions: dict[str, dict[str, Any]] = field(default_factory=dict)
     apart: dict[str, dict[str, Any]] = field(default_factory=dict)
     _memory: Memory = field(default_factory=Memory)
     _transactions: Iterator[int] = field(default_factory=count)
@@ -75,7 +75,7 @@ class History:
 
     def sent_again(self, message: str) -> list[str]:
         """Ids of what a duplicate of this message has to send: what is owed, or, where there is a stream, what was sent."""
-        entry = self.beside.get(entry_id(self._entity, message))
+        entry = self.companions.get(entry_id(self._entity, message))
         if entry is not None:
             return [output["id"] for output in entry["outputs"]]
         return [output.id for one in self._ledger.entries if one.message == message for output in self._owed(one)]
@@ -95,7 +95,7 @@ class History:
         """Write all documents."""
         games = database.get_container_client("games")
         token = await _write(database.get_container_client("exactlyonce"), list(self.apart.values()), self._entity.key)
-        await _write(games, [{**one, "gameId": GAME} for one in self.beside.values()], GAME)
+        await _write(games, [{**one, "gameId": GAME} for one in self.companions.values()], GAME)
         assert self.document is not None  # noqa: S101  # There are no histories without messages.
         ledger = self._ledger
         if ledger.token is not None:
@@ -168,7 +168,7 @@ class History:
                 raise RuntimeError(f"{self.subject.name} asks for {type(effect).__name__}, which has no answer here.")
 
     def _put(self, companions: Sequence[Companion]) -> None:
-        self.beside.update({id_of(self._entity, one): companion_document(self._entity, one) for one in companions})
+        self.companions.update({id_of(self._entity, one): companion_document(self._entity, one) for one in companions})
 
 
 async def _write(container: ContainerProxy, documents: Sequence[dict[str, Any]], key: str) -> str | None:

@@ -13,13 +13,9 @@ import pytest
 from benchmarks.contenders import ROUTES
 from benchmarks.seeding import History
 from benchmarks.subjects import Subject, subjects
-from exactlyonce.hosting import Settings
-from exactlyonce.transports.storage_queue import MAX_BYTES
-from exactlyonce.values.lifetimes import RETENTION
 from tests.packaging.sources import ROOT
 
 PAGE: Final = (ROOT / "docs" / "cost-model.md").read_text()
-CLEAN_UP: Final = (ROOT / "docs" / "howto" / "cleanup.md").read_text()
 MEASURED: Final = json.loads((ROOT / "benchmarks" / "results" / "growth.json").read_text())["strategies"]
 (CODE,) = re.findall(r"```python\n# cost\.py\n(.*?)```", PAGE, re.DOTALL)
 OF_100: Final = "Outbox.embedded()"
@@ -50,7 +46,7 @@ def bytes_kept(subject: Subject) -> float:
     for messages in (320, 640):
         history.grow(messages)
         assert history.document is not None
-        kept = [*history.apart.values(), *history.beside.values(), history.document.value]
+        kept = [*history.apart.values(), *history.companions.values(), history.document.value]
         sizes.append(len(json.dumps(kept, separators=(",", ":"))))
     return (sizes[1] - sizes[0]) / 320
 
@@ -87,28 +83,3 @@ def test_the_calculation_begins_with_figures_of_the_table() -> None:
     names, _ = ran(CODE)
     starts = [names["STRATEGY_RU"], names["DUPLICATE_RU"], names["BYTES_KEPT"]]
     assert starts == [float(re.findall(r"[\d.]+", cell)[0]) for cell in rows()["Outbox()"]]
-
-
-def test_what_clean_up_takes_is_its_pages_example() -> None:
-    ((removed, units),) = re.findall(r"(\d+) removed, (\d+) RU", CLEAN_UP)
-    assert ran(CODE)[0]["CLEAN_UP_RU"] == round(int(units) / int(removed))
-
-
-def test_limits_are_those_of_the_code() -> None:
-    lifetime = RETENTION + Settings.model_fields["delivery_limit"].default
-    assert ran(CODE)[0]["RETENTION_DAYS"] == RETENTION.days
-    assert {int(days) for days in re.findall(r"(\d+) days", PAGE)} == {RETENTION.days, lifetime.days}
-    assert {int(size) for size in re.findall(r"(\d+) KiB", PAGE)} >= {MAX_BYTES // 1024}
-
-
-def test_break_even_points_follow_from_the_prices() -> None:
-    names, _ = ran(CODE)
-    for price, cost, share in (
-        ("PROVISIONED_PER_100_RU_HOUR", "0.022", "9 %"),
-        ("AUTOSCALE_PER_100_RU_HOUR", "0.033", "13 %"),
-    ):
-        used_up = names[price] / (100 * 3600) * 1e6
-        assert f"{used_up:.3f}" == cost
-        assert f"{used_up / names['SERVERLESS_PER_MILLION_RU']:.0%}".replace("%", " %") == share
-        assert cost in PAGE
-        assert share in PAGE

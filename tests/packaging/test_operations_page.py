@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from typing import Final
 
 import pytest
 
-from exactlyonce import Colocated, Outbox, VersionStream
-from exactlyonce.attempt import Strategy
 from exactlyonce.cli.arguments import parser
 from exactlyonce.telemetry import metrics
 from tests.packaging.sources import LIBRARY, ROOT
@@ -62,25 +59,3 @@ def test_what_alarms_look_for_in_the_log_is_logged() -> None:
     texts = re.findall(r"message has '([^']+)'", section("### Alarms worth having"))
     assert texts
     assert [text for text in texts if text not in SOURCES] == []
-
-
-def test_numbers_of_the_host_are_those_of_the_sample() -> None:
-    host = json.loads((ROOT / "host.json").read_text())["extensions"]["queues"]
-    hours, minutes, seconds = (int(part) for part in host["visibilityTimeout"].split(":"))
-    written = {name: int(number) for name, number in re.findall(r"`(\w+)` \((\d+)", section("## Scaling"))}
-    assert written == {
-        **{name: host[name] for name in ("batchSize", "newBatchThreshold", "maxDequeueCount")},
-        "visibilityTimeout": 3600 * hours + 60 * minutes + seconds,
-    }
-
-
-def test_most_messages_of_a_commit_are_those_of_the_strategies() -> None:
-    strategies: dict[str, Strategy] = {
-        "Outbox()": Outbox(),
-        "Outbox.transaction_id()": Outbox.transaction_id(),
-        "Outbox.embedded()": Outbox.embedded(),
-        "Colocated()": Colocated(),
-        "VersionStream()": VersionStream(),
-    }
-    rows = re.findall(r"^\| `([A-Z][^`]*\(\))` \| (\d+) \|$", section("## Scaling"), re.MULTILINE)
-    assert {name: int(most) for name, most in rows} == {name: one.group_limit for name, one in strategies.items()}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.errors import DamagedDocument, NewerSchema
+from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.companions import (
     ColocatedRecord,
     Companion,
@@ -246,34 +246,3 @@ def test_a_companion_about_something_else_than_its_id_says_is_refused(
     companion: Companion, property: str, other: Any
 ) -> None:
     assert "something else" in refused({**companion_document(GAME, companion), property: other})
-
-
-@pytest.mark.parametrize("companion", COMPANIONS)
-def test_a_newer_schema_is_refused_with_the_advice_to_upgrade(companion: Companion) -> None:
-    with pytest.raises(NewerSchema, match=r"range/game-7 .*2.*Upgrade"):
-        read_companion(GAME, {**companion_document(GAME, companion), "schema": 2, "news": 1})
-
-
-LACKING = [(one, name) for one in COMPANIONS for name in companion_document(GAME, one) if name not in ("id", "_kind")]
-
-
-@pytest.mark.parametrize(("companion", "property"), LACKING)
-def test_a_property_that_is_missing_or_of_another_type_is_damage(companion: Companion, property: str) -> None:
-    document = companion_document(GAME, companion)
-    del document[property]
-    assert f"{property}: Field required" in refused(document)
-    for damage in ({"pin": SECRET}, 7.5):
-        assert property in refused({**document, property: damage})
-
-
-@pytest.mark.parametrize("companion", COMPANIONS)
-def test_an_unknown_property_is_refused_since_the_next_save_would_drop_it(companion: Companion) -> None:
-    assert "news" in refused({**companion_document(GAME, companion), "news": SECRET})
-
-
-def test_kinds_are_not_mistaken_for_each_other() -> None:
-    for one in COMPANIONS:
-        for other in COMPANIONS:
-            if one is not other:
-                document = companion_document(GAME, one)
-                refused({**document, "_kind": companion_document(GAME, other)["_kind"]})

@@ -6,12 +6,14 @@ import copy
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from typing import Any
 
 import pytest
 
 from exactlyonce.errors import DamagedDocument, NewerSchema
+from exactlyonce.records.companions import companion_document, read_companion
 from exactlyonce.records.ledger import LEDGER, entity_document, read_entity
 from exactlyonce.records.library import (
     ParkedMessage,
@@ -24,6 +26,7 @@ from exactlyonce.records.library import (
 )
 from exactlyonce.records.sequences import Reception
 from exactlyonce.values.frozen_json import Json
+from tests.unit.records.test_companions import ENTRY, NUMBERED, RECORD
 from tests.unit.records.test_records import AT, GAME, LEDGER_43, OUTPUT, OWING
 
 SECRET = "sEcReT-4711"
@@ -37,6 +40,9 @@ DOCUMENTS: dict[str, tuple[Callable[[Any], object], dict[str, Any]]] = {
     "processed": (read_processed, library_document(processed_record(GAME, OWING))),
     "staged": (read_staged, library_document(StagedOutputs(GAME.key, "web/m-43", "9a", AT, (OUTPUT,)))),
     "parked": (read_parked, library_document(ParkedMessage(GAME.key, "web/m-43", "why", AT, Json.of({"id": "m-43"})))),
+    "co-located": (partial(read_companion, GAME), companion_document(GAME, RECORD)),
+    "entry": (partial(read_companion, GAME), companion_document(GAME, ENTRY)),
+    "numbered": (partial(read_companion, GAME), companion_document(GAME, NUMBERED)),
 }
 
 
@@ -59,7 +65,15 @@ def changed(raw: dict[str, Any], path: tuple[Any, ...], change: Callable[[Any, A
     return copied
 
 
-CASES = [(name, path) for name, (_, raw) in DOCUMENTS.items() for path in places(raw) if "envelope" not in path[-1:]]
+COMPANIONS = ("co-located", "entry", "numbered")
+NAMES = (("id",), ("_kind",))
+"""By what a companion is known: see `test_companions`."""
+CASES = [
+    (name, path)
+    for name, (_, raw) in DOCUMENTS.items()
+    for path in places(raw)
+    if (name not in COMPANIONS and path[-1] != "envelope") or (name in COMPANIONS and path not in NAMES)
+]
 
 
 def refused(name: str, raw: Any) -> str:
@@ -109,7 +123,7 @@ def test_an_unknown_property_is_refused_since_the_next_save_would_drop_it(name: 
     assert "news" in refused(name, raw)
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name not in COMPANIONS])
 @pytest.mark.parametrize("raw", [None, 7, SECRET, [], True, {}])
 def test_another_kind_of_value_is_damage(name: str, raw: Any) -> None:
     if name != "ledger" or raw is not None:  # A ledger of null counts as none: whether it was removed is looked into.
@@ -124,9 +138,10 @@ def test_a_newer_schema_is_refused_with_the_advice_to_upgrade(name: str) -> None
 
 
 def test_the_kinds_of_records_are_not_mistaken_for_each_other() -> None:
-    kinds = ("processed", "staged", "parked")
-    for one, other in permutations(kinds, 2):
+    for one, other in permutations(("processed", "staged", "parked"), 2):
         refused(one, DOCUMENTS[other][1])
+    for one, other in permutations(COMPANIONS, 2):
+        refused(one, {**DOCUMENTS[one][1], "_kind": DOCUMENTS[other][1]["_kind"]})
 
 
 def test_an_error_about_a_ledger_names_its_entity() -> None:
