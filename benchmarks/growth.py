@@ -63,8 +63,8 @@ def growing_costs(result: Mapping[str, Any]) -> Iterator[str]:
     for name, measured in result["strategies"].items():
         if measured["most"] is None:
             yield from _growing(name, measured["after"])
-    for name, beside in result["library"].items():
-        yield from _growing(f"{name} beside records", beside)
+    for name, costs in result["library"].items():
+        yield from _growing(f"{name} among records", costs)
 
 
 def _growing(name: str, costs: Mapping[str, Any]) -> Iterator[str]:

@@ -33,7 +33,7 @@ _SENDERS: Final = 8
 
 
 async def library_costs(names: Sequence[str], records: Sequence[int] = RECORDS) -> dict[str, dict[str, Any]]:
-    """What a new message and a duplicate of an old one cost, by contender and by number of records beside.
+    """What a new message and a duplicate of an old one cost, by contender and by number of records of other entities.
 
     Args:
         names: of contenders.
@@ -50,7 +50,7 @@ async def library_costs(names: Sequence[str], records: Sequence[int] = RECORDS) 
             there = size
             for number, contender in enumerate(chosen):
                 costs[contender.name][str(size)] = await _cost(contender, cosmos, f"game-{number}-{size:07}")
-                print(contender.name, "beside", size, "records", costs[contender.name][str(size)], flush=True)
+                print(contender.name, "among", size, "records", costs[contender.name][str(size)], flush=True)
     return costs
 
 

@@ -48,10 +48,10 @@ def costs(requests: float, units: float) -> dict[str, Any]:
     }
 
 
-def result(changed: dict[str, Any] | None = None, beside: float = 20.0) -> dict[str, Any]:
+def result(changed: dict[str, Any] | None = None, among: float = 20.0) -> dict[str, Any]:
     after = {"10": costs(3, 20.0), "1000": costs(3, 20.5), "100000": costs(3, 20.9), **(changed or {})}
     bounded = {"after": {"10": costs(2, 10.0), "4000": costs(2, 1_500.0)}, "most": 4_008}
-    library = {"Outbox()": {"0": costs(3, 20.0), "1000000": costs(3, beside)}}
+    library = {"Outbox()": {"0": costs(3, 20.0), "1000000": costs(3, among)}}
     strategies = {"Outbox()": {"after": after, "most": None}, "bounded": bounded}
     return {"strategies": strategies, "library": library}
 
@@ -61,16 +61,16 @@ def test_what_grows_though_nothing_bounds_it_is_told() -> None:
     for dearer in (costs(3.1, 20.0), costs(3, 21.1)):
         (told,) = growing_costs(result({"100000": dearer}))
         assert told.startswith("Outbox(), first: ")
-    (told,) = growing_costs(result(beside=21.1))
-    assert told.startswith("Outbox() beside records, first: ")
+    (told,) = growing_costs(result(among=21.1))
+    assert told.startswith("Outbox() among records, first: ")
 
 
 async def test_records_of_other_entities_cost_a_message_nothing() -> None:
     costs = await library_costs(["Outbox()"], (0, 1_000))
-    alone, beside = costs["Outbox()"].values()
-    assert alone["first"]["requests"] == beside["first"]["requests"] == pytest.approx(3.0625)
-    assert beside["first"]["request units"] == pytest.approx(alone["first"]["request units"], rel=0.01)
-    assert alone["duplicate of the oldest"] == beside["duplicate of the oldest"]
+    alone, among = costs["Outbox()"].values()
+    assert alone["first"]["requests"] == among["first"]["requests"] == pytest.approx(3.0625)
+    assert among["first"]["request units"] == pytest.approx(alone["first"]["request units"], rel=0.01)
+    assert alone["duplicate of the oldest"] == among["duplicate of the oldest"]
 
 
 def test_the_chart_shows_every_strategy_and_where_one_ends() -> None:

@@ -61,9 +61,9 @@ async def record(monkeypatch: pytest.MonkeyPatch) -> Recorded:
         store = CosmosStore(connection, ENTITY_CONTAINERS)
         for number, request in enumerate(REQUESTS.values()):
             await request(store, EntityRef(PLAIN, (f"e-{number}",), f"e-{number}"))
-        beside = [replace(one, companions=one.type == OWNED) for one in ENTITY_CONTAINERS]
+        types = [replace(one, companions=one.type == OWNED) for one in ENTITY_CONTAINERS]
         for search in LISTINGS.values():
-            await search(CosmosListing(connection, beside))
+            await search(CosmosListing(connection, types))
         await connection.close()
         recorded.operations.update(total.operation for total in emulator.totals())
     recorded.operations.remove("batch")

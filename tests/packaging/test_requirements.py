@@ -25,7 +25,7 @@ GROUPS = {
     "peers.txt": ["peers", "devtools"],
     "test.txt": ["test", "devtools"],
 }
-BESIDE = "amqp.txt"
+ON_TOP = "amqp.txt"
 """The lock that is installed on top of another one, and so holds its own group only."""
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)(\[[a-z,]+\])?==([^ ;]+)( ;[^\\]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$")
 
@@ -65,7 +65,7 @@ def test_everything_is_pinned_and_hashed(path: Path) -> None:
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
 def test_every_lock_holds_what_the_project_asks_for_there(path: Path) -> None:
     project, groups = PROJECT["project"], PROJECT["dependency-groups"]
-    shared = [] if path.name == BESIDE else [*project["dependencies"], *project["optional-dependencies"]["azure"]]
+    shared = [] if path.name == ON_TOP else [*project["dependencies"], *project["optional-dependencies"]["azure"]]
     wanted = shared + [one for name in GROUPS[path.name] for one in groups[name]]
     assert uncovered(path.read_text(), wanted) == []
 

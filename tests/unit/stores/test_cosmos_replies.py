@@ -14,9 +14,9 @@ from tests.unit.stores.refusing import SECRET, TOKEN, answer, refusal
 READS = (Operation.READ, Operation.QUERY)
 SAVES = (Operation.CREATE, Operation.REPLACE)
 LIBRARY_WRITES = (Operation.STAGE, Operation.RECORD)
-BESIDE = (Operation.COMMIT, Operation.AMEND)
+BATCHES = (Operation.COMMIT, Operation.AMEND)
 COMMITS = (*SAVES, Operation.COMMIT)
-WRITES = (*SAVES, *LIBRARY_WRITES, Operation.PARK, *BESIDE, Operation.DELETE)
+WRITES = (*SAVES, *LIBRARY_WRITES, Operation.PARK, *BATCHES, Operation.DELETE)
 EVERYTHING = tuple(Operation)
 
 ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
@@ -26,10 +26,10 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("an id or a unique key that is taken is a conflict of its own kind", COMMITS, 409, None, Taken(TOKEN)),
     ("an account that is changed will have changed", (Operation.OPEN, *READS, *WRITES), 409, 1006, UNKNOWN),
     ("staged documents have no unique keys", (Operation.STAGE,), 409, None, Conflict(TOKEN)),
-    ("an etag that is outdated is a conflict", (*SAVES, *BESIDE, Operation.DELETE), 412, None, Conflict(TOKEN)),
+    ("an etag that is outdated is a conflict", (*SAVES, *BATCHES, Operation.DELETE), 412, None, Conflict(TOKEN)),
     (
         "a document to replace that is gone is a conflict",
-        (Operation.REPLACE, *BESIDE, Operation.DELETE),
+        (Operation.REPLACE, *BATCHES, Operation.DELETE),
         404,
         0,
         Conflict(TOKEN),

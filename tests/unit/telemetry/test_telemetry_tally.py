@@ -40,7 +40,7 @@ def loaded(*entries: Entry) -> tuple[Any, Any]:
     return LoadEntity(ENTITY), Loaded(document(*entries), "1", 1, None)
 
 
-def beside(*companions: Companion) -> tuple[Any, Any]:
+def with_companions(*companions: Companion) -> tuple[Any, Any]:
     return LoadCompanions(ENTITY, ("x",)), FoundCompanions(tuple((one, "1") for one in companions))
 
 
@@ -76,10 +76,10 @@ def outcome(*attempts: list[tuple[Any, Any]], finished: Finished = NOTHING) -> s
     [
         (loaded(entry("t-0")), "entry"),
         ((FindProcessed(ENTITY, (KEY,)), Found(frozenset({KEY}), None)), "record"),
-        (beside(record("t-0")), "record"),
-        (beside(stream_entry("t-0")), "stream"),
-        (beside(numbered(held=False)), "number"),
-        (beside(numbered(held=True)), "number"),
+        (with_companions(record("t-0")), "record"),
+        (with_companions(stream_entry("t-0")), "stream"),
+        (with_companions(numbered(held=False)), "number"),
+        (with_companions(numbered(held=True)), "number"),
         (loaded(), "number"),
     ],
 )
@@ -94,7 +94,13 @@ def test_two_concurrent_reads_count_as_two() -> None:
 
 
 @pytest.mark.parametrize(
-    "found", [loaded(entry("t-1")), beside(record("t-1")), beside(stream_entry("t-1")), beside(numbered(held=False))]
+    "found",
+    [
+        loaded(entry("t-1")),
+        with_companions(record("t-1")),
+        with_companions(stream_entry("t-1")),
+        with_companions(numbered(held=False)),
+    ],
 )
 def test_a_message_committed_by_an_earlier_attempt_is_no_duplicate(found: tuple[Any, Any]) -> None:
     lost = (SaveEntity(ENTITY, document(), None), UNKNOWN)
@@ -103,7 +109,7 @@ def test_a_message_committed_by_an_earlier_attempt_is_no_duplicate(found: tuple[
 
 
 def test_a_message_held_by_an_earlier_attempt_is_held() -> None:
-    assert outcome([begun("t-1")], [beside(numbered(held=True))]) == "held"
+    assert outcome([begun("t-1")], [with_companions(numbered(held=True))]) == "held"
 
 
 def test_a_message_held_by_this_attempt_is_held() -> None:

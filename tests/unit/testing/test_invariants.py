@@ -158,9 +158,9 @@ def test_entry_and_records_give_the_same_commit() -> None:
     refs = (OutputRef("o-1", "board"), OutputRef("o-2", "board"))
     entry = Entry("web/m-1", "tx-1", 1, at, refs, FIRST.digest or "")
     ref = EntityRef("e", ("e",), "e")
-    beside = ColocatedRecord("e", "web/m-1", "tx-1", 1, at, refs, entry.digest, None, None)
+    colocated = ColocatedRecord("e", "web/m-1", "tx-1", 1, at, refs, entry.digest, None, None)
     streamed = StreamEntry("e", "web/m-1", "tx-1", 1, at, Json("{}"), Json("{}"), True, refs, entry.digest)
-    for told in (entry, processed_record(ref, entry), beside, streamed):
+    for told in (entry, processed_record(ref, entry), colocated, streamed):
         assert Commit.of("e", told) == FIRST
 
 

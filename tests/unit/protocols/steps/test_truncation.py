@@ -1,4 +1,4 @@
-"""Clean-up beside an entity: what it deletes, what it leaves, and what keeps it from deleting."""
+"""Clean-up of companions: what it deletes, what it leaves, and what keeps it from deleting."""
 
 from __future__ import annotations
 
