@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -14,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers import measuring, postgres
+from benchmarks.peers import measuring
 from benchmarks.peers.measuring import VoidError, compare, measure
 from benchmarks.peers.ours import ours
-from benchmarks.peers.port import Message, NotInstalledError, Peer, Running, installed, library
+from benchmarks.peers.port import Message, NotInstalledError, Peer, Running
 from benchmarks.peers.processes import first_line, process
 from benchmarks.peers.workload import Workload
 from benchmarks.report import ROOT
@@ -79,28 +78,6 @@ def test_every_copy_comes_after_its_message_and_half_of_them_soon() -> None:
     assert 100 <= sum(distance < work.in_flight for distance in distances) <= 120
 
 
-async def test_so_many_are_in_flight_and_no_more() -> None:
-    running, most = 0, 0
-
-    async def process_one(_: Message) -> None:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0)
-        running -= 1
-
-    assert len(await SMALL.deliver(SMALL.deliveries(), process_one)) == 50
-    assert most == SMALL.in_flight
-
-
-async def test_what_processing_raises_ends_the_work() -> None:
-    async def fail(_: Message) -> None:
-        raise OSError("gone")
-
-    with pytest.raises(OSError, match="gone"):
-        await SMALL.deliver(SMALL.deliveries(), fail)
-
-
 async def test_a_round_that_adds_up_has_figures() -> None:
     figures = await measure(Counting(), SMALL)
     assert figures["bytes per message"] == 100
@@ -138,26 +115,6 @@ async def test_peers_take_turns_and_who_is_missing_or_errs_costs_nobody_else() -
     assert result["broken"]["void"] == ["round 1: It failed (OSError).", "round 2: It failed (OSError)."]
     assert len(result["used"]["rounds"]) == 1
     assert result["used"]["void"] == ["round 2: It was not empty at first."]
-
-
-def test_a_package_that_is_not_there_is_named_with_what_to_do() -> None:
-    for ask in (library, installed):
-        with pytest.raises(NotInstalledError, match="no_such_package is not installed; `make bench-peers` installs it"):
-            ask("no_such_package")
-
-
-def test_postgresql_that_is_not_there_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(postgres, "DEBIAN", tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NotInstalledError, match="apt install postgresql"):
-        postgres.version()
-
-
-def test_a_process_that_does_not_start_is_told_with_its_last_words(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    command = [sys.executable, "-c", "import sys; sys.exit('no port')"]
-    with process(command, log) as started, pytest.raises(RuntimeError, match="It did not start: no port"):
-        first_line(started, "It", log)
 
 
 @pytest.mark.acceptance
