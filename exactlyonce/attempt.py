@@ -221,12 +221,12 @@ class Strategy(Attempts, Protocol):
         """Publish the outputs that an entity owes, and mark them. `work` has no messages."""
         ...
 
-    def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+    def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message that the host gave up on: finish it if it was processed, or park it behind a fence.
 
         Args:
             work: the entity, its handler, and the one message.
-            came: the delivered envelope, its data in it or in a blob; this form is parked and requeued.
+            delivered: the envelope as delivered, its data in it or in a blob; this form is parked and requeued.
             reason: why it could not be processed. Operators see it, so it must not quote the message.
             memory: of this process.
 

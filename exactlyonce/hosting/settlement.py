@@ -55,9 +55,9 @@ class PoisonMessage:
 
     Attributes:
         entity: the type whose handlers take it.
-        came: the delivered envelope, its data in it or in a blob.
+        delivered: the envelope as delivered, its data in it or in a blob.
         work: the message with its data, and its handler.
-        queue: logical name of the queue that it came from.
+        queue: logical name of the queue that it delivered from.
         settlement: whether it was settled before.
         reason: why it was given up.
         runs_out: the host drops the message after a few deliveries, acknowledged or not, as it does with messages of a poison
@@ -65,7 +65,7 @@ class PoisonMessage:
     """
 
     entity: Entity[Any]
-    came: Envelope
+    delivered: Envelope
     work: Work
     queue: str
     settlement: Settlement
@@ -99,17 +99,19 @@ class Settler:
             decision = await self._decided_or_returned(given)
         except (HandlerError, StoredDataError) as error:
             # Neither the state nor the stream can show now whether it was processed.
-            decision = await self._put_aside(given.entity, given.came, f"{named(error)}, of entity {given.work.entity}")
-        _log_decision(given.came, decision)
+            decision = await self._put_aside(
+                given.entity, given.delivered, f"{named(error)}, of entity {given.work.entity}"
+            )
+        _log_decision(given.delivered, decision)
         return decision.outcome
 
-    async def return_unread(self, entity: Entity[Any], came: Envelope, queue: str) -> Outcome | None:
+    async def return_unread(self, entity: Entity[Any], delivered: Envelope, queue: str) -> Outcome | None:
         """Return a poison message whose data could not be fetched; None if it is too old. Raises `TryAgainLater`."""
-        output = await self._output(came, queue, came.unexplained)
+        output = await self._output(delivered, queue, delivered.unexplained)
         if output is None:
             return None
-        returned = await self.returner.give_back(nobodys(entity), output, unseen=True)
-        _log_decision(came, _Decision(returned.outcome, nobodys(entity), "its data could not be fetched"))
+        returned = await self.returner.give_back(aside_place(entity), output, unseen=True)
+        _log_decision(delivered, _Decision(returned.outcome, aside_place(entity), "its data could not be fetched"))
         return returned.outcome
 
     async def put_aside(self, entity: Entity[Any], envelope: Envelope, reason: str) -> Outcome:
@@ -119,7 +121,7 @@ class Settler:
         return decision.outcome
 
     async def _put_aside(self, entity: Entity[Any], envelope: Envelope, reason: str) -> _Decision:
-        place = nobodys(entity)
+        place = aside_place(entity)
         settled = await self.maintenance.run(place, lambda memory: put_aside(place, envelope, reason, memory))
         return _Decision(settled.outcome, place, reason)
 
@@ -134,18 +136,18 @@ class Settler:
             # A second copy of a parked message does less harm than a message lost with its last delivery.
             first = given.settlement == "first" and not progress.parks
             unseen = first or (given.runs_out and isinstance(error, TryAgainLater))
-            returned = await self._returned(given, given.came.unexplained, deadline, unseen=unseen)
+            returned = await self._returned(given, given.delivered.unexplained, deadline, unseen=unseen)
             if returned is not None:
                 return _Decision(returned, given.work.entity, given.reason)
             if isinstance(error, TryAgainLater):
                 raise
             reason = f"{named(error)}, of entity {given.work.entity}"
-        return await self._put_aside(given.entity, given.came, reason)
+        return await self._put_aside(given.entity, given.delivered, reason)
 
     async def _decided(self, given: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> _Decision:
         entity, refused = given.work.entity, None
         if given.entity.strategy.forgets:
-            refused = self.lifetimes().refusal(given.came.time, await self._present())
+            refused = self.lifetimes().refusal(given.delivered.time, await self._present())
         rounds = self._unexplained(given)
         if refused is not None or rounds is not None:
             finished = await self.maintenance.run(
@@ -154,13 +156,13 @@ class Settler:
             if finished is not None:
                 return _Decision(finished.outcome, entity, given.reason)
         if refused is not None:
-            return await self._put_aside(given.entity, given.came, f"{given.reason}; {named(refused)}")
+            return await self._put_aside(given.entity, given.delivered, f"{given.reason}; {named(refused)}")
         unseen = given.settlement == "first"
         if rounds is not None and (returned := await self._returned(given, rounds, deadline, unseen=unseen)):
             return _Decision(returned, entity, given.reason)
         if given.settlement == "repeated":
             reason = f"{given.reason}; it was settled before, and may have been returned to its queue"
-            return await self._put_aside(given.entity, given.came, reason)
+            return await self._put_aside(given.entity, given.delivered, reason)
         settled = await self.maintenance.run(
             entity, lambda memory: _noting(_settling(given, memory), progress), deadline=deadline
         )
@@ -168,7 +170,7 @@ class Settler:
 
     def _unexplained(self, given: PoisonMessage) -> int | None:
         """The number of returns without a known cause, this one included; None if the message is not to be returned."""
-        cause, so_far = self.failures.cause(given.entity.name, key_of(given.came)), given.came.unexplained
+        cause, so_far = self.failures.cause(given.entity.name, key_of(given.delivered)), given.delivered.unexplained
         if cause is Cause.ENVIRONMENT:
             return so_far
         if cause is Cause.UNKNOWN or given.settlement == "repeated":
@@ -179,17 +181,17 @@ class Settler:
         self, given: PoisonMessage, unexplained: int, deadline: Deadline | None, *, unseen: bool
     ) -> Outcome | None:
         """Return a message to its queue; None if it is too old for that, or too large."""
-        output = await self._output(given.came, given.queue, unexplained)
+        output = await self._output(given.delivered, given.queue, unexplained)
         if output is None:
             return None
         returned = await self.returner.give_back(given.work.entity, output, unseen=unseen, deadline=deadline)
         return returned.outcome
 
-    async def _output(self, came: Envelope, queue: str, unexplained: int) -> Output | None:
+    async def _output(self, delivered: Envelope, queue: str, unexplained: int) -> Output | None:
         now = await self._present()
-        if came.time is None or now - came.time > self.lifetimes().send_limit(now):
+        if delivered.time is None or now - delivered.time > self.lifetimes().send_limit(now):
             return None
-        return await self.returner.output(came, queue, unexplained)
+        return await self.returner.output(delivered, queue, unexplained)
 
     async def _present(self) -> datetime:
         begun = await self.maintenance.driver.run(iter(Begin()))
@@ -215,7 +217,7 @@ class _Progress:
     parks: bool = False
 
 
-def nobodys(entity: Entity[Any]) -> EntityRef:
+def aside_place(entity: Entity[Any]) -> EntityRef:
     """The place for messages to an entity type that were put aside. Unlike every entity, it has no partition key."""
     return EntityRef(entity.name, (), ASIDE)
 
@@ -232,7 +234,7 @@ def _log_decision(envelope: Envelope, decision: _Decision) -> None:
 
 def _settling(given: PoisonMessage, memory: Memory) -> Step[Settled | Again]:
     """The protocol's settler for a message. It parks the delivered envelope, whose data may be in a blob."""
-    return given.entity.strategy.settle(given.work, given.came, given.reason, memory)
+    return given.entity.strategy.settle(given.work, given.delivered, given.reason, memory)
 
 
 def _until_the_fence(step: Step[Settled | Again]) -> Step[Settled | Again | None]:

@@ -135,12 +135,12 @@ class Colocated:
         outcome = yield from publish_records(work.entity, found.companions, memory)
         return outcome or Finished(memory)
 
-    def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+    def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message that the host gave up on: publish what its record owes, or park it. At most 9 effects."""
         (envelope,) = work.messages
         ids = (record_id(work.entity, key_of(envelope)),)
         settled = yield from settle(
-            self, work, came, reason, memory, finish=lambda view: _finished(work.entity, view), ids=ids
+            self, work, delivered, reason, memory, finish=lambda view: _finished(work.entity, view), ids=ids
         )
         return settled
 

@@ -12,7 +12,7 @@ from azure.servicebus.exceptions import ServiceBusError
 
 from exactlyonce import Destination, Envelope
 from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.hosting.settlement import aside_place
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
@@ -83,7 +83,7 @@ async def test_what_is_requeued_arrives_although_the_broker_remembers_its_id(
         operator = await once.operator()
         for count in (1, 2):
             assert await once.settle(delivered(message), GAMES, queue="receipts") == "parked"
-            requeued = await operator.requeue(nobodys(GAMES).key, "web/m-1", "receipts")
+            requeued = await operator.requeue(aside_place(GAMES).key, "web/m-1", "receipts")
             assert requeued.outcome == "sent"
             assert bus.counts("receipts").active == count
         await once.close()

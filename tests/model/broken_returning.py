@@ -59,10 +59,10 @@ def settled_before(self: Any, given: PoisonMessage) -> tuple[Any, ...]:
     return self, replace(given, settlement="repeated") if given.settlement == "unknown" else given
 
 
-async def of_any_age(self: Settler, came: Any, queue: str, unexplained: int) -> Any:
+async def of_any_age(self: Settler, delivered: Any, queue: str, unexplained: int) -> Any:
     """A message is returned however old it is."""
     await self._present()
-    return await self.returner.output(came, queue, unexplained)
+    return await self.returner.output(delivered, queue, unexplained)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from exactlyonce import Envelope
 from exactlyonce.attempt import key_of
 from exactlyonce.effects.library import Park
 from exactlyonce.hosting.operator import Operator
-from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.hosting.settlement import aside_place
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.application import Application
 from verification.simulation.host import Hosts, Message
@@ -147,7 +147,7 @@ class Operators:
         return envelope.time is not None and now - envelope.time > judged
 
     def _places(self, entity: EntityRef) -> tuple[EntityRef, EntityRef]:
-        return entity, nobodys(self._application.type_of(entity))
+        return entity, aside_place(self._application.type_of(entity))
 
     def _lies_in(self, place: EntityRef, key: str) -> bool:
         partition = self._world.store.library.get(place.key)

@@ -154,7 +154,7 @@ def _parking_at_once(unexplained: Function) -> Function:
     """What its environment failed is parked, like what its handler failed."""
 
     def twin(self: Any, given: Any) -> int | None:
-        cause = self.failures.cause(given.entity.name, key_of(given.came))
+        cause = self.failures.cause(given.entity.name, key_of(given.delivered))
         rounds: int | None = None if cause is Cause.ENVIRONMENT else unexplained(self, given)
         return rounds
 

@@ -241,12 +241,12 @@ class Outbox:
         saved = yield from SaveEntity(entity, marked, view.etag)
         return Finished(Memory()) if isinstance(saved, Saved) else start_over(remembered, saved)
 
-    def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+    def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message that the host gave up on: publish what it owes, or park it. At most 6 effects."""
         (envelope,) = work.messages
         message = key_of(envelope)
         settled = yield from settle(
-            self, work, came, reason, memory, finish=lambda view: _known(work.entity, message, view)
+            self, work, delivered, reason, memory, finish=lambda view: _known(work.entity, message, view)
         )
         return settled
 

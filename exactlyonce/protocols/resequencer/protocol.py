@@ -159,12 +159,12 @@ class Resequencer:
         marked = yield from self.mark(work.entity, tended.memory)
         return marked if isinstance(marked, Again) else replace(tended, memory=marked.memory)
 
-    def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+    def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message that the host gave up on: finish what the read model took, or park it. At most 8 effects."""
         (envelope,) = work.messages
         ids = _ids(work.entity, envelope)
         settled = yield from settle(
-            self, work, came, reason, memory, finish=lambda view: _finished(work.entity, envelope, view), ids=ids
+            self, work, delivered, reason, memory, finish=lambda view: _finished(work.entity, envelope, view), ids=ids
         )
         return settled
 

@@ -23,7 +23,7 @@ from exactlyonce.values.identity import EntityRef
 def settle(
     strategy: Strategy,
     work: Work,
-    came: Envelope,
+    delivered: Envelope,
     reason: str,
     memory: Memory,
     *,
@@ -33,7 +33,7 @@ def settle(
     """Finish a message that was processed, or park it. At most 7 effects, and those of `finish`.
 
     Args:
-        strategy, work, came, reason, memory: as for `Strategy.settle`.
+        strategy, work, delivered, reason, memory: as for `Strategy.settle`.
         finish: publishes what the message owes, if this view proves that it was processed; None if nothing does.
         ids: of the companions that would prove it.
     """
@@ -50,7 +50,7 @@ def settle(
     finished = yield from finish(view)
     if finished is not None:
         return finished
-    parked = yield from park(work.entity, came, reason, work.absent, view)
+    parked = yield from park(work.entity, delivered, reason, work.absent, view)
     return parked
 
 

@@ -150,12 +150,12 @@ class VersionStream:
         yield from ()
         return Finished(memory)
 
-    def settle(self, work: Work, came: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+    def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message that the host gave up on: handle it again as it was, or park it. At most 9 effects."""
         (envelope,) = work.messages
         ids = (entry_id(work.entity, key_of(envelope)),)
         settled = yield from settle(
-            self, work, came, reason, memory, finish=lambda view: _finished(work, view), ids=ids
+            self, work, delivered, reason, memory, finish=lambda view: _finished(work, view), ids=ids
         )
         return settled
 

@@ -1,4 +1,4 @@
-"""The commands of operators, on a store in memory: what they show, what they refuse, and how they answer."""
+"""Operators' commands, on a store in memory: their output, refusals and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands about the application as a whole: what they show, what they change, and what they refuse."""
+"""Commands on the whole application: their output, changes and refusals."""
 
 from __future__ import annotations
 

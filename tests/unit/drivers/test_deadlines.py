@@ -1,4 +1,4 @@
-"""Deadlines: what does not begin any more, what is said about it, and that nobody waits longer than they may."""
+"""Deadlines: no request or pause begins after them, and the error says why."""
 
 from __future__ import annotations
 

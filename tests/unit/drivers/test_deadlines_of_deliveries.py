@@ -1,4 +1,4 @@
-"""Deliveries and their deadlines: nobody waits longer than they may, and nobody ends what others wait for."""
+"""Deadlines of deliveries: none waits longer, and none ends an attempt that others wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two drivers, one meaning: the same generator with the same store gives the same result, asked in the same order."""
+"""Both drivers give the same result: the same generator makes the same requests in the same order."""
 
 from __future__ import annotations
 

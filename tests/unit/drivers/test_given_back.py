@@ -1,4 +1,4 @@
-"""A lane that goes on for others does not work for a message whose delivery was given back: somebody else decides about it."""
+"""A lane does not commit a message whose delivery was given back, since it may have been settled meanwhile."""
 
 from __future__ import annotations
 

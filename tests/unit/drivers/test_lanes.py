@@ -1,4 +1,4 @@
-"""Lanes: who shares a commit with whom, who hears of which error, and when what was published is marked."""
+"""Lanes: which messages share a commit, which deliveries fail, and when published outputs are marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many outputs: what was accepted stays accepted, so that publishing comes to an end wherever a queue takes anything at all."""
+"""Portions: accepted outputs stay accepted, so that a publish ends wherever a queue accepts anything at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The retry policy: what is repeated, for how long, and what is said at the end of patience."""
+"""The retry policy: which requests and attempts are repeated, for how long, and the error in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context: the only source of time, ids and chance, and the only way out, for a handler."""
+"""The context: a handler's only source of time, ids and chance, and its only way to send."""
 
 from __future__ import annotations
 

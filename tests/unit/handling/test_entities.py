@@ -1,4 +1,4 @@
-"""Entity types: what is refused when handlers are registered, and which entity a message is for."""
+"""Entity types: refused handlers, and the entity of a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Message types: registration, names on the wire, and what is said about data that does not fit."""
+"""Message types: registration, names on the wire, and errors of data that does not fit."""
 
 from __future__ import annotations
 

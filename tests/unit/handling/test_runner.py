@@ -1,4 +1,4 @@
-"""Handling one message: every way in which a handler can fail is an error of its own message, named, and never escapes."""
+"""The runner: every failure of a handler is an error that names its message, and never escapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between entity document and state model: what the library adds, keeps and refuses."""
+"""State models and entity documents: properties that the library adds, keeps and refuses."""
 
 from __future__ import annotations
 

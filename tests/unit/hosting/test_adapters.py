@@ -1,4 +1,4 @@
-"""Queues whose messages are not envelopes: what an adapter makes of them, and what is sent to such a queue once more."""
+"""Adapters: the envelopes that they make, and returned messages in their queues."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, breaking, deposit
-from tests.unit.hosting.settling import dated, parked, settler
+from tests.unit.hosting.settlers import dated, parked, settler
 
 BASE = "https://account.blob.core.windows.net/blobs"
 RECEIPTS = Destination("receipts", receives=(Deposited,))

@@ -1,4 +1,4 @@
-"""Clients are closed when the event loop ends: the host stops its worker without a word to the application."""
+"""Clients are closed when the event loop ends: the host stops its worker without notice."""
 
 from __future__ import annotations
 

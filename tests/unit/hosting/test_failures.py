@@ -1,4 +1,4 @@
-"""Why a message failed, as it is kept with it: fields and what is wrong with them, and never a value."""
+"""The failure of a message, as kept with it when it is parked: fields and what is wrong with them, never a value."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, deposit
-from tests.unit.hosting.settling import maintenance
+from tests.unit.hosting.settlers import maintenance
 
 RECEIPTS = Destination("receipts", receives=(Deposited,), order_by=lambda _: "b-1")
 KIND = accounts(VersionStream(snapshot_every=2))

@@ -1,4 +1,4 @@
-"""Sending parked messages again, as operators ask for it: what is shown, what is refused, and under which identity it goes."""
+"""Requeuing of parked messages by operators: what is shown, what is refused, and under which identity a message is sent."""
 
 from __future__ import annotations
 

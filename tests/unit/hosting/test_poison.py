@@ -1,4 +1,4 @@
-"""The poison settler: whatever a queue gave up on is finished, parked, or put aside; and its poison queue is empty."""
+"""The poison settler: a message that a queue gave up on is finished, parked, or put aside, and its poison queue is emptied."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import MOST, Failures
 from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import UNREADABLE, require_readable
-from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.hosting.settlement import aside_place
 from exactlyonce.records.blobs import Blob
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from tests.samples import Deposit, accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
-from tests.unit.hosting.settling import SECRET, Place, Silent, dated
+from tests.unit.hosting.settlers import SECRET, Place, Silent, dated
 from tests.unit.script import AT
 
 STRATEGIES: dict[str, Strategy] = {
@@ -111,7 +111,7 @@ async def test_an_undecidable_message_is_put_aside_with_its_body(
     kind = accounts()
     assert await place.settle(kind, body) == "parked"
     key = key_of(body) if isinstance(body, Envelope) else message_key(UNREADABLE, "q-1")
-    parked = place.parked(nobodys(kind), key)
+    parked = place.parked(aside_place(kind), key)
     assert parked is not None
     assert parked.reason.split(" ")[0].rstrip(":") == reason
     assert SECRET not in parked.reason + caplog.text
@@ -138,7 +138,7 @@ async def test_a_message_to_a_damaged_entity_is_put_aside_with_the_entitys_name(
     moved = accounts(VersionStream())
     place.saw_fail(moved, "web/m-2")
     assert await place.settle(moved, TOO_OLD) == "parked"
-    assert place.reason(nobodys(moved), "web/m-2") == "ConfigurationError, of entity account/a"
+    assert place.reason(aside_place(moved), "web/m-2") == "ConfigurationError, of entity account/a"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ async def test_an_unanswerable_replay_request_is_put_aside_once(place: Place, st
     broken = Envelope("board/b", "r-1", "exactlyonce.replay", Json.of({"source": "account/a"}))
     for _ in range(3):
         assert await place.settle(kind, broken) == "parked"
-    assert place.reason(nobodys(kind), "board%2Fb/r-1") == "InvalidMessage, asked by board/b"
+    assert place.reason(aside_place(kind), "board%2Fb/r-1") == "InvalidMessage, asked by board/b"
     assert len(place.store.library) == 1
 
 
@@ -228,11 +228,11 @@ async def test_a_body_that_its_adapter_fails_on_is_put_aside(place: Place) -> No
 
     kind = accounts()
     assert await place.settle(kind, SECRET.encode(), adapter=adapter) == "parked"
-    assert place.reason(nobodys(kind), message_key(UNREADABLE, "q-1")) == "KeyError"
+    assert place.reason(aside_place(kind), message_key(UNREADABLE, "q-1")) == "KeyError"
 
 
 async def test_a_message_whose_key_is_not_valid_is_put_aside(place: Place) -> None:
     kind = accounts()
     kind.paths = ("/owner", "/region")
     assert await place.settle(kind, deposit("m-1")) == "parked"
-    assert place.reason(nobodys(kind), "web/m-1") == "ConfigurationError"
+    assert place.reason(aside_place(kind), "web/m-1") == "ConfigurationError"

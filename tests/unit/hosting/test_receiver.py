@@ -1,4 +1,4 @@
-"""What triggers deliver, processed in batches and given up."""
+"""The receiver: deliveries processed in batches, and settled when they are given up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.hosting.settlement import aside_place
 from exactlyonce.hosting.triggers import envelope_of, id_of
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.memory.store import MemoryStore
@@ -43,7 +43,7 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Account, accounts, breaking, deposit
 from tests.unit.bus import delivered
-from tests.unit.hosting.settling import dated, maintenance, parked, settler
+from tests.unit.hosting.settlers import dated, maintenance, parked, settler
 
 SECRET = "what-the-body-says"
 
@@ -177,7 +177,7 @@ class TestBatches:
         unreadable = delivered(Content(SECRET.encode()), delivery_count=6)
         await place.take(kind, unreadable, delivered(deposit("m-1")))
         key = f"exactlyonce.unreadable/{id_of(unreadable).replace('/', '%2F')}"
-        assert place.parked(nobodys(kind), key) is not None
+        assert place.parked(aside_place(kind), key) is not None
         assert place.changed_by("a") == ["web/m-1"]
 
     @pytest.mark.parametrize("deliveries", [6, 7])
@@ -272,7 +272,9 @@ class TestDeadLetters:
             unreadable = delivered(Content(b"?"), sequence_number=number)
             assert await place.settler.settle(kind, unreadable, "accounts") == "parked"
         kept = [
-            place.parked(nobodys(kind), key_of(Envelope("exactlyonce.unreadable", id_of(one), "x", deposit("m").data)))
+            place.parked(
+                aside_place(kind), key_of(Envelope("exactlyonce.unreadable", id_of(one), "x", deposit("m").data))
+            )
             for one in (delivered(Content(b"?"), sequence_number=number) for number in (7, 8))
         ]
         assert None not in kept

@@ -1,4 +1,4 @@
-"""A commit that the store refuses for what a handler gave: its message fails by itself, and those of its group do not."""
+"""A commit that the store refuses for a handler's result: its message fails alone, the others of its group are committed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import azure.functions as func
 from exactlyonce import Destination, Envelope, HandlerFailed, UniqueKeyTaken
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.hosting.settlement import aside_place
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
 from exactlyonce.values.identity import EntityRef
 from tests.people import UNIQUE_KEYS, leave, move, people, welcomes
-from tests.unit.hosting.settling import dated, parked, settler
+from tests.unit.hosting.settlers import dated, parked, settler
 
 
 class Lossy:
@@ -137,7 +137,7 @@ async def test_a_poison_message_is_put_aside_if_another_tombstone_refuses_its_fe
     given_up = dated(move("m-3", "bob", "b@x"))
     body = given_up.to_json().text.encode()
     assert await company.settler.settle(company.people, func.QueueMessage(id="q-1", body=body), "people") == "parked"
-    aside = parked(company.world, nobodys(company.people), "web/m-3")
+    aside = parked(company.world, aside_place(company.people), "web/m-3")
     assert aside is not None
     assert aside.reason == f"UniqueKeyTaken, of entity {EntityRef('person', ('acme',), 'bob')}"
     assert aside.envelope == given_up.to_json()

@@ -1,4 +1,4 @@
-"""Sending from outside of any handler: the time that a message carries, its session, and what its sender is told."""
+"""Sending from outside of handlers: the time of a message, its session, and the errors of its sender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Service Bus sessions: a destination says whom a message is for, and the envelope carries it."""
+"""Service Bus sessions: a destination names the entity of a message, and the envelope carries it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: the names of the Functions host, everything wrong told at once, no key ever shown."""
+"""Settings: named as the host names its own, all problems in one error, and no key ever shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was given up: returned to its queue for its environment's sake, parked for its own, and never both."""
+"""The settler: a message is returned for its environment's sake, or parked for its own, and never both."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from exactlyonce import (
 )
 from exactlyonce.attempt import Strategy
 from exactlyonce.hosting.returner import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
-from exactlyonce.hosting.settlement import nobodys
+from exactlyonce.hosting.settlement import aside_place
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered
-from tests.unit.hosting.settling import SECRET, Place, Silent, dated
+from tests.unit.hosting.settlers import SECRET, Place, Silent, dated
 
 STRATEGIES: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
@@ -127,7 +127,7 @@ class TestTheEnvironment:
         assert await place.settle(moved, dated(deposit("m-2"))) == "returned"
         old = dated(deposit("m-2"), Lifetimes().send_limit(place.clock.now()) + timedelta(seconds=1))
         assert await place.settle(moved, old) == "parked"
-        assert place.reason(nobodys(moved), "web/m-2") == "ConfigurationError, of entity account/a"
+        assert place.reason(aside_place(moved), "web/m-2") == "ConfigurationError, of entity account/a"
 
     async def test_an_unknown_queue_is_refused(self, place: Place) -> None:
         with pytest.raises(
@@ -176,7 +176,10 @@ class TestAge:
     ) -> None:
         kind = accounts()
         assert await place.settle(kind, message) == "parked"
-        assert place.reason(nobodys(kind), "web/m-1") == f"its queue gave it up; this process did not see why; {reason}"
+        assert (
+            place.reason(aside_place(kind), "web/m-1")
+            == f"its queue gave it up; this process did not see why; {reason}"
+        )
 
     async def test_a_known_message_of_any_age_is_finished(self, place: Place) -> None:
         kind = accounts()
@@ -214,7 +217,7 @@ class TestNeverBoth:
         place.saw_fail(kind, "web/m-1")
         assert await place.settle(kind, message, times=2) == "parked"
         assert place.parked(kind.ref("a"), "web/m-1") is None
-        parked = place.parked(nobodys(kind), "web/m-1")
+        parked = place.parked(aside_place(kind), "web/m-1")
         assert parked is not None
         assert parked.reason.endswith("; it was settled before, and may have been returned to its queue")
 

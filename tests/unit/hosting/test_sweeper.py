@@ -37,7 +37,7 @@ from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.identity import EntityRef
 from tests.samples import Deposited, accounts, deposit
 from tests.unit.boards import BOARDS, Board, Scored, Shown, scored
-from tests.unit.hosting.settling import maintenance
+from tests.unit.hosting.settlers import maintenance
 
 MINUTE = timedelta(minutes=1)
 RECEIPTS = Destination("receipts", receives=(Deposited,))

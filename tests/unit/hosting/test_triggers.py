@@ -1,4 +1,4 @@
-"""Reading what triggers deliver: messages of Service Bus in every mode, alone and in batches."""
+"""Envelopes of trigger messages: Service Bus in every mode, alone and in batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An OpenTelemetry SDK in memory, apart from the process's own, and what the library told it."""
+"""An OpenTelemetry SDK in memory, and the spans and metrics that the library reported to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request units: what every effect costs on the local Cosmos DB, as the service says it."""
+"""Request units: the cost of every effect on the local Cosmos DB, as the service reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs inherit the trace of their message, and all copies of one carry the same, whatever copies of the message carry."""
+"""Outputs inherit the trace of their message; all copies of an output carry the same trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No body, no secret and no text of a handler's error in a log or in a span, whatever goes wrong."""
+"""No body, no secret and no text of a handler's error in a log or a span, whatever goes wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics: what is counted is what happened, and no more, whatever the world did."""
+"""Metrics count what happened, and no more, under all faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without an SDK nobody observes: nothing is called, nothing is loaded, and the store sees the same either way."""
+"""Without an SDK no telemetry is called or loaded, and the store gets the same requests."""
 
 from __future__ import annotations
 

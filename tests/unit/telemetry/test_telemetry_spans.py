@@ -1,4 +1,4 @@
-"""Spans: one trace from the request to the read model, however often its messages come."""
+"""Spans: one trace from the request to the read model, with all deliveries of its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making out from effects and replies what a run came to."""
+"""The tally: the outcome of a run, derived from effects and replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workbook and the how-to speak of metrics and labels that there are, and of all of them."""
+"""The workbook and the how-to cover all metrics and labels, and no others."""
 
 from __future__ import annotations
 

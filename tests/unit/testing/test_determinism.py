@@ -1,4 +1,4 @@
-"""`exactlyonce.testing.assert_deterministic`: it acquits what derives from its arguments, and names what does not."""
+"""`exactlyonce.testing.assert_deterministic`: it accepts results that derive from its arguments, and names other inputs."""
 
 from __future__ import annotations
 

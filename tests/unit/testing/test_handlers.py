@@ -1,4 +1,4 @@
-"""The sample's business code, tested as a user would: without a store."""
+"""The sample's business code, tested without a store, as by a user."""
 
 from __future__ import annotations
 

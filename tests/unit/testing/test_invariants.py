@@ -1,4 +1,4 @@
-"""The judge: each property convicts what breaks it, names it, and acquits everything else."""
+"""The guarantee: each property finds its own violations, names them, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `assert_deterministic` watches for: clocks, chance and the world outside, under whatever name they are asked."""
+"""Leaks that `assert_deterministic` finds: clocks, chance and the world outside, under any name."""
 
 # ruff: noqa: PLW0108  # The lambda is the code that asks.
 

@@ -1,4 +1,4 @@
-"""What is written must be read again as it was: states and messages that would change on the way are refused."""
+"""States and messages are read as they were written; those that would change on the way are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to its queue once more, and how: by an adapter's queue, with its data elsewhere, or grown too large."""
+"""Returned messages: through an adapter's queue, with their data in a blob, or grown too large."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from exactlyonce.hosting.triggers import envelope_of
 from tests.samples import Deposit, accounts, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered
-from tests.unit.hosting.settling import Place, dated
+from tests.unit.hosting.settlers import Place, dated
 
 
 @pytest.fixture

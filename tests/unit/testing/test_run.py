@@ -1,4 +1,4 @@
-"""`exactlyonce.testing.run`: business code tried without a store."""
+"""`exactlyonce.testing.run`: business code without a store."""
 
 from __future__ import annotations
 
