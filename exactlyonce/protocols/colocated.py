@@ -16,7 +16,7 @@ from exactlyonce.effects.companions import FindOwing, FoundCompanions, ReplaceCo
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
-from exactlyonce.protocols.steps.batch import GROUP_LIMIT, Batch, HandledMessage, draft_batch
+from exactlyonce.protocols.steps.batch import BATCH_MESSAGES, Batch, HandledMessage, draft_batch
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_companions
 from exactlyonce.protocols.steps.load import View, load_with_companions
@@ -55,7 +55,7 @@ class Colocated:
     @property
     def group_limit(self) -> int:
         """Most messages that one attempt may take."""
-        return GROUP_LIMIT
+        return BATCH_MESSAGES
 
     @property
     def forgets(self) -> bool:

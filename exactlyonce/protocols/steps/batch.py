@@ -21,7 +21,7 @@ from exactlyonce.values.identity import EntityRef
 
 BATCH_BYTES: Final = 1_900_000
 """Most that the documents of a batch may have together: the service takes 2 MB of operations."""
-GROUP_LIMIT: Final = 50
+BATCH_MESSAGES: Final = 50
 """Most messages in one batch: the service takes 100 operations."""
 
 

@@ -27,7 +27,7 @@ from exactlyonce.errors import (
     NonDeterministicHandler,
     TooOldToJudge,
 )
-from exactlyonce.protocols.steps.batch import BATCH_BYTES, GROUP_LIMIT, Batch, HandledMessage, draft_batch
+from exactlyonce.protocols.steps.batch import BATCH_BYTES, BATCH_MESSAGES, Batch, HandledMessage, draft_batch
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
 from exactlyonce.protocols.steps.load import View, load_with_companions
@@ -82,7 +82,7 @@ class VersionStream:
     @property
     def group_limit(self) -> int:
         """Most messages that one attempt may take."""
-        return GROUP_LIMIT
+        return BATCH_MESSAGES
 
     @property
     def forgets(self) -> bool:
