@@ -1,5 +1,5 @@
-"""`python -m exactlyonce.cli`: what an operator does about an application, from a terminal.
+"""`python -m exactlyonce.cli`: operators' commands on an application.
 
-It runs with the application's own settings and an identity of the operator's: no key and no body is ever an argument, and
-bodies are shown only where they are asked for.
+It runs with the application's settings and the operator's identity. No argument is a key or a body, and bodies are shown only
+on request.
 """

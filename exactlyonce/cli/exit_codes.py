@@ -1,4 +1,4 @@
-"""What commands answer."""
+"""Exit codes of commands."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from typing import Final
 DONE: Final = 0
 NOT_DONE: Final = 1
 NOT_POSSIBLE: Final = 2
-"""Not understood, or not possible as things are set up."""
+"""Not understood, or not possible with the present settings."""

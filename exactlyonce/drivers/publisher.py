@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.publish import PUBLISHED, Publish
@@ -44,7 +44,9 @@ class Address:
     name: str
 
 
-_Key = tuple[str, int]  # Id and content: neither alone is enough.
+class _Key(NamedTuple):
+    id: str
+    content: int  # A hash: an output of the same id may have another content.
 
 
 class Accepted:
@@ -84,7 +86,7 @@ class Accepted:
 
 
 def _key(output: Output) -> _Key:
-    return output.id, hash(output)
+    return _Key(output.id, hash(output))
 
 
 class Publisher:
@@ -120,7 +122,7 @@ class Publisher:
     async def publish(self, effect: Publish) -> SendReply:
         """Publish outputs; UNKNOWN if any may not have arrived, or has a destination that the application no longer has."""
         if lost := {output.destination for output in effect.outputs} - self._addresses.keys():
-            # Their entity waits for it: dropping what is owed would lose it.
+            # The entity goes on owing the outputs: dropping them would lose them.
             name = min(lost)
             first = next(output.id for output in effect.outputs if output.destination == name)
             _log.error("output %s is owed to %s, which is no longer a destination of this application", first, name)

@@ -1,4 +1,4 @@
-"""Putting an application together on Azure Functions, or in any process of one's own."""
+"""The application, on Azure Functions or in any other process."""
 
 from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.application import ExactlyOnce

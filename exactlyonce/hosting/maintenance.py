@@ -136,5 +136,5 @@ class Maintenance:
 def _require_stream(entity: Entity[Any]) -> None:
     if not isinstance(entity.strategy, VersionStream):
         raise ConfigurationError(
-            f"{entity} keeps no version stream, so it cannot send again what it sent. Give it strategy=VersionStream()."
+            f"{entity} keeps no version stream, so it cannot replay its outputs. Give it strategy=VersionStream()."
         )

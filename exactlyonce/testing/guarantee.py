@@ -89,7 +89,7 @@ def violations(facts: Facts, *, drained: bool) -> tuple[Violation, ...]:
     """All violations.
 
     Args:
-        facts: what was observed.
+        facts: observed facts.
         drained: the queue is empty and nothing is under way, so that everything that must happen eventually has happened.
     """
     always = (
