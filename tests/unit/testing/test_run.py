@@ -9,9 +9,6 @@ import pytest
 
 from exactlyonce import ConfigurationError, Context, NoStateReturned
 from exactlyonce.testing import Sent, WrittenOnce, run
-from handlers.leader_board import Score, count_hit, count_miss
-from handlers.messages import FireAt, Hit, Missed
-from handlers.shooting_range import Range, fire_at
 from tests.samples import Account, Deposit
 
 
@@ -100,25 +97,3 @@ def test_a_message_that_is_not_registered_is_refused_as_it_would_be_later() -> N
 
     with pytest.raises(ConfigurationError):
         run(sending_state, Account(), Deposit("a"))
-
-
-def test_a_shot_at_the_target_hits_and_any_other_misses() -> None:
-    for position, kind in ((4, Hit), (5, Missed)):
-        ran = run(fire_at, Range(target=4), FireAt(game_id="g", position=position))
-        (event,) = ran.messages
-        assert isinstance(event, kind)
-        assert event.game_id == "g"
-        assert ran.state.attempts == 1
-
-
-def test_the_target_moves_after_five_shots() -> None:
-    ran = run(fire_at, Range(target=4, attempts=4), FireAt(game_id="g", position=1))
-    assert ran.state.attempts == 0
-
-
-def test_the_board_counts_what_the_range_announces() -> None:
-    score = Score()
-    for position, count in ((4, count_hit), (5, count_miss), (4, count_hit)):
-        (event,) = run(fire_at, Range(target=4), FireAt(game_id="g", position=position)).messages
-        score = run(count, score, event).state
-    assert (score.hits, score.misses) == (2, 1)
