@@ -23,11 +23,22 @@ ALL_FEATURES = (
 )
 
 
+DESCENDING = "descending"
+POLICY: dict[str, Any] = {
+    "includedPaths": [{"path": "/*"}],
+    "excludedPaths": [],
+    "compositeIndexes": [
+        [{"path": "/third", "order": DESCENDING}, {"path": "/n"}],
+        [{"path": "/name"}, {"path": "/third", "order": DESCENDING}, {"path": "/n", "order": DESCENDING}],
+    ],
+}
+
+
 def create(emulator: RunningEmulator, database: str, container: str, partitions: int) -> None:
     """A container with all items."""
     with BlockingClient(emulator.endpoint, emulator.key) as client:
         created = client.create_database_if_not_exists(database).create_container(
-            container, PartitionKey("/pk"), offer_throughput=partitions * 10_000
+            container, PartitionKey("/pk"), indexing_policy=POLICY, offer_throughput=partitions * 10_000
         )
         for item in ITEMS:
             created.create_item(item)

@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 
 from local_cosmos.semantics import expiry
 from local_cosmos.semantics.errors import RefusedError, bad_request
+from local_cosmos.semantics.indexing import DEFAULT, Indexing
 from local_cosmos.semantics.partition_keys import PartitionKeyDefinition
 from local_cosmos.semantics.transactions import checked_id
 from local_cosmos.semantics.unique_keys import UniqueKeys
 from local_cosmos.values import UNDEFINED, JsonObject
 
-_ECHOED = ("indexingPolicy", "conflictResolutionPolicy", "geospatialConfig")
+_ECHOED = ("conflictResolutionPolicy", "geospatialConfig")
 """Settings that change nothing here but are given back."""
 
-_UNDERSTOOD = frozenset({*_ECHOED, "id", "partitionKey", "uniqueKeyPolicy", "defaultTtl"})
+_UNDERSTOOD = frozenset({*_ECHOED, "id", "indexingPolicy", "partitionKey", "uniqueKeyPolicy", "defaultTtl"})
 _OF_KEYS = frozenset({"paths", "kind", "version"})
 
 
@@ -28,6 +29,7 @@ class ContainerDefinition:
         keys: Where items have their partition key.
         unique_keys: What no two items of one partition key may share.
         default_ttl: Seconds, -1, or None for no time to live at all.
+        indexing: What ORDER BY may sort by.
         properties: All settings as the client gave them.
     """
 
@@ -35,6 +37,7 @@ class ContainerDefinition:
     keys: PartitionKeyDefinition
     unique_keys: UniqueKeys
     default_ttl: int | None
+    indexing: Indexing
     properties: JsonObject
 
     @classmethod
@@ -52,13 +55,15 @@ class ContainerDefinition:
         unique_keys = UniqueKeys.parse(content.get("uniqueKeyPolicy"))
         ttl = content.get("defaultTtl")
         default_ttl = expiry.checked(UNDEFINED if ttl is None else ttl, "container")
-        properties = {name: content[name] for name in _ECHOED if name in content}
+        policy = content.get("indexingPolicy") or dict(DEFAULT)
+        indexing = Indexing.parse(policy)
+        properties = {"indexingPolicy": policy} | {name: content[name] for name in _ECHOED if name in content}
         properties |= {"id": checked_id(content), "partitionKey": _as_given(content["partitionKey"], keys)}
         if content.get("uniqueKeyPolicy") is not None:
             properties["uniqueKeyPolicy"] = content["uniqueKeyPolicy"]
         if default_ttl is not None:
             properties["defaultTtl"] = default_ttl
-        return cls(properties["id"], keys, unique_keys, default_ttl, properties)
+        return cls(properties["id"], keys, unique_keys, default_ttl, indexing, properties)
 
     def replaced_by(self, content: object) -> ContainerDefinition:
         """The settings after a replace, which may not change name, partition key and unique keys."""
@@ -67,7 +72,7 @@ class ContainerDefinition:
             raise bad_request("The id and the partition key of a container cannot be changed.")
         if new.unique_keys != self.unique_keys:  # The service says so, too, where a replace leaves them out.
             raise RefusedError(403, "The unique index cannot be modified. Create the container anew to change it.")
-        return replace(self, default_ttl=new.default_ttl, properties=new.properties)
+        return replace(self, default_ttl=new.default_ttl, indexing=new.indexing, properties=new.properties)
 
 
 def _require_understood(content: JsonObject, understood: Container[str], of: str) -> None:

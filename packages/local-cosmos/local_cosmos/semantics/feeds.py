@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from local_cosmos.query.errors import UnsupportedQueryError
@@ -10,7 +11,7 @@ from local_cosmos.query.execution import given, run
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.plan import is_needed, plan
 from local_cosmos.query.sources import StoredItem
-from local_cosmos.query.tree import Everything, Query
+from local_cosmos.query.tree import And, Call, Everything, Path, Query
 from local_cosmos.semantics import charges
 from local_cosmos.semantics.container import Container
 from local_cosmos.semantics.coverage import Part, covered, page_size, seen
@@ -61,9 +62,10 @@ def _page(container: Container, request: Request, query: Query, parameters: Mapp
     parts = covered(container, request)
     if len(parts) > 1 and request.partition_key is None and is_needed(query):
         raise _needs_plan()
+    inputs = given(parameters, container.surroundings.clock.now())
     page = run(
-        query,
-        given(parameters, container.surroundings.clock.now()),
+        _as_indexed(container, query),
+        inputs,
         _rows(container, parts),
         page_size(request),
         request.continuation,
@@ -78,6 +80,23 @@ def _page(container: Container, request: Request, query: Query, parameters: Mapp
         item_count=len(page.rows),
     )
     return seen(container, parts, reply)
+
+
+def _as_indexed(container: Container, query: Query) -> Query:
+    """The query without the items that its ORDER BY leaves out."""
+    paths = [part.expression for part in query.order]
+    if not paths or any(path.alias != query.item for path in paths):
+        return query
+    order = tuple((_names(part.expression), part.descending) for part in query.order)
+    if not container.definition.indexing.leaves_out(order):
+        return query
+    is_there = Call("IS_DEFINED", (paths[0],))
+    return replace(query, where=is_there if query.where is None else And((query.where, is_there)))
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    """A path as indexing policies write it."""
+    return tuple(step if isinstance(step, str) else "[]" for step in path.steps)
 
 
 def _needs_plan() -> RefusedError:

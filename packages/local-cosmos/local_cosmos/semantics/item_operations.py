@@ -104,12 +104,13 @@ def _replace(command: ItemCommand, transaction: Transaction, keys: PartitionKeyD
 
 
 def _patch(command: ItemCommand, transaction: Transaction, keys: PartitionKeyDefinition) -> ItemResult:
-    if not isinstance(command.content, dict):
-        raise bad_request("A patch is an object with operations.")
+    patch = {"operations": command.content} if isinstance(command.content, list) else command.content
+    if not isinstance(patch, dict):
+        raise bad_request("A patch is a list of operations, or an object with operations.")
     previous = _existing(command, transaction)
     _require_version(previous, command.if_match)
-    _require_condition(previous, command.content.get("condition"), transaction.now)
-    document = patching.patched(parse(previous.raw), command.content.get("operations"))
+    _require_condition(previous, patch.get("condition"), transaction.now)
+    document = patching.patched(parse(previous.raw), patch.get("operations"))
     if document.get("id") != previous.id or keys.of(document) != transaction.key:
         raise bad_request("A patch cannot change the id or the partition key of an item.")
     item = transaction.write("patch", document, previous)

@@ -3,7 +3,10 @@ package localcosmos;
 import com.azure.cosmos.CosmosAsyncClient;
 import com.azure.cosmos.CosmosAsyncContainer;
 import com.azure.cosmos.CosmosClientBuilder;
+import com.azure.cosmos.models.CompositePath;
+import com.azure.cosmos.models.CompositePathSortOrder;
 import com.azure.cosmos.models.CosmosContainerProperties;
+import com.azure.cosmos.models.IndexingPolicy;
 import com.azure.cosmos.models.PartitionKey;
 import com.azure.cosmos.models.PartitionKeyDefinition;
 import com.azure.cosmos.models.PartitionKeyDefinitionVersion;
@@ -61,6 +64,10 @@ final class LocalAccount {
         String database = "java-" + DATABASES.incrementAndGet();
         ThroughputProperties throughput =
             ThroughputProperties.createManualThroughput(physicalPartitions * THROUGHPUT_OF_A_PARTITION);
+        List<CompositePath> byParity = List.of(
+            new CompositePath().setPath("/parity").setOrder(CompositePathSortOrder.DESCENDING),
+            new CompositePath().setPath("/n").setOrder(CompositePathSortOrder.ASCENDING));
+        properties.setIndexingPolicy(new IndexingPolicy().setCompositeIndexes(List.of(byParity)));
         CLIENT.createDatabase(database).block();
         CLIENT.getDatabase(database).createContainer(properties, throughput).block();
         return CLIENT.getDatabase(database).getContainer(CONTAINER);

@@ -1,0 +1,139 @@
+"""The indexing policy of a container, as far as it decides what ORDER BY gives. Queries look at every item all the same.
+
+Documented behaviour ("ORDER BY clause", "Indexing policies in Azure Cosmos DB"): ORDER BY needs an index on its path, and on
+several paths a composite one. By the default policy, which includes `/*`, items that lack the property are left out; where a
+policy names the path, and with a composite index, they are there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from local_cosmos.semantics.errors import bad_request
+from local_cosmos.values import JsonObject
+
+DEFAULT: Final[Mapping[str, Any]] = {
+    "indexingMode": "consistent",
+    "automatic": True,
+    "includedPaths": [{"path": "/*"}],
+    "excludedPaths": [{"path": '/"_etag"/?'}],
+}
+"""What a container gets that states none."""
+
+_PARTS: Final = frozenset({*DEFAULT, "compositeIndexes", "spatialIndexes"})
+_STEP: Final = re.compile(r'/(?:"((?:[^"\\]|\\.)*)"|([^/"]+))')
+_ALWAYS: Final = frozenset({("id",), ("_ts",)})
+_ORDERS: Final = {"ascending": False, "descending": True}
+_FEWEST: Final = 2
+"""Paths of a composite index."""
+
+_Path = tuple[str, ...]
+Sorted = tuple[_Path, bool]
+"""A path, and whether it is descending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """An indexing policy.
+
+    Attributes:
+        included, excluded: Paths that end with `?` (this value) or `*` (all below).
+        composite: The parts of each composite index.
+        is_on: Whether there are indexes at all.
+    """
+
+    included: tuple[_Path, ...]
+    excluded: tuple[_Path, ...]
+    composite: tuple[tuple[Sorted, ...], ...] = ()
+    is_on: bool = True
+
+    @classmethod
+    def parse(cls, policy: object) -> Indexing:
+        """Read `indexingPolicy` of a container.
+
+        Raises:
+            RefusedError: 400; not valid, or it has indexes of a kind that is not supported.
+        """
+        if not isinstance(policy, Mapping):
+            raise bad_request("An indexing policy is an object.")
+        if unknown := sorted(name for name, value in policy.items() if value and name not in _PARTS):
+            raise bad_request(f"This emulator does not support {unknown[0]!r} of an indexing policy.")
+        mode = str(policy.get("indexingMode", "consistent")).lower()
+        if mode not in ("consistent", "lazy", "none"):
+            raise bad_request(f"The indexing mode is consistent, lazy or none, not {mode!r}.")
+        paths = {name: _listed(policy, name) for name in ("includedPaths", "excludedPaths", "compositeIndexes")}
+        return cls(
+            tuple(map(_steps, paths["includedPaths"])),
+            tuple(map(_steps, paths["excludedPaths"])),
+            tuple(map(_composite, paths["compositeIndexes"])),
+            is_on=mode != "none",
+        )
+
+    def leaves_out(self, order: Sequence[Sorted]) -> bool:
+        """Whether ORDER BY leaves out items that lack its property.
+
+        Args:
+            order: The parts of ORDER BY.
+
+        Raises:
+            RefusedError: 400; there is no index for this order.
+        """
+        if len(order) > 1:
+            turned = tuple((path, not descending) for path, descending in order)
+            if not {tuple(order), turned} & set(self.composite):
+                raise bad_request(
+                    "The order by query does not have a corresponding composite index that it can be served from."
+                )
+            return False
+        ((path, _),) = order
+        if path in _ALWAYS:
+            return False
+        included, excluded = _closest(self.included, path), _closest(self.excluded, path)
+        if not self.is_on or included <= excluded:
+            raise bad_request("The index path corresponding to the specified order-by item is excluded.")
+        return included == 0
+
+
+def _closest(patterns: Sequence[_Path], path: _Path) -> int:
+    """How many steps of a path the closest pattern names; one more where it names the value itself; -1 if none covers it."""
+    exact = len(path) + 1 if (*path, "?") in patterns else -1
+    above = (len(one) - 1 for one in patterns if one[-1] == "*" and path[: len(one) - 1] == one[:-1])
+    return max(exact, *above, -1)
+
+
+def _listed(policy: Mapping[str, Any], name: str) -> list[Any]:
+    given = policy.get(name) or []
+    if not isinstance(given, list):
+        raise bad_request(f"{name} of an indexing policy is a list.")
+    return given
+
+
+def _steps(given: object) -> _Path:
+    """The steps of `{"path": "/a/\\"b c\\"/?"}`."""
+    steps = _path(given)
+    if steps[-1:] not in (("?",), ("*",)):
+        raise bad_request(f"A path of an indexing policy ends with /? or /*; this is {given!r}.")
+    return steps
+
+
+def _path(given: object) -> _Path:
+    text = given.get("path") if isinstance(given, dict) else None
+    if not isinstance(text, str) or not (match := re.fullmatch(f"(?:{_STEP.pattern})+", text)):
+        raise bad_request(f"{given!r} is no path of an indexing policy.")
+    return tuple(quoted or plain for quoted, plain in _STEP.findall(match[0]))
+
+
+def _composite(given: object) -> tuple[Sorted, ...]:
+    if not isinstance(given, list) or len(given) < _FEWEST:
+        raise bad_request("A composite index is a list of at least two paths.")
+    return tuple((_path(part), _descending(part)) for part in given)
+
+
+def _descending(part: JsonObject) -> bool:
+    order = str(part.get("order", "ascending")).lower()
+    if order not in _ORDERS:
+        raise bad_request(f"The order of a path in a composite index is ascending or descending, not {order!r}.")
+    return _ORDERS[order]
