@@ -22,7 +22,8 @@ async def filled(database: DatabaseProxy, **policy: Any) -> ContainerProxy:
 
 async def ordered(container: ContainerProxy, by: str) -> str:
     query = f"SELECT VALUE c.id FROM c ORDER BY {by}"  # noqa: S608  # Test data.
-    return "".join([row async for row in container.query_items(query, partition_key="p")])
+    found: list[Any] = [row async for row in container.query_items(query, partition_key="p")]
+    return "".join(found)
 
 
 async def test_items_that_lack_the_property_are_left_out_by_default(database: DatabaseProxy) -> None:

@@ -28,7 +28,7 @@ COMPOSITE = [
 
 @pytest.fixture
 async def filled(database: DatabaseProxy) -> ContainerProxy:
-    policy = {"includedPaths": [{"path": "/*"}], "excludedPaths": [], "compositeIndexes": COMPOSITE}
+    policy: dict[str, Any] = {"includedPaths": [{"path": "/*"}], "excludedPaths": [], "compositeIndexes": COMPOSITE}
     container = await database.create_container("filled", PartitionKey("/pk"), indexing_policy=policy)
     for item in ITEMS:
         await container.create_item({**item, "pk": "p"})

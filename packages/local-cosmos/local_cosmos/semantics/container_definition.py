@@ -57,7 +57,9 @@ class ContainerDefinition:
         default_ttl = expiry.checked(UNDEFINED if ttl is None else ttl, "container")
         policy = content.get("indexingPolicy") or dict(DEFAULT)
         indexing = Indexing.parse(policy)
-        properties = {"indexingPolicy": policy} | {name: content[name] for name in _ECHOED if name in content}
+        properties: JsonObject = {"indexingPolicy": policy} | {
+            name: content[name] for name in _ECHOED if name in content
+        }
         properties |= {"id": checked_id(content), "partitionKey": _as_given(content["partitionKey"], keys)}
         if content.get("uniqueKeyPolicy") is not None:
             properties["uniqueKeyPolicy"] = content["uniqueKeyPolicy"]
