@@ -7,6 +7,7 @@ from azure.cosmos import CosmosClient as BlockingClient
 from azure.cosmos import PartitionKey
 from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
 from azure.cosmos.exceptions import CosmosHttpResponseError, CosmosResourceExistsError, CosmosResourceNotFoundError
+from azure.cosmos.partition_key import NonePartitionKeyValue
 
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
@@ -175,3 +176,15 @@ async def test_a_container_is_refused_to_tell_its_properties_only_by_a_rule_that
     with pytest.raises(CosmosHttpResponseError) as refused:
         await container.read()
     assert refused.value.status_code == 403
+
+
+async def test_a_quoted_name_in_a_key_path_may_have_a_slash(database: DatabaseProxy) -> None:
+    container = await database.create_container("quoted", PartitionKey('/"le/vel"/"a b"'))
+    await container.create_item({"id": "1", "le/vel": {"a b": "v"}})
+    assert (await container.read_item("1", "v"))["id"] == "1"
+
+
+async def test_an_object_where_the_key_should_be_counts_as_undefined(database: DatabaseProxy) -> None:
+    container = await database.create_container("addresses", PartitionKey("/address"))
+    await container.create_item({"id": "1", "address": {"city": "Rome"}})
+    assert (await container.read_item("1", NonePartitionKeyValue))["address"] == {"city": "Rome"}

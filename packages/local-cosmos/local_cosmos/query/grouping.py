@@ -55,8 +55,8 @@ def results(query: Query, compiler: Compiler, contents: Iterable[Any]) -> list[A
     Raises:
         UnsupportedQueryError: The SELECT list has something else than aggregates and what GROUP BY names.
     """
-    if query.order or query.skip or query.limit:
-        raise UnsupportedQueryError("ORDER BY, TOP and OFFSET LIMIT with aggregates or GROUP BY are not supported.")
+    if query.order:
+        raise UnsupportedQueryError("ORDER BY with aggregates or GROUP BY is not supported.")
     if isinstance(query.selection, Everything):
         raise UnsupportedQueryError("SELECT * with GROUP BY is not supported.")
     result_of = _Selection(query, compiler).evaluator(selected(query.selection))

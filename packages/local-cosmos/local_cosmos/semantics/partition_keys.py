@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +12,8 @@ from local_cosmos.semantics.errors import bad_request
 from local_cosmos.semantics.key_hashes import VERSION_1, VERSION_2, KeyHash
 from local_cosmos.values import UNDEFINED, JsonObject, MalformedJsonError, follow, parse, serialise
 
+_NAME: Final = re.compile(r'/(?:"([^"]+)"|([^/"]+))')
+"""A name along a path; quoted, it may have slashes."""
 MOST_LEVELS: Final = 3
 _HASHES: Final[Mapping[int, KeyHash]] = {1: VERSION_1, 2: VERSION_2}
 _VERSIONS: Final[Mapping[int, tuple[object, ...]]] = {1: (None, 1, "V1"), 2: (2, "V2")}
@@ -75,7 +78,11 @@ class PartitionKeyDefinition:
     def of(self, document: JsonObject) -> PartitionKey:
         """The key of an item."""
         components = [follow(document, path) for path in self.paths]
-        text = serialise([{} if component is UNDEFINED else component for component in components]).decode()
+        # An object is no key: clients say `undefined` for one.
+        undefined = [component is UNDEFINED or isinstance(component, dict) for component in components]
+        text = serialise(
+            [{} if one else component for one, component in zip(undefined, components, strict=True)]
+        ).decode()
         return _key(text, self.hashing)
 
     def read(self, text: object, *, prefix: bool = False) -> PartitionKey:
@@ -100,8 +107,8 @@ def property_names(path: object, of: str) -> tuple[str, ...]:
     Raises:
         RefusedError: 400; it is none.
     """
-    names = tuple(name.strip('"') for name in str(path).split("/")[1:])
-    if not names or not all(names):
+    names = tuple(quoted or plain for quoted, plain in _NAME.findall(str(path)))
+    if not names or not re.fullmatch(f"(?:{_NAME.pattern})+", str(path)):
         raise bad_request(f"The {of} path {path!r} is not valid.")
     return names
 
