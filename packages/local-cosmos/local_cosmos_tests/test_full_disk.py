@@ -141,7 +141,11 @@ def test_databases_containers_and_their_settings_are_as_they_were(
     client: CosmosClient, container: ContainerProxy, disk: Disk
 ) -> None:
     database = client.get_database_client("d")
-    policy = {"indexingMode": "consistent", "automatic": True, "note": LARGE}
+    policy: dict[str, Any] = {
+        "indexingMode": "consistent",
+        "automatic": True,
+        "includedPaths": [{"path": "/*"}, {"path": f"/{LARGE}/?"}],
+    }
     databases = ["d"]
 
     def create_databases() -> None:
