@@ -70,7 +70,7 @@ class Auditor:
             found = mode.read(reader)
             with suited(work.spark, found.rows):
                 facts = judgement.facts(found, seen)
-                findings = self._findings(facts, reader, judgement)
+                findings = self._findings(facts, found.rows, reader, judgement)
                 left_open = kept(still_open(facts, findings))
                 contents = self._contents(
                     mode,
@@ -101,14 +101,14 @@ class Auditor:
             return FullAudit()
         return IncrementalAudit(found, instant(since), last.last_full)
 
-    def _findings(self, facts: Facts, reader: AccountReader, judgement: Judgement) -> DataFrame:
+    def _findings(self, facts: Facts, rows: int, reader: AccountReader, judgement: Judgement) -> DataFrame:
         """The suspects of the first look that the second look finds again."""
-        first = judgement.first(facts)
+        first = judgement.first(facts, rows)
         if not any(judgement.suspects.values()):
             return first
         again = to_look_at_again(facts, first)
         found = reader.everything(SECOND) if again is None else reader.chosen(SECOND, again)
-        return judgement.second(judgement.facts(found, facts.seen), first)
+        return judgement.second(judgement.facts(found, facts.seen), found.rows, first)
 
     def _contents(
         self,

@@ -46,11 +46,11 @@ class Judgement:
     def __post_init__(self) -> None:
         self._thresholds = thresholds_of(self.work.job, self.work.beginning)
 
-    def first(self, facts: Facts) -> DataFrame:
-        """The suspects that all rules find in the first look: `schemas.FINDING`."""
+    def first(self, facts: Facts, rows: int) -> DataFrame:
+        """The suspects that all rules find in the first look, at so many documents: `schemas.FINDING`."""
         self.work.progress.begin(f"{len(self.rules)} rules")
         # All at once: by itself each rule would leave most of a small cluster idle, and pay for planning what others share.
-        found = self._judged(facts, self.rules)
+        found = self._judged(facts, self.rules, rows)
         self.suspects.update({rule.name: 0 for rule in self.rules} | _numbers(found))
         self.work.progress.done(f"{sum(self.suspects.values()):,} to look at again")
         for name, number in self.suspects.items():
@@ -58,11 +58,11 @@ class Judgement:
             self.work.progress.done(f"{number:,} to look at again" if number else "nothing")
         return found
 
-    def second(self, facts: Facts, first: DataFrame) -> DataFrame:
-        """The suspects of the first look that the second look finds again: the findings."""
+    def second(self, facts: Facts, rows: int, first: DataFrame) -> DataFrame:
+        """The suspects of the first look that the second look, at so many documents, finds again: the findings."""
         self.work.progress.begin("rules with suspects, again")
         # Made before it is compared: else the comparison would be planned anew for every part of every rule.
-        found = self._judged(facts, [rule for rule in self.rules if self.suspects[rule.name]])
+        found = self._judged(facts, [rule for rule in self.rules if self.suspects[rule.name]], rows)
         again = kept(confirmed(first, found).dropDuplicates([*IDENTITY]))
         self.work.progress.done(f"{again.count():,} findings")
         return again
@@ -93,9 +93,10 @@ class Judgement:
         self.work.progress.done("sorted")
         return facts
 
-    def _judged(self, facts: Facts, rules: Sequence[Rule]) -> DataFrame:
+    def _judged(self, facts: Facts, rules: Sequence[Rule], rows: int) -> DataFrame:
         frames = [rule.judge(facts, self._thresholds, self.work.beginning.now) for rule in rules]
-        return kept(reduce(DataFrame.unionByName, frames, self.work.spark.createDataFrame([], FINDING)))
+        found = reduce(DataFrame.unionByName, frames, self.work.spark.createDataFrame([], FINDING))
+        return kept(packed(found, rows * len(rules)))  # Each rule goes through all of them.
 
 
 def _numbers(findings: DataFrame) -> dict[str, int]:

@@ -16,11 +16,13 @@ PARSED_OF_A_TASK: Final = 4_000
 
 LITTLE: Final = {
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Settings for the rows of one task: compiling code and planning again take seconds, the work takes less."""
+"""Settings for the rows of one task: compiling code, planning again and a job for each join take seconds, the work takes
+less."""
 
 
 @contextmanager

@@ -66,6 +66,7 @@ def local_session(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()} {java}",
+        "spark.python.daemon.module": "spark_jobs.daemon",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
     }
     builder = SparkSession.builder.appName(name).master(f"local[{cores},{attempts}]")

@@ -23,15 +23,22 @@ AUDITS = ("shooting-range", "shooting-range-damaged", "shooting-range-old")
 """Databases that are audited, in this order."""
 
 Played = subprocess.CompletedProcess[str]
-WIDE = {**os.environ, "COLUMNS": "160"}
-"""So that no line of the summary is broken."""
+SHOTS = {"outbox": 200}
+"""Those of `make demo` are enough for every kind of damage to a copy; the games of others are not damaged."""
+FEW = 100
+"""Shots of the others."""
+
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java for minutes on few cores."""
+WIDE = {**os.environ, "COLUMNS": "160", "JDK_JAVA_OPTIONS": BRIEF}
+"""So that no line of the summary is broken, and a Java that starts lasts minutes only."""
 
 pytestmark = pytest.mark.acceptance
 
 
 def play(strategy: str) -> Played:
     audit = "on" if strategy in AUDITED else "off"
-    return make("demo", f"STRATEGY={strategy}", "SHOTS=200", "GAMES=8", f"AUDIT={audit}")
+    return make("demo", f"STRATEGY={strategy}", f"SHOTS={SHOTS.get(strategy, FEW)}", "GAMES=8", f"AUDIT={audit}")
 
 
 def make(*arguments: str, **environment: str) -> Played:
@@ -80,14 +87,15 @@ MENDED = {
 @pytest.mark.parametrize("strategy", MENDED)
 def test_every_shot_takes_place_once_whatever_happens(strategy: str, demos: Mapping[str, Future[Played]]) -> None:
     played = demos[strategy].result()
+    shots = SHOTS.get(strategy, FEW)
     assert played.returncode == 0, played.stdout + played.stderr
     assert figure("violations", played.stdout) == 0
-    assert figure("duplicates", played.stdout) >= 40
-    assert figure("replies lost after the write was applied", played.stdout) >= 20
-    assert figure("replies lost before", played.stdout) >= 20
+    assert figure("duplicates", played.stdout) >= shots / 5
+    assert figure("replies lost after the write was applied", played.stdout) >= shots / 10
+    assert figure("replies lost before", played.stdout) >= shots / 10
     assert figure(r"function hosts killed \(SIGKILL\)", played.stdout) >= 3
-    assert figure("distinct outcomes published", played.stdout) == 200
-    assert figure("changed places on their way", played.stdout) >= 50
+    assert figure("distinct outcomes published", played.stdout) == shots
+    assert figure("changed places on their way", played.stdout) >= shots / 4
     gaps = re.findall(r"the board of game-\d waits for number \d+, with \d+ held\W+(\w[\w ]*\w)", played.stdout)
     assert gaps == [MENDED[strategy]] * 2
     if strategy in AUDITED:

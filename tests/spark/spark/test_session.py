@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,15 @@ def java(tmp_path: Path) -> Path:
     """The folder of a Java that says what a test makes it say."""
     (tmp_path / "bin").mkdir()
     return tmp_path
+
+
+def test_workers_import_from_no_zip_file_and_collect_none_of_what_they_imported(spark: SparkSession) -> None:
+    def seen(_: object) -> tuple[list[str], int]:
+        return [place for place in sys.path if place.endswith(".zip")], gc.get_freeze_count()
+
+    ((zips, frozen),) = spark.sparkContext.parallelize([0], 1).map(seen).collect()
+    assert zips == []
+    assert frozen > 50_000
 
 
 def saying(home: Path, script: str) -> dict[str, str]:
