@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from azure.cosmos import CosmosClient as BlockingClient
 from azure.cosmos import PartitionKey
@@ -188,3 +190,14 @@ async def test_an_object_where_the_key_should_be_counts_as_undefined(database: D
     container = await database.create_container("addresses", PartitionKey("/address"))
     await container.create_item({"id": "1", "address": {"city": "Rome"}})
     assert (await container.read_item("1", NonePartitionKeyValue))["address"] == {"city": "Rome"}
+
+
+async def test_databases_and_containers_are_found_by_queries(client: CosmosClient, database: DatabaseProxy) -> None:
+    for name in ("orders", "order-lines", "carts"):
+        await database.create_container(name, PartitionKey("/pk"))
+    query = "SELECT * FROM root r WHERE r.id = @id"
+    parameters: list[dict[str, Any]] = [{"name": "@id", "value": database.id}]
+    assert [one["id"] async for one in client.query_databases(query, parameters=parameters)] == [database.id]
+    orders = database.query_containers("SELECT VALUE c.id FROM c WHERE STARTSWITH(c.id, 'order') ORDER BY c.id DESC")
+    found: list[Any] = [one async for one in orders]
+    assert found == ["orders", "order-lines"]

@@ -121,8 +121,10 @@ def _refined(operation: OperationKind, headers: Mapping[str, str]) -> OperationK
     """POST and GET on a list mean several things; headers tell them apart."""
     if operation == "list_items" and "A-IM" in headers:
         return "change_feed"
-    if operation in {"create_database", "create_container"} and _has_query(headers):
-        return "query_resources"
+    if operation == "create_database" and _has_query(headers):
+        return "query_databases"
+    if operation == "create_container" and _has_query(headers):
+        return "query_containers"
     if operation == "create":
         unmarked: OperationKind = "query" if _has_query(headers) else "create"
         return next((meant for header, meant in _POSTS.items() if _is_true(headers, header)), unmarked)

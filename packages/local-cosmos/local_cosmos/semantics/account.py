@@ -77,11 +77,13 @@ class Account:
             "create_database": self._create_database,
             "read_database": lambda request: resource(self._database(request).document()),
             "list_databases": self._list_databases,
+            "query_databases": self._list_databases,
             "delete_database": self._delete_database,
             "create_container": self._create_container,
             "read_container": self._read_container,
             "replace_container": self._replace_container,
             "list_containers": self._list_containers,
+            "query_containers": self._list_containers,
             "delete_container": self._delete_container,
             "read_ranges": self._read_ranges,
             "query": lambda request: feeds.answer_query(self._container(request), request),
@@ -220,8 +222,8 @@ class Account:
         self._databases[name] = database
         return resource(database.document(), 201)
 
-    def _list_databases(self, _: Request) -> Reply:
-        return listing("", "Databases", [database.document() for database in self._databases.values()])
+    def _list_databases(self, request: Request) -> Reply:
+        return _listed(request, "", "Databases", [database.document() for database in self._databases.values()])
 
     def _delete_database(self, request: Request) -> Reply:
         database = self._database(request)
@@ -261,7 +263,7 @@ class Account:
     def _list_containers(self, request: Request) -> Reply:
         database = self._database(request)
         documents = [container.document() for container in database.containers.values()]
-        return listing(database.rid, "DocumentCollections", documents)
+        return _listed(request, database.rid, "DocumentCollections", documents)
 
     def _delete_container(self, request: Request) -> Reply:
         container = self._container(request)
@@ -282,3 +284,10 @@ class Account:
         usage = resource_usage(container) if quota else None
         database_path = container.path.partition("/colls/")[0]
         return replace(reply, content_path=database_path, resource_usage=usage)
+
+
+def _listed(request: Request, rid: str, name: str, documents: list[JsonObject]) -> Reply:
+    """All databases or containers, or those that a query asks for."""
+    if request.operation in ("query_databases", "query_containers"):
+        return feeds.answer_resources(documents, name, rid, request)
+    return listing(rid, name, documents)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,7 +17,8 @@ from local_cosmos.semantics.container import Container
 from local_cosmos.semantics.coverage import Part, covered, page_size, seen
 from local_cosmos.semantics.errors import RefusedError, bad_request
 from local_cosmos.semantics.requests import Reply, Request
-from local_cosmos.values import serialise
+from local_cosmos.storage.items import Item
+from local_cosmos.values import JsonObject, serialise
 
 _NEEDS_PLAN: Final = 1004
 
@@ -48,6 +49,28 @@ def answer_plan(container: Container, request: Request) -> Reply:
     except UnsupportedQueryError as error:
         raise bad_request(str(error)) from error
     return Reply(200, serialise(content), charges.query(0), content_path=container.path)
+
+
+def answer_resources(documents: Iterable[JsonObject], name: str, rid: str, request: Request) -> Reply:
+    """One page of a query of databases or containers.
+
+    Args:
+        documents: Of all of them.
+        name: What the list of results is called.
+        rid: Of the database that has them; empty for databases.
+        request: With the query.
+
+    Raises:
+        RefusedError: 400; the query is not supported.
+    """
+    items = (("", Item("", one, serialise(one), "", 0, number, None)) for number, one in enumerate(documents))
+    try:
+        query, parameters = _parsed(request)
+        page = run(query, given(parameters, now=0), items, page_size(request), request.continuation)
+    except UnsupportedQueryError as error:
+        raise bad_request(str(error)) from error
+    body = b'{"_rid":"%s","%s":[%s],"_count":%d}' % (rid.encode(), name.encode(), b",".join(page.rows), len(page.rows))
+    return Reply(200, body, charges.query(len(body)), continuation=page.continuation, item_count=len(page.rows))
 
 
 def list_items(container: Container, request: Request) -> Reply:

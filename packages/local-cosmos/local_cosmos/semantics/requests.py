@@ -26,7 +26,8 @@ ResourceOperation = Literal[
     "list_containers",
     "delete_container",
     "read_ranges",
-    "query_resources",
+    "query_databases",
+    "query_containers",
     "query_plan",
     "list_offers",
 ]
