@@ -299,6 +299,24 @@ def test_a_query_that_would_cross_partitions_unasked_is_refused(container: Conta
     assert reply.status == 400
 
 
+@pytest.mark.parametrize("where", ["c.pk = 'p'", "c.n > 1 AND @key = c.pk"])
+def test_a_query_that_names_the_partition_key_in_its_condition_crosses_none(
+    container: ContainerProxy, raw: RawClient, where: str
+) -> None:
+    headers = {"Content-Type": "application/query+json"}
+    query = {"query": f"SELECT * FROM c WHERE {where}", "parameters": [{"name": "@key", "value": "p"}]}  # noqa: S608
+    assert raw.send("POST", f"{container.container_link}/docs", query, headers=headers).status == 200
+
+
+@pytest.mark.parametrize("where", ["c.pk = 'p' OR c.n = 1", "c.pk = @absent", "c.pk > 'p'", "c.pk = c.id"])
+def test_a_condition_that_leaves_the_partition_key_open_does_not_name_it(
+    container: ContainerProxy, raw: RawClient, where: str
+) -> None:
+    headers = {"Content-Type": "application/query+json"}
+    query = {"query": f"SELECT * FROM c WHERE {where}"}  # noqa: S608
+    assert raw.send("POST", f"{container.container_link}/docs", query, headers=headers).status == 400
+
+
 async def test_read_items_and_read_all_items_work(filled: ContainerProxy) -> None:
     assert [item["id"] async for item in filled.read_all_items()] == list("abcde")
     found = await filled.read_items([("a", "p"), ("c", "p"), ("absent", "p")])

@@ -10,6 +10,7 @@ from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.execution import given, run
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.plan import is_needed, plan
+from local_cosmos.query.routing import partition_key_of
 from local_cosmos.query.sources import StoredItem
 from local_cosmos.query.tree import And, Call, Everything, Path, Query
 from local_cosmos.semantics import charges
@@ -32,7 +33,7 @@ def answer_query(container: Container, request: Request) -> Reply:
     """
     try:
         query, parameters = _parsed(request)
-        return _page(container, request, query, parameters)
+        return _page(container, _routed(container, request, query, parameters), query, parameters)
     except UnsupportedQueryError as error:
         raise bad_request(str(error)) from error
 
@@ -103,6 +104,14 @@ def _page(container: Container, request: Request, query: Query, parameters: Mapp
         item_count=len(page.rows),
     )
     return seen(container, parts, reply)
+
+
+def _routed(container: Container, request: Request, query: Query, parameters: Mapping[str, Any]) -> Request:
+    """The request with the partition key that its WHERE names, where it names none and may not cross partitions."""
+    if request.partition_key is not None or request.range_id is not None or request.cross_partition:
+        return request
+    key = partition_key_of(query, parameters, container.definition.keys.paths)
+    return request if key is None else replace(request, partition_key=serialise(key).decode())
 
 
 def _as_indexed(container: Container, query: Query) -> Query:
