@@ -29,13 +29,10 @@ MACHINE = {"cores": 2, "cpu": "a CPU", "python": "3.11", "date": "2026-01-01"}
 @pytest.mark.acceptance
 async def test_what_is_measured_is_what_the_store_was_asked_for() -> None:
     hot = Load("hot", 64, 5)
-    measured = (await measure([(hot, ("Outbox()", "seven steps"))], 0.4, 1, games=20))[str(hot)]
-    for one in measured.values():
-        assert one["requests"] > 0
-        assert one["request units"] > one["requests"]
-        assert one["CPU ms"] > 0
-        assert one["conflicts"] == 0
-    assert measured["Outbox()"]["requests"] < measured["seven steps"]["requests"]
+    one = (await measure([(hot, ("Outbox()",))], 0.4, 1, games=20))[str(hot)]["Outbox()"]
+    assert one["request units"] > one["requests"] > 0
+    assert one["CPU ms"] > 0
+    assert one["conflicts"] == 0
 
 
 def test_of_all_deliveries_a_tenth_are_copies_and_games_are_chosen_as_the_workload_says() -> None:
