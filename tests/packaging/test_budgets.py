@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
+
 from devtools.budgets import budgets, report
 from tests.packaging.sources import ROOT
 
@@ -24,3 +29,16 @@ def test_what_a_suite_takes_stands_beside_its_budget() -> None:
     ]
     _, row = report(budgets(PAGE), ["tests/c"], taken.__getitem__)
     assert row.split() == ["tests/c", "5", "none"]
+
+
+BURNING = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+LEAVING = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {BURNING!r}])"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody can wait for the children of others")
+def test_processes_count_whose_parents_end_before_them() -> None:
+    measuring = f"import sys; from devtools.budgets import spent; print(*spent([sys.executable, '-c', {LEAVING!r}]))"
+    ran = subprocess.run([sys.executable, "-c", measuring], cwd=ROOT, capture_output=True, text=True, check=True)
+    seconds, code = ran.stdout.split()
+    assert float(seconds) >= 0.3
+    assert code == "0"
