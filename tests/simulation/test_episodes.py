@@ -17,11 +17,14 @@ from verification.simulation.twins import NAMES, protocols_of
 from verification.simulation.weather import FAULTS, WITNESSES
 
 MESSAGES = 200
-TELLING = (9, 39, 6, 2)
+TELLING = (4, 6, 15, 39)
 """Seeds that together show everything; should the library ask the world other questions one day, later ones will."""
 MOST_SEEDS = 40
 FEW = 120
 FALLS = dict.fromkeys(NAMES, 0) | {
+    "clean-up without a fence": 44,
+    "sweeper marks without publishing": 3,
+    "read model: hold without If-Match": 1,
     "stale find accepted": 1,
     "stream: no entry where the state is unchanged": 2,
     "read model: skips what its handler refuses": 6,
@@ -35,7 +38,7 @@ FALLS = dict.fromkeys(NAMES, 0) | {
     "parks what its environment failed": 3,
     "poison is parked without a look at its age": 3,
 }
-"""A seed of so few messages in which each twin falls: nearly always the smallest."""
+"""A seed of so few messages in which each twin falls: nearly always the smallest. One with a long story takes 20 s."""
 DIGESTS = "[run_episode(seed, 60).digest for seed in (3, 4)]"
 
 
