@@ -167,9 +167,8 @@ class Lanes:
 
         def attempt(memory: Memory) -> Step[Finished | Again]:
             lane.attempts += 1
-            held = [
-                one for one in group if not one.done.done()
-            ] or group  # If none is left, the attempt ends by itself.
+            # If no delivery waits any more, the attempt ends by itself.
+            held = [one for one in group if not one.done.done()] or group
             work = Work(
                 given.entity,
                 tuple(one.envelope for one in held),
