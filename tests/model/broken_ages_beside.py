@@ -15,9 +15,9 @@ from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.values.identity import EntityRef
 from tests.model.broken_ages import LOST, TWICE, DeletedAtOnce, JudgedAtOnce
 from verification.checker.alterations import asks, called, comes_to, unasked
-from verification.checker.beside.catalogue_ages import SMALL
-from verification.checker.beside.scenarios import BesideScenario
 from verification.checker.catalogue_ages import changing
+from verification.checker.catalogue_companions_ages import SMALL
+from verification.checker.scenarios import Scenario
 from verification.checker.twins import Patch, around
 from verification.mutants.twin import Twin
 
@@ -38,13 +38,13 @@ class BrokenAgesBeside:
     """A broken world or protocol, a scenario in which it shows, the property that falls there, and after how many steps."""
 
     name: str
-    scenario: BesideScenario
+    scenario: Scenario
     falls: str
     steps: int
     ages: tuple[tuple[str, Any], ...] = ()
     patches: tuple[Patch, ...] = ()
 
-    def scenario_with_twin(self) -> BesideScenario:
+    def scenario_with_twin(self) -> Scenario:
         shipped = self.scenario
         assert shipped.ages is not None
         twin = replace(shipped, name=self.name, ages=replace(shipped.ages, **dict(self.ages)))

@@ -14,17 +14,16 @@ from exactlyonce.protocols.colocated import Colocated
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
 from verification.checker.alterations import answers, asks, deferred, first, unasked
-from verification.checker.beside.scenarios import BesideBudget, BesideScenario, Message, scenario_of
-from verification.checker.scenarios import UNLIMITED
+from verification.checker.scenarios import UNLIMITED, Budget, Message, Scenario, scenario_of
 from verification.checker.twins import around
 from verification.mutants.named import Mutation
 
-BrokenBeside = Broken[BesideScenario]
+BrokenBeside = Broken[Scenario]
 
 
-def scenario(base: BesideScenario, *messages: Message, **budget: int) -> BesideScenario:
+def scenario(base: Scenario, *messages: Message, **budget: int) -> Scenario:
     """The scenario with other messages and another budget."""
-    return scenario_of(base.name, messages, base.strategy, budget=BesideBudget(**budget), apart=True)
+    return scenario_of(base.name, messages, base.strategy, budget=Budget(**budget), apart=True)
 
 
 ONE, TWO = Message(), Message(2)

@@ -17,8 +17,8 @@ from tests.model.broken_resequencers import FIRST, SECOND, THIRD
 from tests.model.broken_streams import ON_THE_NEWEST_STATE, STREAM
 from tests.model.zoo import Broken
 from verification.checker.alterations import asks, called, comes_to
-from verification.checker.beside.catalogue import LOST, REBUILDING, SKIPPING
-from verification.checker.beside.scenarios import BesideScenario, scenario_of
+from verification.checker.catalogue_companions import LOST, REBUILDING, SKIPPING
+from verification.checker.scenarios import Scenario, scenario_of
 from verification.checker.twins import Patch, around
 from verification.mutants.named import Mutation
 
@@ -46,7 +46,7 @@ def gap(first: int, last: int) -> Patch:
     )
 
 
-def asked(*, missing: tuple[int, int], **budget: int) -> BesideScenario:
+def asked(*, missing: tuple[int, int], **budget: int) -> Scenario:
     """A stream of two messages that is asked for what is missing."""
     return replace(scenario(STREAM, ONE, ONE, replays=1, **budget), missing=missing)
 

@@ -20,9 +20,8 @@ from exactlyonce.records.sequences import Reception, order_of
 from tests.model.broken_beside import STALE, BrokenBeside, scenario, upserted
 from tests.model.zoo import Broken
 from verification.checker.alterations import asks, called, ending, first, replaced
-from verification.checker.beside.catalogue import ONE_AT_A_TIME
-from verification.checker.beside.scenarios import Message, scenario_of
-from verification.checker.scenarios import UNLIMITED
+from verification.checker.catalogue_companions import ONE_AT_A_TIME
+from verification.checker.scenarios import UNLIMITED, Message, scenario_of
 from verification.checker.twins import around
 from verification.mutants.named import Mutation
 

@@ -19,7 +19,7 @@ from tests.model.broken_beside import KEEPS, ONE, STALE, TWO, BrokenBeside, scen
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
 from verification.checker.alterations import answers, asks, called, first, instead, replaced
-from verification.checker.beside.scenarios import scenario_of
+from verification.checker.scenarios import scenario_of
 from verification.checker.twins import Patch, around
 from verification.mutants.named import Mutation
 

@@ -14,56 +14,49 @@ from exactlyonce.effects.entity import Loaded, LoadEntity
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage
 from exactlyonce.records.ledger import Ledger
 from verification.checker import explorer as exploring
-from verification.checker.answers import STALE
-from verification.checker.beside import explorer as beside
-from verification.checker.beside.answers import BesideWorld
-from verification.checker.beside.catalogue import BESIDE, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
-from verification.checker.beside.explorer import BesideExplorer
-from verification.checker.beside.partition import partition_of
-from verification.checker.beside.scenarios import BesideBudget, BesideScenario, scenario_of
+from verification.checker.answers import STALE, World
+from verification.checker.catalogue_companions import BESIDE, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
+from verification.checker.explorer import Explorer
 from verification.checker.reductions import State
-from verification.checker.scenarios import UNLIMITED
+from verification.checker.scenarios import UNLIMITED, Budget, Scenario, scenario_of
 from verification.checker.store import NOW, Store, position_of, token_at, told_history
 from verification.checker.writes import Answer
 
-LOST, OLD = BesideBudget(crashes=1, unknown=1), BesideBudget(stale=UNLIMITED)
+LOST, OLD = Budget(crashes=1, unknown=1), Budget(stale=UNLIMITED)
 SCENARIOS = (
     scenario_of("stream, copies", (TWO,), STREAM, budget=FAULTS),
     scenario_of("stream, two messages", (ONE, ONE), STREAM, budget=replace(OLD, crashes=1)),
     scenario_of("co-located, copies", (TWO,), BESIDE, budget=FAULTS),
-    scenario_of("co-located, two messages", (ONE, ONE), BESIDE, budget=BesideBudget(unknown=1)),
+    scenario_of("co-located, two messages", (ONE, ONE), BESIDE, budget=Budget(unknown=1)),
     scenario_of("resequencer, copies", numbered(2, 1), IN_ORDER, budget=LOST),
     scenario_of("resequencer, one by one", numbered(1, 1), ONE_BY_ONE, budget=LOST),
-    scenario_of("stream, clean-up", (TWO, ONE), STREAM, budget=BesideBudget(unknown=1, forgotten=1)),
+    scenario_of("stream, clean-up", (TWO, ONE), STREAM, budget=Budget(unknown=1, forgotten=1)),
     scenario_of("co-located, clean-up", (TWO,), BESIDE, budget=replace(LOST, forgotten=1)),
 )
 
 
-def every_version(world: BesideWorld, effect: LoadEntity, store: Store) -> Iterator[Answer]:
+def every_version(world: World, effect: LoadEntity, store: Store) -> Iterator[Answer]:
     """Loads of every version, each with its own token, those that show the same included."""
-    partition = partition_of(store)
+    partition = store.partition
     for position in range(max(position_of(effect.token), partition.first), partition.newest + 1):
         version = partition.versions[position - partition.first]
         loaded = Loaded(version.document, version.etag, NOW if version.document else 0, token_at(position))
         yield Answer(loaded, store, None if version.etag == partition.truth.etag else STALE)
-    yield from world._unanswered(effect.token, store)
+    yield from world._unanswered(store, may_be_behind=effect.token is not None)
 
 
 REDUCTIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
-    "workers are interchangeable": (
-        (exploring, "sorted_workers", lambda others, moved: (*others, moved)),
-        (beside, "sorted_workers", lambda others, moved: (*others, moved)),
-    ),
+    "workers are interchangeable": ((exploring, "sorted_workers", lambda others, moved: (*others, moved)),),
     "messages are interchangeable": ((exploring, "interchangeable", lambda _kinds, _keys, _state: {}),),
     "delayed saves that cannot take effect are dropped": ((exploring, "alive", lambda delayed, _store: delayed),),
-    "who saves in vain has forgotten what": ((BesideExplorer, "_without_vain_drafts", lambda _self, state: state),),
-    "of views that show the same the oldest is enough": ((BesideWorld, "_load", every_version),),
+    "who saves in vain has forgotten what": ((Explorer, "_without_vain_drafts", lambda _self, state: state),),
+    "of views that show the same the oldest is enough": ((World, "_load", every_version),),
 }
 
 
-def reachable(scenario: BesideScenario, *, merge: bool = True) -> tuple[set[Any], int]:
+def reachable(scenario: Scenario, *, merge: bool = True) -> tuple[set[Any], int]:
     """What can be observed of all stores that are ever reached, and the number of states it took."""
-    explorer = BesideExplorer(scenario, merge=merge)
+    explorer = Explorer(scenario, merge=merge)
     waiting: list[State] = [explorer.start()]
     seen = set(waiting)
     while waiting:
@@ -77,14 +70,14 @@ def reachable(scenario: BesideScenario, *, merge: bool = True) -> tuple[set[Any]
 
 
 @cache
-def as_ships(scenario: BesideScenario) -> tuple[set[Any], int]:
+def as_ships(scenario: Scenario) -> tuple[set[Any], int]:
     """The same with all reductions."""
     return reachable(scenario)
 
 
 def observed(store: Store, alike: int) -> str:
     """A store without names of transactions, times and versions, and with messages that only their names tell apart alike."""
-    partition = partition_of(store)
+    partition = store.partition
     ledger = partition.view.ledger or Ledger()
     told = (
         told_history(partition.truth.document),
@@ -110,7 +103,7 @@ def renamed(text: str, order: tuple[int, ...]) -> str:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_merging_situations_and_drafts_that_behave_alike_reaches_the_same_worlds(scenario: BesideScenario) -> None:
+def test_merging_situations_and_drafts_that_behave_alike_reaches_the_same_worlds(scenario: Scenario) -> None:
     merged, fewer = as_ships(scenario)
     apart, more = reachable(scenario, merge=False)
     assert merged == apart
@@ -118,7 +111,7 @@ def test_merging_situations_and_drafts_that_behave_alike_reaches_the_same_worlds
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_telling_attempts_apart_reaches_no_other_worlds(scenario: BesideScenario) -> None:
+def test_telling_attempts_apart_reaches_no_other_worlds(scenario: Scenario) -> None:
     together, fewer = as_ships(scenario)
     apart, more = reachable(replace(scenario, apart=True))
     assert together == apart

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from verification.checker.beside.catalogue import SMALL
-from verification.checker.beside.scenarios import BesideScenario
+from verification.checker.catalogue_companions import SMALL
+from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
 
 STATES = {
@@ -62,7 +62,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.name)
-def test_no_property_falls_and_the_work_can_always_be_finished(scenario: BesideScenario) -> None:
+def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
     report = explore(scenario, liveness=True)
     assert report.violation is None, "\n".join(report.ending)
     assert report.complete

@@ -13,7 +13,7 @@ from tests.model.broken_resequencers import BROKEN_RESEQUENCERS
 from tests.model.broken_settlers import BROKEN_SETTLERS
 from tests.model.broken_streams import BROKEN_STREAMS
 from tests.model.harmless_beside import HARMLESS
-from verification.checker.beside.scenarios import BesideScenario
+from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
 
 LONGEST_STORY = 20
@@ -40,7 +40,7 @@ def test_a_broken_twin_is_found(twin: BrokenBeside) -> None:
 
 
 @pytest.mark.parametrize("scenario", dict.fromkeys(twin.scenario for twin in ZOO), ids=lambda one: f"{one.name}")
-def test_the_shipped_protocol_stands_where_its_twins_fall(scenario: BesideScenario) -> None:
+def test_the_shipped_protocol_stands_where_its_twins_fall(scenario: Scenario) -> None:
     report = explore(replace(scenario, untold=False), limit=100_000, liveness=True)
     assert report.violation is None, "\n".join(report.ending)
     assert report.complete

@@ -16,8 +16,8 @@ from tests.model.broken_beside import BrokenBeside
 from tests.model.test_broken_beside import ZOO, told
 from tests.model.walking import played, walked
 from tests.model.walking_beside import WALKS
-from verification.checker.beside.catalogue import SMALL
-from verification.checker.beside.scenarios import BesideScenario
+from verification.checker.catalogue_companions import SMALL
+from verification.checker.scenarios import Scenario
 from verification.checker.search import explore, explorer_of
 from verification.checker.trace import NOBODY, replayed
 from verification.reproduction import __main__ as command
@@ -37,7 +37,7 @@ async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulato
 
 @pytest.mark.parametrize(("scenario", "seed"), WALKS, ids=lambda one: getattr(one, "name", str(one)))
 async def test_what_the_shipped_strategy_does_in_the_model_it_does_in_reality(
-    emulator: RunningEmulator, scenario: BesideScenario, seed: int
+    emulator: RunningEmulator, scenario: Scenario, seed: int
 ) -> None:
     reproduction = await played(emulator, scenario, walked(scenario, seed))
     assert reproduction.fallen == frozenset()

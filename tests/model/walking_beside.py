@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from verification.checker.beside.catalogue import (
+from verification.checker.catalogue_companions import (
     BESIDE,
     DELETES,
     IN_ORDER,
@@ -21,10 +21,10 @@ from verification.checker.beside.catalogue import (
     TWO,
     numbered,
 )
-from verification.checker.beside.scenarios import BesideBudget, BesideScenario, Message, scenario_of
+from verification.checker.scenarios import Budget, Message, Scenario, scenario_of
 
-TROUBLE: Final = BesideBudget(crashes=2, unknown=6, repeated=2, stale=3)
-LATE: Final = BesideBudget(crashes=1, unknown=12, repeated=1)
+TROUBLE: Final = Budget(crashes=2, unknown=6, repeated=2, stale=3)
+LATE: Final = Budget(crashes=1, unknown=12, repeated=1)
 SEEDS: Final = {"co-located, late": 11, "resequencer, late": 3}
 """Walks in which a note is late."""
 RICH: Final = (
@@ -72,7 +72,7 @@ RICH: Final = (
     scenario_of("resequencer, one order", ORDERED, IN_TIME, budget=replace(TROUBLE, nudges=5)),
 )
 ASKED: Final = next(one for one in SMALL if one.name == "stream: asked for what is missing")
-WALKS: Final[tuple[tuple[BesideScenario, int], ...]] = (
+WALKS: Final[tuple[tuple[Scenario, int], ...]] = (
     *((scenario, 0) for scenario in SMALL),
     *((scenario, SEEDS.get(scenario.name, 0)) for scenario in RICH),
     (ASKED, 34),

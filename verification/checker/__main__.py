@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.table import Table
 
 from verification.checker import catalogue_ages as ages
+from verification.checker import catalogue_companions as companions
+from verification.checker import catalogue_companions_ages as ages_of_companions
 from verification.checker import catalogue_deliveries as deliveries
 from verification.checker import catalogue_renewing as renewing
 from verification.checker import catalogue_returning as returning
-from verification.checker.beside import catalogue as beside
-from verification.checker.beside import catalogue_ages as ages_beside
 from verification.checker.catalogue import LARGE, SMALL, STREAM
 from verification.checker.exploring import explored
 from verification.checker.matrix import matrix
@@ -35,11 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Explore; return the exit code."""
     options = _options(arguments)
     apart = (*SMALL, STREAM, *(LARGE if options.large else ()))
-    near = (*beside.SMALL, *(beside.LARGE if options.large else ()))
+    near = (*companions.SMALL, *(companions.LARGE if options.large else ()))
     given = (*deliveries.SMALL, *(deliveries.LARGE if options.large else ()))
     back = (*returning.SMALL, *(returning.LARGE if options.large else ()))
-    aged = (*ages.SMALL, *ages_beside.SMALL, *renewing.SMALL)
-    old = (*aged, *((*ages.LARGE, *ages_beside.LARGE, *renewing.LARGE) if options.large else ()))
+    aged = (*ages.SMALL, *ages_of_companions.SMALL, *renewing.SMALL)
+    old = (*aged, *((*ages.LARGE, *ages_of_companions.LARGE, *renewing.LARGE) if options.large else ()))
     combined = tuple(matrix()) if options.matrix else ()
     wanted = [one for one in (*apart, *near, *given, *back, *old, *combined) if options.only in one.name]
     console = Console()

@@ -12,42 +12,44 @@ from itertools import product
 from typing import Final
 
 from exactlyonce.attempt import Finished
+from exactlyonce.effects.companions import FoundCompanions
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import MessageError
+from exactlyonce.records.companions import ColocatedRecord
 from exactlyonce.values.lifetimes import AHEAD
+from verification.checker.answers import World
+from verification.checker.cleaning import aged
 from verification.checker.explorer import PASSES, Explorer
-from verification.checker.judging import lost
 from verification.checker.moves import Move
 from verification.checker.reductions import State
-from verification.checker.scenarios import AT, PLACES, TICK, Ages, Scenario
+from verification.checker.scenarios import AT, TICK, Ages, Scenario
 from verification.checker.store import Store
-from verification.checker.workers import Start, Worker
+from verification.checker.tasks import Start
+from verification.checker.workers import Worker, Workers
 
 REFUSED: Final = "a copy was too old to be judged"
-FORGOTTEN: Final = PLACES["forgotten"]
+KNOWN: Final = "a duplicate was too old to be handled again"
 
 
 class AgedExplorer(Explorer):
     """Explores a scenario with a clock."""
 
-    def __init__(self, scenario: Scenario, *, merge: bool = True) -> None:
-        super().__init__(scenario, merge=merge)
+    def __init__(
+        self, scenario: Scenario, *, merge: bool = True, world: World | None = None, workers: Workers | None = None
+    ) -> None:
+        super().__init__(scenario, merge=merge, world=world, workers=workers)
         assert scenario.ages is not None  # noqa: S101
         self._ages: Ages = scenario.ages
 
-    def is_good_end(self, state: State) -> bool:
+    def _left_undone(self, store: Store) -> str | None:
         """As elsewhere; but a message that nobody may judge any more may be unprocessed, or still be owed for."""
-        store, queue, workers, _, _ = state
-        if any(queue) or any(worker.situation is not None for worker in workers):
-            return False
-        return all(self._is_done(number, store) for number in range(len(self.keys)))
-
-    def _is_done(self, number: int, store: Store) -> bool:
-        key = self.keys[number]
-        committed = any(key == one for one, _ in store.committed)
-        if not committed:
-            return self._is_old(number, store.now)
-        return lost((key,), store) is None or (self._is_old(number, store.now) and self._is_left(key, store))
+        ticks = range(store.now + 1) if self.scenario.companions else (store.now,)
+        old = (key for number, key in enumerate(self.keys) if any(self._is_old(number, tick) for tick in ticks))
+        committed = {key for key, _ in store.committed}
+        given_up = frozenset(key for key in old if key not in committed or self._is_left(key, store))
+        if self.scenario.companions:
+            return self.judge.left_undone(store, given_up)
+        return self.judge.first_lost((key for key in self.keys if key not in given_up), store)
 
     def _is_old(self, number: int, now: int) -> bool:
         """Whether a message is too old to be judged, at a tick."""
@@ -73,22 +75,21 @@ class AgedExplorer(Explorer):
         trims = self._ages.before is not None and getattr(self.scenario.strategy, "window", 0) is None
         return store.now if trims else 0
 
-    def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
-        """As elsewhere; records go by their age."""
-        for cost, start in super()._chores(entity, state, others):
-            if cost != FORGOTTEN:
-                yield cost, start
-        store, left = state[0], state[4]
-        if not left[FORGOTTEN]:
-            return
+    def _retention(self, entity: int, state: State, *, busy: bool) -> Iterator[Start]:  # noqa: ARG002
+        """What tells of messages goes by its age."""
+        store = state[0]
         for heard in self._ages.heard(store.now):
             cleaning = self._cleaning(entity, store, heard=heard)
             if cleaning is not None:
-                yield FORGOTTEN, cleaning
+                yield cleaning
 
     def _cleaning(self, entity: int, store: Store, *, heard: bool) -> Start | None:
         """The run that deletes what is old, if it has heard of the last change of the retention or not; None for nothing."""
-        cleaned, records = self._cleaned(store, heard=heard), store.libraries[entity].now
+        cleaned = self._cleaned(store, heard=heard)
+        if self.scenario.companions:
+            listed = aged(store.partition, cleaned, store.now)
+            return Start("clean", entity, candidates=listed, heard=heard) if listed else None
+        records = store.libraries[entity].now
         old = tuple(
             number
             for number, key in enumerate(self.keys)
@@ -134,20 +135,35 @@ class AgedExplorer(Explorer):
             violation = violation or self._wrong_refusal(worker, key, error, store)
         following = self.workers.following(worker)
         taken = [self.keys[place % len(self.keys)] for place in worker.held]
-        return following, violation or lost([key for key in taken if key not in refused], store), True
+        return following, violation or self.judge.first_lost((key for key in taken if key not in refused), store), True
 
-    def _wrong_refusal(self, worker: Worker, key: str, error: Exception, store: Store) -> str | None:  # noqa: ARG002
+    def _wrong_refusal(self, worker: Worker, key: str, error: Exception, store: Store) -> str | None:
         """What is wrong with refusing a message."""
+        if _knows(worker, key):
+            self.witnessed.add(KNOWN)
         if not isinstance(error, MessageError):
             return f"raised {type(error).__name__}: {error}"
         if not self._is_old(self.keys.index(key), store.now):
             return f"no_failure: {key} is refused, though it can be judged"
         done = not any(key == one for one, _ in store.committed) or self._is_left(key, store)
-        return None if done else lost((key,), store)
+        return None if done else self.judge.lost(key, store)
 
     def _is_left(self, key: str, store: Store) -> bool:
-        """Whether the ledger still says what is owed for a message: the settler of its delivery pays, or the sweeper."""
+        """Whether others publish what a message sent: its settler, the sweeper, or the operator who learns of its duplicate."""
+        if self.scenario.companions and self.scenario.protocol == "stream":
+            return True
+        companions = (one for one, _ in store.partition.now.values())
+        if any(isinstance(one, ColocatedRecord) and one.message == key and one.owed is not None for one in companions):
+            return True
         return any(entry.message == key and entry.owed is not None for entry in store.entities[0].ledger.entries)
+
+
+def _knows(worker: Worker, key: str) -> bool:
+    """Whether a run has found a companion that names a message."""
+    replies = () if worker.situation is None else worker.situation.replies
+    looks = (one for reply in replies if isinstance(reply, tuple) for one in reply)
+    found = (one for look in looks if isinstance(look, FoundCompanions) for one, _ in look.companions)
+    return any(one.message == key for one in found)
 
 
 def _has_begun(worker: Worker) -> bool:

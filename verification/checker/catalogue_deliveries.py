@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from exactlyonce import Outbox
-from verification.checker.beside.catalogue import BESIDE, IN_ORDER, ONE, numbered
-from verification.checker.beside.catalogue import STREAM as VERSIONS
-from verification.checker.beside.scenarios import BesideBudget, scenario_of
 from verification.checker.catalogue import INLINE, LATE, OTHER, PARKED, RECORD, STAGED, STALE
-from verification.checker.scenarios import Budget, Scenario
+from verification.checker.catalogue_companions import BESIDE, IN_ORDER, ONE, numbered
+from verification.checker.catalogue_companions import STREAM as VERSIONS
+from verification.checker.scenarios import Budget, Scenario, scenario_of
 
 AGAIN: Final = "a parked message was sent again"
 BACK: Final = "a delivery was given back while its attempt went on"
@@ -25,7 +24,7 @@ def _scenario(name: str, copies: tuple[int, ...], strategy: Outbox, *seen: str, 
 
 def _beside(name: str, strategy: Any, **more: int) -> Scenario:
     messages = numbered(1, 1) if strategy is IN_ORDER else (ONE, ONE)
-    budget = BesideBudget(poisoned=1, returned=1, **more)
+    budget = Budget(poisoned=1, returned=1, **more)
     return replace(scenario_of(name, messages, strategy, PARKED, BACK, OTHER, budget=budget), group=2)
 
 

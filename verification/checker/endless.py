@@ -13,17 +13,19 @@ from functools import cache
 from typing import Final
 
 from exactlyonce.effects.effect import BEHIND
-from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.entity import Loaded, LoadEntity
 from exactlyonce.effects.library import WriteProcessed
 from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.frozen_json import Json
-from verification.checker.answers import STALE, World
+from verification.checker.answers import STALE, World, judge_of
 from verification.checker.explorer import Explorer
 from verification.checker.handler import key_of_number, told_by
+from verification.checker.judging import Commit, Judge
 from verification.checker.mentions import Write
 from verification.checker.moves import Move
 from verification.checker.naming import Naming
+from verification.checker.outbox_judge import OutboxJudge
 from verification.checker.reductions import State
 from verification.checker.renaming import names_of
 from verification.checker.scenarios import Scenario
@@ -39,8 +41,7 @@ class EndlessExplorer(Explorer):
     """Explores a stream: `copies` of the scenario says how many copies of each message there may be at a time."""
 
     def __init__(self, scenario: Scenario, *, merge: bool = True) -> None:
-        super().__init__(scenario, merge=merge)
-        self.world = EndlessWorld(scenario)
+        super().__init__(scenario, merge=merge, world=EndlessWorld(scenario))
         self._collects = False  # Naming does.
         self.naming = Naming(scenario, self.world.stores, self.workers)
 
@@ -81,16 +82,20 @@ class EndlessExplorer(Explorer):
         return Move(after, True, None, -1, None, said)
 
 
+class EndlessJudge(OutboxJudge):
+    """A judge for whom retired messages are past: their outputs are what was committed and published."""
+
+    def outputs(self, outputs: tuple[Output, ...], store: Store) -> str | None:
+        """The violation in publishing these outputs."""
+        return super().outputs(tuple(output for output in outputs if LIVE in told_by(output)[0]), store)
+
+
 class EndlessWorld(World):
     """A world in which retired messages are past, and only the newest version of the entity has an ETag of its own."""
 
     def __init__(self, scenario: Scenario) -> None:
-        super().__init__(scenario)
-        self.writes = EndlessWrites(self.stores, scenario.strategy.window or 0, keeps_versions=self._stale)
-
-    def judged(self, outputs: tuple[Output, ...], store: Store) -> str | None:
-        """What is wrong with publishing these outputs; those of retired messages are what was committed and published."""
-        return super().judged(tuple(output for output in outputs if LIVE in told_by(output)[0]), store)
+        super().__init__(scenario, EndlessJudge(scenario, judge_of(scenario).keys))
+        self.writes = EndlessWrites(self.stores, scenario, self.judge)
 
     def _load(self, _effect: LoadEntity, store: Store) -> Iterator[Answer]:
         entity = store.entities[0]
@@ -106,17 +111,11 @@ class EndlessWorld(World):
 
 
 class EndlessWrites(Writes):
-    """Writes of a stream.
+    """Writes of a stream. The arguments are those of `Writes`."""
 
-    Args:
-        stores: where worlds are interned.
-        window: how many entries a ledger holds.
-        keeps_versions: whether older versions may still be read.
-    """
-
-    def __init__(self, stores: Stores, window: int, *, keeps_versions: bool) -> None:
-        super().__init__(stores, keeps_versions=keeps_versions)
-        self._window = window
+    def __init__(self, stores: Stores, scenario: Scenario, judge: Judge) -> None:
+        super().__init__(stores, scenario, judge)
+        self._window = scenario.strategy.window or 0
 
     def applied(self, write: Write, store: Store) -> Answer:
         """The answer if the write takes effect now. Nobody will ask for the records of retired messages."""
@@ -128,7 +127,7 @@ class EndlessWrites(Writes):
         """None: processes of a stream remember no tokens, so every view is allowed to each of them."""
         return None
 
-    def entity_after(self, entity: Entity, write: SaveEntity, _tick: int) -> Entity:
+    def entity_after(self, entity: Entity, write: Commit, _tick: int) -> Entity:
         """The entity with one more version, whose ETag differs from those before until it gets its canonical name."""
         document = _counted(write.document, self._window + 1)
         kept = entity.versions if self._keeps_versions else ()

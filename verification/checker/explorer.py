@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from exactlyonce.attempt import Again, Finished
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.library import DeleteParked
+from exactlyonce.errors import InvalidMessage
 from exactlyonce.protocols.outbox.clean import Cleaned
+from exactlyonce.protocols.stream.replay import Replayed
+from exactlyonce.records.sequences import holds
 from verification.checker.amounts import spent, with_copies, without_copies
 from verification.checker.answers import World
+from verification.checker.business import UNADOPTED
+from verification.checker.cleaning import lists
 from verification.checker.deliveries import (
     RETURNED,
     SPOILED,
@@ -23,9 +30,7 @@ from verification.checker.deliveries import (
     returned,
     vanished,
 )
-from verification.checker.handler import key_of_number
-from verification.checker.judging import is_good_end, lost
-from verification.checker.mentions import Write
+from verification.checker.mentions import Write, messages_in
 from verification.checker.moves import Move, Outcome
 from verification.checker.reductions import (
     State,
@@ -36,30 +41,49 @@ from verification.checker.reductions import (
     swept,
     used_transactions,
 )
+from verification.checker.resending import unsent, was_sent
 from verification.checker.scenarios import PLACES, Scenario
-from verification.checker.store import Store
-from verification.checker.workers import Start, Worker, Workers
-from verification.checker.writes import Answer
+from verification.checker.store import Store, Version
+from verification.checker.tasks import ANSWER, EVERYTHING, NUDGE, STUMBLE, Start
+from verification.checker.workers import IN_VAIN, Worker, Workers
+from verification.checker.writes import ANY, Answer
 
-CRASH = PLACES["crashes"]
+CRASH, SWEEPS, CLEANINGS = PLACES["crashes"], PLACES["sweeps"], PLACES["cleanings"]
+REQUEUES, FORGOTTEN = PLACES["requeues"], PLACES["forgotten"]
+RAISING, NUDGES, REPLAYS = PLACES["raising"], PLACES["nudges"], PLACES["replays"]
 GIVES_BACK = "gives back what it holds"
 PASSES = "Twelve hours pass"
 GOES_ON = "has to give back a delivery, and goes on"
 COPIES = 2
 """Most copies of an output that wait at its consumer: more would do what two do, one after the other."""
+COPY = "a copy was dropped"
+PART = "a release took several batches"
+STOPPED = "a handler that raised stopped its sequence"
+SENT_AGAIN = "what a stream had sent was sent again"
+REFUSED = "a message whose number another has was refused"
 
 
 class Explorer:
-    """Explores one scenario."""
+    """Explores one scenario.
 
-    def __init__(self, scenario: Scenario, *, merge: bool = True) -> None:
+    Args:
+        scenario: to explore.
+        merge: whether situations, and drafts that will be saved in vain, are one where they behave alike.
+        world, workers: those of the scenario unless given.
+    """
+
+    def __init__(
+        self, scenario: Scenario, *, merge: bool = True, world: World | None = None, workers: Workers | None = None
+    ) -> None:
         self.scenario = scenario
-        self.world = World(scenario)
-        self.workers = Workers(scenario, merge=merge)
+        self.world = world or World(scenario)
+        self.workers = workers or Workers(scenario, merge=merge)
+        self.judge = self.world.judge
+        self.keys = self.judge.keys
         self.witnessed: set[str] = set()
-        self.keys = tuple(key_of_number(number) for number in range(len(scenario.copies)))
         self._outcomes: dict[tuple[Worker, Store], tuple[Outcome, ...]] = {}
-        self._collects = not scenario.budget.cleanings
+        self._collects = not scenario.companions and not scenario.budget.cleanings
+        self._empties = scenario.companions and merge and not scenario.tokens
         self._alike = alike_messages(scenario)
 
     def start(self) -> State:
@@ -67,10 +91,33 @@ class Explorer:
         idle = tuple(self.workers.idle() for _ in range(self.scenario.workers))
         poison = (0,) * (len(self.keys) if self.scenario.budget.poisoned else 0)
         queue = (*self.scenario.copies, *poison)
-        return (self.world.stores.empty(self.scenario.entities), queue, idle, (), self.scenario.budget.amounts)
+        store = self.world.stores.empty(self.scenario.entities, libraries=not self.scenario.companions)
+        if self.scenario.adopted:
+            adopted = self.world.stores.entity(1, (Version(UNADOPTED, "1"),))
+            store = self.world.stores.with_entity(store, 0, adopted)
+        return (store, queue, idle, (), self.scenario.budget.amounts)
 
     def moves(self, state: State) -> Iterator[Move]:
         """Every step from a state."""
+        moves = self._moves(state)
+        return map(self._completed, moves) if self.scenario.companions else moves
+
+    def _completed(self, move: Move) -> Move:
+        """A step, with drafts forgotten that are saved in vain, and with what is left undone if nobody is at work any more.
+
+        Finishing the work must not rely on a handler that raises.
+        """
+        after, fault, violation = move.state, move.fault, move.violation
+        if self._empties:
+            after = self._without_vain_drafts(after)
+        fault = fault or _task_of(move.begun) == STUMBLE
+        if violation is None and is_at_rest(after) and not (after[4][NUDGES] and self._can_go_on(after[0])):
+            violation = self._left_undone(after[0])
+        if after is move.state and violation is move.violation and fault is move.fault:
+            return move
+        return move._replace(state=after, fault=fault, violation=violation)
+
+    def _moves(self, state: State) -> Iterator[Move]:
         store, queue, workers, delayed, left = state
         for slot, worker in enumerate(workers):
             if slot and worker is workers[slot - 1]:
@@ -94,8 +141,32 @@ class Explorer:
         yield from self._happenings(state)
 
     def is_good_end(self, state: State) -> bool:
-        """Every message was committed and published, or lies parked, nobody is at work, and nothing is left lying about."""
-        return is_good_end(self.scenario, self.keys, state)
+        """Every message was committed and published, or lies parked, nobody is at work, and nothing is held or left about."""
+        return is_at_rest(state) and self._left_undone(state[0]) is None
+
+    def _left_undone(self, store: Store) -> str | None:
+        """What is wrong if nobody is at work any more and no delivery is left."""
+        return self.judge.left_undone(store)
+
+    def _without_vain_drafts(self, state: State) -> State:
+        """The state in which workers that are about to save in vain have forgotten what they drafted."""
+        store, queue, workers, delayed, left = state
+        etag = store.entities[0].truth.etag
+        for slot, worker in enumerate(workers):
+            asks = worker.asks
+            if asks.__class__ is SaveBatch and asks is not IN_VAIN and asks.etag not in (etag, ANY):
+                emptied = self.workers.in_vain(worker)
+                if emptied is not worker:
+                    others = workers[:slot] + workers[slot + 1 :]
+                    return self._without_vain_drafts((store, queue, sorted_workers(others, emptied), delayed, left))
+        return state
+
+    def _can_go_on(self, store: Store) -> bool:
+        """Whether what is next in some sequence is held, or to be skipped or asked for; or the read model owes something."""
+        ledger = store.partition.ledger
+        ready = any(holds(one.held, one.next) for one in ledger.receptions)
+        gap = self.scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
+        return ready or gap or bool(ledger.owing)
 
     def _tasks(
         self, worker: Worker, state: State, others: tuple[Worker, ...]
@@ -106,7 +177,11 @@ class Explorer:
         for group in self.workers.groups(queue):
             if any(number in later and later[number] not in group for number in group):
                 continue
-            yield self.workers.attempt(worker, group), without_copies(queue, group), left
+            rest = without_copies(queue, group)
+            yield self.workers.attempt(worker, group), rest, left
+            raising = tuple(dict.fromkeys(self.keys[one] for one in group if self._may_raise(one)))
+            if left[RAISING] and raising:
+                yield self.workers.stumbling(worker, group, raising), rest, spent(left, RAISING)
         for place in range(len(self.keys), len(queue)):
             if queue[place]:
                 yield self.workers.settle(worker, place), without_copies(queue, (place,)), left
@@ -118,27 +193,50 @@ class Explorer:
                 if cost is None or left[cost]:
                     yield self.workers.chore(worker, start), queue, left if cost is None else spent(left, cost)
 
+    def _may_raise(self, number: int) -> bool:
+        """Whether the handler of a message may raise."""
+        return self.scenario.companions and self.scenario.messages[number].raises
+
     def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
         """Chores on an entity, each with its place in the budget; None for one that costs nothing."""
         store, queue, _, delayed, left = state
-        library = store.libraries[entity]
-        if left[PLACES["sweeps"]]:
-            yield PLACES["sweeps"], Start("sweep", entity)
-        if left[PLACES["requeues"]]:
-            for number in ever_parked(self.keys, library):
-                yield PLACES["requeues"], Start("requeue", entity, (number,))
-        if self.scenario.budget.cleanings and library.staged:
-            present = tuple(id.removeprefix("staged:") for id in library.now if id.startswith("staged:"))
+        if left[SWEEPS]:
+            yield SWEEPS, Start("sweep", entity)
+        if left[REQUEUES]:
+            for number in ever_parked(self.keys, store.libraries[entity]):
+                yield REQUEUES, Start("requeue", entity, (number,))
+        if self.scenario.budget.cleanings and store.libraries[entity].staged:
+            listed = (id.removeprefix("staged:") for id in store.libraries[entity].now if id.startswith("staged:"))
             quiet = not any(queue) and not delayed and all(other.situation is None for other in others)
-            if present:
-                start = Start("clean", entity, candidates=tuple(sorted(present)))
-                yield None if quiet else PLACES["cleanings"], start
-        if left[PLACES["forgotten"]]:
-            for number, key in enumerate(self.keys):
-                if f"processed:{key}" in library.now and (
-                    self.scenario.hasty or not may_arrive(self.keys, number, state)
-                ):
-                    yield PLACES["forgotten"], Start("forget", entity, (number,))
+            if present := tuple(sorted(listed)):
+                yield None if quiet else CLEANINGS, Start("clean", entity, candidates=present)
+        if left[FORGOTTEN]:
+            busy = any(other.situation is not None for other in others)
+            yield from ((FORGOTTEN, start) for start in self._retention(entity, state, busy=busy))
+        if left[NUDGES] and self._can_go_on(store):
+            yield NUDGES, Start(NUDGE, entity)
+        if left[REPLAYS] and self.scenario.missing is None:
+            yield REPLAYS, Start("replay", entity, candidates=EVERYTHING)
+        elif left[REPLAYS] and was_sent(self.scenario, store):
+            yield REPLAYS, Start(ANSWER, entity)
+
+    def _retention(self, entity: int, state: State, *, busy: bool) -> Iterator[Start]:
+        """Every run that deletes what is old: what tells of messages of which no copy can arrive any more."""
+        store = state[0]
+        if self.scenario.companions:
+            writes = frozenset().union(*(messages_in(write) for write in state[3]))
+            numbered = enumerate(self.keys)
+            past = frozenset(
+                key for number, key in numbered if key not in writes and not may_arrive(self.keys, number, state)
+            )
+            for candidates in lists(store.partition, past, busy=busy):
+                yield Start("clean", entity, candidates=candidates)
+            return
+        for number, key in enumerate(self.keys):
+            if f"processed:{key}" in store.libraries[entity].now and (
+                self.scenario.hasty or not may_arrive(self.keys, number, state)
+            ):
+                yield Start("forget", entity, (number,))
 
     def _happenings(self, state: State) -> Iterator[Move]:
         """What happens without a worker: the host gives up on a delivery."""
@@ -241,41 +339,92 @@ class Explorer:
         return swept(self.world.stores, store, workers, delayed, linearizable=self.scenario.linearizable)
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
-        assert worker.asks is not None  # noqa: S101
+        """The outcomes of what a worker asks. Where attempts are not told apart, their ids are known at once."""
+        if worker.asks is None:  # A broken twin that asks for nothing is at its end when it begins.
+            yield Outcome(Answer(None, store, said="asks for nothing"), *self._settled(worker, store, None))
+            return
         for answer in self.world.answers(worker.asks, store):
             moved = self.workers.told(worker, answer.reply)
+            if moved.begins and self.scenario.companions and not self.scenario.apart:
+                moved = self.workers.named(moved, frozenset(), store.now)
             if moved.begins:
                 yield Outcome(answer, moved, answer.violation, ended=False)
             else:
                 yield Outcome(answer, *self._settled(moved, answer.store, answer.violation))
 
     def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None, bool]:
-        """The worker, on its way to the next run if this one is over: what it holds is acknowledged if it finished."""
+        """The worker, on its way to the next run if this one is over: it acknowledges what does not come back."""
         situation = worker.situation
         if situation is None or situation.request is not None:
             return worker, violation, False
-        if isinstance(situation.result, Exception):
-            raised = f"raised {type(situation.result).__name__}: {situation.result}"
-            return self.workers.idle(), violation or raised, True
-        if isinstance(situation.result, Cleaned) and situation.result.transactions:
-            self.witnessed.add("staged outputs were cleaned up")
+        result = situation.result
+        if isinstance(result, Exception):
+            return self.workers.idle(), violation or f"raised {type(result).__name__}: {result}", True
         following = self.workers.following(worker)
-        if following.situation is None and violation is None:
-            violation = lost([self.keys[place % len(self.keys)] for place in worker.held], store)
+        self._witness(worker, result)
+        if isinstance(result, Again):
+            return following, violation, True
+        violation = violation or unsent(self.scenario, situation, store)
+        back = {self.keys[place % len(self.keys)] for place in following.held}
+        refused = self.workers.failed(worker, (InvalidMessage,))
+        for key in dict.fromkeys(self.keys[place % len(self.keys)] for place in worker.held):
+            if key in refused:
+                violation = violation or self._refused(key, store)
+            elif key not in back:
+                violation = violation or _failed(key, result) or self.judge.lost(key, store)
         return following, violation, True
 
-    def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
-        """The queues after what was sent."""
-        fed = self._fed(queue, answer.arrivals) if answer.arrivals else queue
-        return with_copies(fed, tuple(self.keys.index(key) for key in answer.again)) if answer.again else fed
+    def _refused(self, key: str, store: Store) -> str | None:
+        """What is wrong with refusing a message."""
+        if any(self.judge.lost(one, store) is None for one in self.judge.rivals(key)):
+            self.witnessed.add(REFUSED)
+            return None
+        return f"no_failure: {key} is refused, though no other message has its number"
 
-    def _fed(self, queue: tuple[int, ...], published: tuple[str, ...]) -> tuple[int, ...]:
-        """The queues after outputs arrived at their consumers."""
-        if not self.scenario.feeds:
-            return queue
-        fed = list(queue)
-        for key in published:
-            number = self.scenario.feeds[self.keys.index(key)]
-            if number is not None:
-                fed[number] += fed[number] < COPIES
-        return tuple(fed)
+    def _witness(self, worker: Worker, result: object) -> None:
+        """Note what the end of a run shows that a scenario may want to have seen."""
+        if isinstance(result, Cleaned) and result.transactions:
+            self.witnessed.add("staged outputs were cleaned up")
+        if isinstance(result, Again) and result.reason == "more can be released":
+            self.witnessed.add(PART)
+        if isinstance(result, Replayed) and result.sent:
+            self.witnessed.add(SENT_AGAIN)
+        if not isinstance(result, Finished):
+            return
+        if result.stopped:
+            self.witnessed.add(STOPPED)
+        resequenced = self.scenario.companions and self.scenario.protocol == "resequencer"
+        if resequenced and worker.held and not (result.processed or result.failed or result.stopped):
+            self.witnessed.add(COPY)
+
+    def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
+        """The queues after what was sent. One copy waits for all requests of a read model that nobody has taken."""
+        if answer.arrivals and self.scenario.feeds:
+            fed = list(queue)
+            for key in answer.arrivals:
+                number = self.scenario.feeds[self.keys.index(key)]
+                if number is not None:
+                    fed[number] += fed[number] < COPIES
+            queue = tuple(fed)
+        if answer.asked:
+            copies = (
+                max(queue[place], 1) if key in answer.asked else queue[place] for place, key in enumerate(self.keys)
+            )
+            queue = (*copies, *queue[len(self.keys) :])
+        return with_copies(queue, tuple(map(self.keys.index, answer.again))) if answer.again else queue
+
+
+def is_at_rest(state: State) -> bool:
+    """Whether nobody is at work and no delivery is left."""
+    return not any(state[1]) and all(worker.situation is None for worker in state[2])
+
+
+def _failed(key: str, result: object) -> str | None:
+    """What is wrong with a message that failed. Those that come back are not asked about."""
+    failed = dict(result.failed) if isinstance(result, Finished) else {}
+    return f"no_failure: {key} fails with {type(failed[key]).__name__}" if key in failed else None
+
+
+def _task_of(worker: Worker | None) -> str | None:
+    """What a worker is at."""
+    return worker.situation.start.task if worker is not None and worker.situation is not None else None

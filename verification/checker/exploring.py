@@ -9,11 +9,11 @@ from multiprocessing import Manager
 from typing import Final
 
 from verification.checker import catalogue_ages as ages
+from verification.checker import catalogue_companions as companions
+from verification.checker import catalogue_companions_ages as ages_of_companions
 from verification.checker import catalogue_deliveries as deliveries
 from verification.checker import catalogue_renewing as renewing
 from verification.checker import catalogue_returning as returning
-from verification.checker.beside import catalogue as beside
-from verification.checker.beside import catalogue_ages as ages_beside
 from verification.checker.catalogue import LARGE, SMALL, STREAM
 from verification.checker.matrix import matrix
 from verification.checker.reporting import Finding, finding
@@ -51,8 +51,8 @@ def explored(
 
 
 def _explore(name: str, limit: int, progress: MutableMapping[str, str]) -> Found:
-    near = (*beside.SMALL, *beside.LARGE, *deliveries.SMALL, *deliveries.LARGE, *ages.SMALL, *ages.LARGE)
-    aged = (*ages_beside.SMALL, *ages_beside.LARGE, *renewing.SMALL, *renewing.LARGE)
+    near = (*companions.SMALL, *companions.LARGE, *deliveries.SMALL, *deliveries.LARGE, *ages.SMALL, *ages.LARGE)
+    aged = (*ages_of_companions.SMALL, *ages_of_companions.LARGE, *renewing.SMALL, *renewing.LARGE)
     back = (*returning.SMALL, *returning.LARGE)
     known = (*SMALL, STREAM, *LARGE, *near, *aged, *back, *matrix())
     scenario = next(one for one in known if one.name == name)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import DeleteParked, DeleteProcessed, DeleteStaged, Park, Stage, WriteProcessed
-from verification.checker.beside.batches import BesideWrite, described_beside, messages_beside, transactions_beside
+from exactlyonce.records.companions import Companion, NumberedMessage
 from verification.checker.store import ledger_of
 
-Write = SaveEntity | WriteProcessed | Stage | DeleteStaged | DeleteProcessed | Park | DeleteParked | BesideWrite
+OfCompanions = SaveBatch | ReplaceCompanions | DeleteCompanions
+Write = SaveEntity | WriteProcessed | Stage | DeleteStaged | DeleteProcessed | Park | DeleteParked | OfCompanions
 
 
 def described(write: Write) -> str:  # noqa: PLR0911
@@ -29,7 +30,7 @@ def described(write: Write) -> str:  # noqa: PLR0911
         case DeleteParked():
             return f"deletes the parked document of {write.message}"
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
-            return described_beside(write)
+            return _described_companions(write)
 
 
 def transactions_in(write: Write) -> frozenset[str]:
@@ -44,7 +45,9 @@ def transactions_in(write: Write) -> frozenset[str]:
         case DeleteStaged():
             return frozenset(write.transactions)
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
-            return transactions_beside(write)
+            named = {one.tx for one in companions_in(write) if not isinstance(one, NumberedMessage)}
+            entries = ledger_of(write.document).entries if isinstance(write, SaveBatch) else ()
+            return frozenset((*named, *(entry.tx for entry in entries)))
         case DeleteProcessed() | Park() | DeleteParked():
             return frozenset()
 
@@ -65,6 +68,34 @@ def messages_in(write: Write) -> frozenset[str]:  # noqa: PLR0911
         case DeleteParked():
             return frozenset({write.message})
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
-            return messages_beside(write)
+            return frozenset(one.message for one in companions_in(write) if one.message is not None)
         case DeleteStaged():
             return frozenset()
+
+
+def companions_in(write: OfCompanions) -> tuple[Companion, ...]:
+    """The companions that a write holds."""
+    match write:
+        case SaveBatch():
+            return (*write.create, *(one for one, _ in write.replace))
+        case ReplaceCompanions():
+            return tuple(one for one, _ in write.companions)
+        case DeleteCompanions():
+            return ()
+
+
+def _described_companions(write: OfCompanions) -> str:
+    """A write, for a story."""
+    if isinstance(write, DeleteCompanions):
+        return f"deletes {', '.join(id for id, _ in write.companions)}"
+    if isinstance(write, ReplaceCompanions):
+        return f"writes down that {', '.join(map(_named, companions_in(write)))} owes nothing"
+    held = [one for one in companions_in(write) if isinstance(one, NumberedMessage) and one.held is not None]
+    done = [one for one in companions_in(write) if not (isinstance(one, NumberedMessage) and one.held is not None)]
+    parts = [f"holds {', '.join(map(_named, held))}"] if held else []
+    parts += [f"commits {', '.join(map(_named, done))}"] if done else []
+    return " and ".join(parts) or "saves what it drafted"
+
+
+def _named(companion: Companion) -> str:
+    return companion.message or "a number without a message"

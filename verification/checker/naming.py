@@ -24,7 +24,8 @@ from verification.checker.renaming import Atom, names_of, renamed
 from verification.checker.scenarios import Scenario
 from verification.checker.scopes import Scope, found_at_once, shared_names
 from verification.checker.store import Store, Stores, Version
-from verification.checker.workers import NOTHING, Start, Worker, Workers
+from verification.checker.tasks import NOTHING, Start
+from verification.checker.workers import Worker, Workers
 
 
 class Named(NamedTuple):

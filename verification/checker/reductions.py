@@ -48,9 +48,13 @@ def interchangeable(kinds: Mapping[int, tuple[int, int]], keys: tuple[str, ...],
 def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
     """Messages that differ by their names only, each with its kind: copies and entity. Empty if there are no two of a kind."""
     told_apart = scenario.feeds or scenario.deletes or scenario.endless or scenario.ages
-    if told_apart or scenario.budget.poisoned or scenario.budget.returned:
+    if told_apart or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):
         return {}
-    kinds = {number: (copies, scenario.target(number)) for number, copies in enumerate(scenario.copies)}
+    sorts = list(dict.fromkeys(scenario.messages))
+    kinds = {
+        number: (copies, sorts.index(scenario.messages[number]) if sorts else scenario.target(number))
+        for number, copies in enumerate(scenario.copies)
+    }
     return kinds if len(set(kinds.values())) < len(kinds) else {}
 
 

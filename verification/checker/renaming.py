@@ -22,7 +22,7 @@ from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.values.frozen_json import Json
 from verification.checker.handler import output_of, told_by
 from verification.checker.store import ledger_of, position_of, token_at, told_history
-from verification.checker.workers import Start
+from verification.checker.tasks import Start
 
 Atom = tuple[str, Any]
 Rename = Callable[[Atom], Any]

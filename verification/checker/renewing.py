@@ -21,12 +21,12 @@ from exactlyonce.values.identity import EntityRef, renewed_id
 from verification.checker.aged import AgedExplorer
 from verification.checker.answers import LOST, World
 from verification.checker.handler import dated, key_of_number
-from verification.checker.judging import lost
 from verification.checker.moves import Move
 from verification.checker.reductions import State
 from verification.checker.scenarios import AT, TICK, Ages, Chores, Scenario
 from verification.checker.store import Store, entity_ref
-from verification.checker.workers import Start, Worker, Workers
+from verification.checker.tasks import Start
+from verification.checker.workers import Worker, Workers
 from verification.checker.writes import Answer
 
 RENEWED: Final = "a parked message was sent as a new one"
@@ -159,9 +159,7 @@ class RenewingExplorer(AgedExplorer):
     """Explores a scenario in which a parked message is renewed."""
 
     def __init__(self, scenario: RenewingScenario, *, merge: bool = True) -> None:
-        super().__init__(scenario, merge=merge)
-        self.world = RenewingWorld(scenario)
-        self.workers = RenewingWorkers(scenario, merge=merge)
+        super().__init__(scenario, world=RenewingWorld(scenario), workers=RenewingWorkers(scenario, merge=merge))
         self.keys = tuple(key_of(renewed(one)) for one in (None, *identities(self._ages.last)))
 
     def start(self) -> State:
@@ -187,7 +185,7 @@ class RenewingExplorer(AgedExplorer):
         store, queue, workers, _, _ = state
         if any(queue) or any(worker.situation is not None for worker in workers):
             return False
-        done = all(lost((key,), store) is None or self._is_left(key, store) for key, _ in store.committed)
+        done = all(self.judge.lost(key, store) is None or self._is_left(key, store) for key, _ in store.committed)
         return done and self._is_somewhere(state)
 
     def _is_somewhere(self, state: State) -> bool:

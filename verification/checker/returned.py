@@ -24,7 +24,6 @@ from verification.checker.amounts import spent, with_copies, without_copies
 from verification.checker.answers import LOST, World
 from verification.checker.deliveries import POISONED, ever_parked, vanished
 from verification.checker.explorer import PASSES, Explorer
-from verification.checker.judging import lost
 from verification.checker.mentions import Write
 from verification.checker.moves import Move
 from verification.checker.reductions import State
@@ -45,7 +44,8 @@ from verification.checker.returning import (
 )
 from verification.checker.scenarios import AT, PLACES, TICK
 from verification.checker.store import Store, entity_ref, token_at
-from verification.checker.workers import NOTHING, Start, Worker, Workers
+from verification.checker.tasks import NOTHING, Start
+from verification.checker.workers import Worker, Workers
 from verification.checker.writes import Answer
 
 REQUEUES: Final = PLACES["requeues"]
@@ -62,7 +62,7 @@ class ReturningWorld(World):
 
     def __init__(self, scenario: ReturningScenario) -> None:
         super().__init__(scenario)
-        self._scenario = scenario
+        self._rules = scenario
         self._keys = tuple(key_of(came(number, 0, 0, None)) for number in range(len(scenario.copies)))
 
     def answers(self, effect: Effect[Any], store: Store) -> Iterator[Answer]:
@@ -93,7 +93,7 @@ class ReturningWorld(World):
                 continue  # A replica that lags far enough hides what is to be taken away: that is best effort.
             found = isinstance(answer.reply, FoundParked) and answer.reply.message is not None
             seen = STAYS if found and effect.token is not None else None
-            if found and self._scenario.ages is not None:
+            if found and self.scenario.ages is not None:
                 yield replace(answer, reply=replace(answer.reply, now=AT + store.now * TICK), witnessed=seen)
             else:
                 yield replace(answer, witnessed=seen)
@@ -108,7 +108,7 @@ class ReturningWorld(World):
         violation = self._too_often(envelope) or self._too_late(envelope, store)
         after = store
         by_hand = output.id == envelope.id
-        if by_hand or not self._scenario.strict:  # What is parked and was sent again waits for a repair.
+        if by_hand or not self._rules.strict:  # What is parked and was sent again waits for a repair.
             after = self.stores.changed(store, requeued=store.requeued | {key})
         if violation is not None:
             place = 0
@@ -124,7 +124,7 @@ class ReturningWorld(World):
         return f"termination: {key_of(envelope)} is returned once more, and nobody knows why it fails"
 
     def _too_late(self, envelope: Envelope, store: Store) -> str | None:
-        ages = self._scenario.ages
+        ages = self.scenario.ages
         if ages is None or envelope.time is None:
             return None
         now = AT + store.now * TICK
@@ -159,14 +159,6 @@ class ReturningWorkers(Workers):
         kind, _, known = start.candidates
         return replace(start, memory=NOTHING, candidates=(kind, str(AGAIN), known))
 
-    def named(self, worker: Worker, used: frozenset[str], now: int = 0) -> Worker:
-        """As elsewhere; the host may ask for the time, and then for an id."""
-        named = super().named(worker, used, now)
-        return self.named(named, used, now) if named.begins else named
-
-    def _key(self, number: int) -> str:
-        return super()._key(number % self.messages)
-
     def _run(self, start: Start) -> Step[Any]:
         if start.task == "requeue":
             ages = self._world.ages
@@ -188,10 +180,9 @@ class ReturningExplorer(Explorer):
     """Explores a scenario in which messages go back to their queues."""
 
     def __init__(self, scenario: ReturningScenario, *, merge: bool = True) -> None:
-        super().__init__(scenario, merge=merge)
-        self._scenario = scenario
-        self.world = ReturningWorld(scenario)
-        self.workers = self._workers = ReturningWorkers(scenario, merge=merge)
+        self._workers = ReturningWorkers(scenario, merge=merge)
+        super().__init__(scenario, world=ReturningWorld(scenario), workers=self._workers)
+        self._rules = scenario
 
     def start(self) -> State:
         """The state in which nothing has happened."""
@@ -223,7 +214,7 @@ class ReturningExplorer(Explorer):
         copied = set()
         for number, key in enumerate(self.keys):
             arrived, first, again = (present[number, stage] for stage in (ARRIVED, FIRST, AGAIN))
-            known = self._scenario.counted and not first
+            known = self._rules.counted and not first
             if arrived + first + (0 if known else again) > 1:
                 copied.add(key)
         return frozenset(copied)
@@ -240,7 +231,7 @@ class ReturningExplorer(Explorer):
         for key in self.keys:
             if key in committed & store.parked - store.copied:
                 return False
-            if key not in store.aside and lost((key,), store) is not None:
+            if key not in store.aside and self.judge.lost(key, store) is not None:
                 return False
         return True
 
@@ -262,7 +253,7 @@ class ReturningExplorer(Explorer):
             if self._stage(place) == ARRIVED:
                 yield self._workers.take(worker, place), rest, left
                 continue
-            for known in self._scenario.causes:
+            for known in self._rules.causes:
                 yield self._workers.take(worker, place, known.value), rest, left
 
     def _happenings(self, state: State) -> Iterator[Move]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from exactlyonce import Outbox
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.resequencer.gaps import Rebuild
 from exactlyonce.protocols.steps import park as parking
+from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.values.lifetimes import SETTLING_IN, Lifetimes, Retention
 
 UNLIMITED: Final = -1
@@ -25,8 +27,8 @@ class Budget:
         unknown: requests without an answer: reads; and writes and sends, applied, not applied, or, for writes, applied at any
             later time.
         repeated: writes that were applied and are reported as a conflict, because the client library sent them twice.
-        stale: reads of the entity that return an older version. Reads of the library's partition may be as old as their
-            token allows, without a budget.
+        stale: reads of the entity, and of its companions, that return an older version. Reads of the library's partition may be
+            as old as their token allows, without a budget.
         sweeps: runs of the sweeper, at any moment.
         poisoned: deliveries that the host gives up on, so that the poison settler gets them.
         cleanings: runs of the clean-up of staged outputs, at any moment. When all is quiet it may run once more for nothing.
@@ -35,6 +37,9 @@ class Budget:
             waited for them has been cancelled, and others share the attempt, or nobody does.
         requeues: requests to send a message again that is parked, or was.
         spoiled: deliveries that come again though all was done with them, since others of their batch failed.
+        raising: deliveries whose handler raises in every attempt that is made for them before they are given back.
+        nudges: looks at a read model in which something can be released, or a gap skipped, as a timer takes them.
+        replays: sendings again of what a stream has sent: of all, or of what the scenario says is missing.
     """
 
     crashes: int = 0
@@ -48,6 +53,9 @@ class Budget:
     returned: int = 0
     requeues: int = 0
     spoiled: int = 0
+    raising: int = 0
+    nudges: int = 0
+    replays: int = 0
 
     @property
     def amounts(self) -> tuple[int, ...]:
@@ -61,11 +69,35 @@ PLACES: Final = {one.name: number for number, one in enumerate(fields(Budget))}
 
 @dataclass(frozen=True, slots=True)
 class Chores:
-    """What runs beside processing and is no method of a strategy; as it ships, or a broken twin of it."""
+    """What is done apart from processing and is no method of a strategy; as it ships, or a broken twin of it."""
 
     requeue: Callable[..., Step[Any]] = parking.requeue
     clean_staged: Callable[..., Step[Any]] = retention.clean_staged
     renew: Callable[..., Step[Any]] = parking.renew
+    versions_of: Callable[..., Step[Any]] = replaying.versions_of
+    replay: Callable[..., Step[Any]] = replaying.replay
+    missing: Callable[..., replaying.Missing] = replaying.Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a scenario whose records are companions.
+
+    Attributes:
+        copies: how often it is delivered; 0 for one that is lost, and comes only if a read model asks for it again.
+        does: what its handler does with the state. One that keeps it gives its output no number either.
+        source: who sends it.
+        number: its place in the sequence of its source; None where the protocol asks for none.
+        raises: whether its handler may raise, if the budget has it.
+        time: when it was sent, in days; None where nobody asks.
+    """
+
+    copies: int = 1
+    does: Literal["changes", "keeps", "deletes"] = "changes"
+    source: str = "web"
+    number: int | None = None
+    raises: bool = False
+    time: int | None = None
 
 
 TWO_DAYS: Final = Lifetimes(Retention(timedelta(days=2)), timedelta(hours=1))
@@ -133,7 +165,7 @@ class Scenario:
     Attributes:
         name: for reports.
         copies: for each message how often it is delivered.
-        strategy: the outbox preset, or a broken twin of it.
+        strategy: as it ships, or a broken twin of it.
         workers: processes that take deliveries.
         group: most messages that one attempt takes.
         budget: of faults and of chores.
@@ -152,13 +184,21 @@ class Scenario:
         oblivious: whether a driver has forgotten which deliveries were given back, so that `Begin` names all: a twin of it.
         ages: the clock, and what goes by it; None where time stands still.
         lenient: whether a batch processes again what a batch has given up: a twin of the host.
-        chores: what runs beside processing.
+        chores: what is done apart from processing.
         witnesses: what has to be seen somewhere, or the scenario shows less than it says.
+        messages: what is delivered, where records are companions of their entity; see `scenario_of`. Empty for the outbox.
+        apart: whether every attempt gets transaction ids of its own, as it does with the outbox. Without, attempts on one
+            version at the same messages get the same, so that drafts that are alike are one: at most one is ever committed.
+        untold: whether a message that keeps the state may be processed without a trace in the store: then its output may tell
+            of any state that there was. Only broken twins do that.
+        sourced: whether the entity is event-sourced.
+        adopted: whether the entity has a document without a ledger in the beginning, as before the library came.
+        missing: numbers, first and last, of the outputs that a stream is asked to send again; None for everything.
     """
 
     name: str
     copies: tuple[int, ...]
-    strategy: Outbox = field(default_factory=Outbox)
+    strategy: Any = field(default_factory=Outbox)
     workers: int = 2
     group: int = 1
     budget: Budget = field(default_factory=Budget)
@@ -176,6 +216,12 @@ class Scenario:
     ages: Ages | None = None
     chores: Chores = Chores()
     witnesses: frozenset[str] = frozenset()
+    messages: tuple[Message, ...] = ()
+    apart: bool = False
+    untold: bool = False
+    sourced: bool = False
+    adopted: bool = False
+    missing: tuple[int, int] | None = None
 
     def target(self, message: int) -> int:
         """The entity a message is for."""
@@ -190,3 +236,43 @@ class Scenario:
     def entities(self) -> int:
         """How many entities there are."""
         return max(self.targets, default=0) + 1
+
+    @property
+    def companions(self) -> bool:
+        """Whether records are companions, in the partition of their entity, and there is no library."""
+        return bool(self.messages)
+
+    @property
+    def skips(self) -> bool:
+        """Whether a read model gives up on messages that do not come."""
+        return getattr(self.strategy, "on_gap", "wait") == "skip"
+
+    @property
+    def fills_gaps(self) -> bool:
+        """Whether a read model does something about messages that do not come."""
+        return self.skips or isinstance(getattr(self.strategy, "on_gap", "wait"), Rebuild)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a read model brings all its sources into one order."""
+        return getattr(self.strategy, "order", "source") == "time"
+
+    @property
+    def protocol(self) -> str:
+        """Which protocol it is about."""
+        name: str = self.strategy.name
+        return name
+
+
+def scenario_of(name: str, messages: tuple[Message, ...], strategy: Any, *seen: str, **more: Any) -> Scenario:
+    """A scenario whose records are companions.
+
+    Args:
+        name: for reports.
+        messages: what is delivered.
+        strategy: to check.
+        seen: what has to be seen somewhere.
+        more: other attributes of the scenario.
+    """
+    copies = tuple(message.copies for message in messages)
+    return Scenario(name, copies, messages=messages, strategy=strategy, witnesses=frozenset(seen), **more)

@@ -8,9 +8,6 @@ from typing import Any
 
 import yieldcheck
 from verification.checker.aged import AgedExplorer
-from verification.checker.beside.aged import AgedBesideExplorer
-from verification.checker.beside.explorer import BesideExplorer
-from verification.checker.beside.scenarios import BesideScenario
 from verification.checker.endless import EndlessExplorer
 from verification.checker.explorer import Explorer
 from verification.checker.moves import Move
@@ -65,8 +62,6 @@ def explore(
 
 def explorer_of(scenario: Scenario) -> Explorer:
     """The explorer for a scenario."""
-    if isinstance(scenario, BesideScenario):
-        return BesideExplorer(scenario) if scenario.ages is None else AgedBesideExplorer(scenario)
     if isinstance(scenario, ReturningScenario):
         return ReturningExplorer(scenario)
     if isinstance(scenario, RenewingScenario):

@@ -1,24 +1,31 @@
-"""The model's store: for each entity its document and its partition of the library, each a log that reads may lag behind.
+"""The model's store: partitions with logs that reads may lag behind.
 
-All parts are immutable and interned, so that comparing worlds compares identities. Tokens and ETags are positions.
+The outbox uses two partitions for each entity: one holds the entity, the other one is the library's. The other protocols use
+one, in which entity and companions change together. All parts are immutable and interned, so that comparing worlds compares
+identities. Tokens and ETags are positions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, Final
 
-from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.companions import Companion, NumberedMessage
+from exactlyonce.records.ledger import EntityView, Ledger, read_entity
 from exactlyonce.records.library import ParkedMessage, StagedOutputs
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
 _TOKEN: Final = "0:-1#"  # noqa: S105
 RECORD: Final = "record"
+"""What a log says of a processed record: that it is there. No protocol reads more of it."""
 NOW: Final = 1_000_000
 """The server's time of writing when the clock of the model begins, in seconds."""
-"""What a log says of a processed record: that it is there. No protocol reads more of it."""
+Companions = tuple[tuple[str, Companion, str], ...]
+"""Id, companion and ETag of each, in the order in which they came."""
 
 
 def token_at(position: int) -> str:
@@ -49,23 +56,26 @@ class Version:
         document: as saved; None if absent.
         etag: None if absent.
         tick: when it was saved, where a clock moves.
+        companions: those in its partition.
     """
 
     document: Json | None
     etag: str | None
     tick: int = field(default=0, kw_only=True)
+    companions: Companions = field(default=(), kw_only=True)
 
 
 ABSENT: Final = Version(None, None)
 
 
 class Entity:
-    """Every version of an entity that a read may still return, oldest first; the last one is the truth."""
+    """Every version of an entity's partition that a read may still return, oldest first; the last one is the truth."""
 
     def __init__(self, first: int, versions: tuple[Version, ...]) -> None:
         self.first = first
         self.versions = versions
         self.truth = versions[-1]
+        self._companions: dict[int, Mapping[str, tuple[Companion, str]]] = {}
 
     @property
     def newest(self) -> int:
@@ -83,18 +93,30 @@ class Entity:
         return "" if self.ledger.deleted else told_history(self.truth.document)
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """What it holds, in a few lines for a story, each to go on from its name."""
-        entries = ", ".join(
-            f"{entry.message} ({entry.tx}{'' if entry.owed is None else ', owes'})" for entry in self.ledger.entries
-        )
-        history = told_history(self.truth.document) or "nothing"
-        return (f": {history} in its state; {entries or 'nothing'} in its ledger",)
+    def view(self) -> EntityView:
+        """The newest document taken apart."""
+        return view_of(self.truth.document)
 
     @cached_property
     def transactions(self) -> frozenset[str]:
-        """Transactions in the ledger of any version that may be read."""
-        return frozenset(entry.tx for version in self.versions for entry in ledger_of(version.document).entries)
+        """Transactions that any version names that may be read."""
+        companions = (one for version in self.versions for _, one, _ in version.companions)
+        named = (one.tx for one in companions if not isinstance(one, NumberedMessage))
+        entries = (entry for version in self.versions for entry in ledger_of(version.document).entries)
+        return frozenset((*named, *(entry.tx for entry in entries)))
+
+    def companions(self, position: int) -> Mapping[str, tuple[Companion, str]]:
+        """The companions at a position, each with its ETag, by their ids."""
+        found = self._companions.get(position)
+        if found is None:
+            companions = self.versions[position - self.first].companions
+            found = self._companions[position] = MappingProxyType({id: (one, etag) for id, one, etag in companions})
+        return found
+
+    @property
+    def now(self) -> Mapping[str, tuple[Companion, str]]:
+        """The companions that there are."""
+        return self.companions(self.newest)
 
 
 Parked = tuple[str, ParkedMessage]
@@ -130,8 +152,9 @@ class Store:
     """Everything that survives a crash but the queues. Interned: compare with `is`.
 
     Attributes:
-        entities, libraries: by the number of the entity.
-        committed: key of each message ever committed, and the history it was handled on.
+        entities, libraries: by the number of the entity; no libraries where records are companions.
+        committed: key of each message ever committed, and the history it was handled on; or, where records are companions, what
+            its output says.
         published: keys of messages whose outputs arrived.
         parked: keys of messages that lie parked.
         requeued: keys of messages that were parked and have been sent again.
@@ -151,6 +174,11 @@ class Store:
     overdue: frozenset[str] = frozenset()
     aside: frozenset[str] = frozenset()
     copied: frozenset[str] = frozenset()
+
+    @property
+    def partition(self) -> Entity:
+        """The partition of the only entity."""
+        return self.entities[0]
 
 
 class Stores:
@@ -178,9 +206,9 @@ class Stores:
         made = Store(entities, libraries, **more)
         return self._stores.setdefault(tuple([getattr(made, name) for name in _PARTS]), made)
 
-    def empty(self, entities: int) -> Store:
+    def empty(self, entities: int, *, libraries: bool = True) -> Store:
         """Nothing is stored, nothing published."""
-        return self.store((self.entity(0, (ABSENT,)),) * entities, (self.library(()),) * entities)
+        return self.store((self.entity(0, (ABSENT,)),) * entities, (self.library(()),) * entities * libraries)
 
     def with_entity(self, store: Store, number: int, entity: Entity) -> Store:
         return self.changed(store, entities=(*store.entities[:number], entity, *store.entities[number + 1 :]))
@@ -197,15 +225,20 @@ class Stores:
         return found
 
 
+_NO_LEDGER: Final = Ledger()
 _PARTS: Final = tuple(one.name for one in fields(Store))
 
 
 @cache
+def view_of(document: Json | None) -> EntityView:
+    """A document taken apart, as the library does it."""
+    entity = entity_ref(0 if document is None else int(document.value["id"].removeprefix("e")))
+    return read_entity(entity, document)
+
+
 def ledger_of(document: Json | None) -> Ledger:
     """The ledger of a document; an empty one if it has none."""
-    if document is None:
-        return Ledger()
-    return read_entity(entity_ref(int(document.value["id"].removeprefix("e"))), document).ledger or Ledger()
+    return view_of(document).ledger or _NO_LEDGER
 
 
 @cache
@@ -213,3 +246,14 @@ def told_history(document: Json | None) -> str:
     """What a state tells, also that of a tombstone; empty if the entity is absent."""
     history: str = "" if document is None else document.value.get("history", "")
     return history
+
+
+def etag_at(position: int, tick: int | None) -> str:
+    """The ETag of a companion that was written at a position; it names the tick, where a clock moves."""
+    return str(position) if tick is None else f"{position}@{tick}"
+
+
+def written_at(etag: str) -> tuple[int, int]:
+    """Position and tick that the ETag of a companion names, where a clock moves."""
+    position, _, tick = etag.partition("@")
+    return int(position), int(tick)

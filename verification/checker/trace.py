@@ -14,11 +14,12 @@ from typing import Any, Final
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.library import DeleteParked, DeleteProcessed, DeleteStaged
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from verification.checker.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
 from verification.checker.moves import Move
 from verification.checker.reductions import State
 from verification.checker.scenarios import PLACES
-from verification.checker.store import Store
+from verification.checker.store import Entity, Store, told_history
 from verification.checker.workers import Worker
 from yieldcheck import path_through
 
@@ -113,7 +114,7 @@ def holding(store: Store) -> tuple[str, ...]:
     lines: list[str] = []
     for number, entity in enumerate(store.entities):
         name = "entity" if len(store.entities) == 1 else f"entity {number}"
-        lines += (f"{name}{line}" for line in entity.told)
+        lines += (f"{name}{line}" for line in (_held(entity) if store.libraries else _held_with_companions(entity)))
         if store.libraries:
             library = ", ".join(sorted(store.libraries[number].now))
             lines.append(f"{name}'s partition of the library: {library or 'nothing'}")
@@ -121,6 +122,39 @@ def holding(store: Store) -> tuple[str, ...]:
     if store.parked:
         lines.append(f"parked: {', '.join(sorted(store.parked))}")
     return tuple(lines)
+
+
+def _held(entity: Entity) -> tuple[str, ...]:
+    """What an entity holds, in a few lines that go on from its name."""
+    entries = ", ".join(
+        f"{entry.message} ({entry.tx}{'' if entry.owed is None else ', owes'})" for entry in entity.ledger.entries
+    )
+    history = told_history(entity.truth.document) or "nothing"
+    return (f": {history} in its state; {entries or 'nothing'} in its ledger",)
+
+
+def _held_with_companions(entity: Entity) -> tuple[str, ...]:
+    """The same where its records are companions."""
+    ledger = entity.ledger
+    entries = ", ".join(f"{one.message}{'' if one.owed is None else ', which owes'}" for one in ledger.entries)
+    received = (f"{one.next} is next from {one.source}" for one in ledger.receptions)
+    parts = (f"{entries} in its ledger" if entries else "", *received)
+    history = told_history(entity.truth.document) or "nothing"
+    companions = ", ".join(_shown(one) for one, _ in entity.now.values())
+    return (
+        f": version {ledger.version}, {history} in its state{''.join(f'; {part}' for part in parts if part)}",
+        f", companions: {companions or 'none'}",
+    )
+
+
+def _shown(companion: Companion) -> str:
+    match companion:
+        case ColocatedRecord():
+            return f"{companion.message}{', which owes' if companion.owed is not None else ''}"
+        case StreamEntry():
+            return f"{companion.message} as version {companion.version}"
+        case NumberedMessage():
+            return f"{companion.message} as number {companion.order.number}{', held' if companion.held is not None else ''}"
 
 
 def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]) -> Event:

@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from itertools import permutations
-from typing import Any
+from typing import Any, Final
 
-from exactlyonce.attempt import Again, Finished, Memory, Settled, Work
-from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
-from exactlyonce.effects.entity import Loaded
+from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Settled, Work
+from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.entity import Conflict, Loaded
+from exactlyonce.errors import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.steps.park import Requeued
+from exactlyonce.protocols.stream.replay import Replayed
+from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
-from verification.checker.handler import aged, envelope_of, handle, key_of_number
+from verification.checker import business, handler
+from verification.checker.business import ABSENT, ENTITY, HAS_WAITED, keys_of
+from verification.checker.cleaning import job
+from verification.checker.handler import key_of_number
 from verification.checker.mentions import Write, transactions_in
+from verification.checker.resending import missing_of
 from verification.checker.scenarios import AT, TICK, Scenario
-from verification.checker.store import entity_ref, ledger_of
+from verification.checker.store import entity_ref, ledger_of, position_of
+from verification.checker.tasks import ANSWER, NOTHING, NUDGE, STUMBLE, Start
 from yieldcheck.situations import Situation, Situations
 
-NOTHING = Memory()
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """How a run starts.
-
-    Attributes:
-        task: "attempt", "mark", "sweep", "settle", "requeue", "clean" or "forget".
-        entity: number of the entity.
-        messages: numbers of the messages it is about.
-        memory: what its process remembers of the entity.
-        candidates: transactions whose staged outputs are to be cleaned up.
-        behind: how many ticks its process's present is behind the store's.
-        heard: whether its process has heard of the last change of the retention.
-        tick: at which it begins, where its process trims ledgers by a retention that changes.
-    """
-
-    task: str
-    entity: int
-    messages: tuple[int, ...] = ()
-    memory: Memory = NOTHING
-    candidates: tuple[str, ...] = ()
-    behind: int = 0
-    heard: bool = True
-    tick: int = 0
+IN_VAIN: Final = SaveBatch(ENTITY, ABSENT, "outdated")
+"""A save whose condition holds no longer, and never will again."""
+COMES_BACK = (TryAgainLater, HandlerFailed)
+"""What a delivery may fail with without harm: it comes back."""
 
 
 class Worker:
@@ -117,6 +105,10 @@ class Workers:
         self._situations: Situations[Start] = Situations(self._run, merge=merge)
         self._workers: dict[tuple[Any, ...], Worker] = {}
         self._followed: dict[Worker, Worker] = {}
+        self._vain: dict[Worker, Worker] = {}
+        self._emptied: dict[Any, Situation[Start]] = {}
+        self._drafted: dict[Situation[Start] | None, Situation[Start]] = {}
+        self._keys = keys_of(scenario.messages) or tuple(map(key_of_number, range(len(scenario.copies))))
         self.messages = len(scenario.copies)
 
     @property
@@ -144,6 +136,10 @@ class Workers:
         start = Start("attempt", entity, held, worker.memories[entity], behind=behind, heard=heard, tick=tick)
         return self._begun(start, worker.memories, held)
 
+    def stumbling(self, worker: Worker, held: tuple[int, ...], raising: tuple[str, ...]) -> Worker:
+        """An idle worker takes deliveries, and for as long as it has them the handlers of some raise."""
+        return self._begun(Start(STUMBLE, 0, held, worker.memories[0], raising), worker.memories, held)
+
     def settle(self, worker: Worker, place: int) -> Worker:
         """An idle worker takes a delivery that the host gave up on."""
         number = place - self.messages
@@ -156,7 +152,7 @@ class Workers:
 
     def told(self, worker: Worker, reply: Any) -> Worker:
         """The worker after a reply to what it asks."""
-        situation = worker.situation
+        situation = self._drafted[worker.situation] if worker.asks is IN_VAIN else worker.situation
         assert situation is not None  # noqa: S101
         if isinstance(situation.request, Together):
             if worker.first is None:
@@ -174,6 +170,12 @@ class Workers:
     def _after_run(self, worker: Worker) -> Worker:
         assert worker.situation is not None  # noqa: S101
         start, result = worker.situation.start, worker.situation.result
+        if isinstance(result, Replayed):
+            if result.following is None:
+                return self.idle(worker.memories)
+            return self.chore(worker, replace(start, candidates=(str(result.following), start.candidates[-1])))
+        if start.task == ANSWER and isinstance(result, tuple):
+            return self.chore(worker, Start("replay", 0, candidates=tuple(map(str, result))))
         if not isinstance(result, Finished | Again | Settled | Requeued | Cleaned | None):
             raise TypeError(f"A run came to {result!r}, which is no result.")
         memory = NOTHING if result is None else self._kept(result.memory)
@@ -181,7 +183,39 @@ class Workers:
         memories = (*worker.memories[:entity], memory, *worker.memories[entity + 1 :])
         if isinstance(result, Again):
             return self._begun(self._started_again(worker, start, memory), memories, worker.held)
+        again = self.failed(worker, COMES_BACK)
+        held = tuple(place for place in worker.held if self._key(place) in again)
+        if held:  # What failed comes back at once, unless it was given back while it was tried.
+            return self._begun(Start("attempt", entity, held, memory), memories, held)
         return self.idle(memories)
+
+    def failed(self, worker: Worker, kinds: tuple[type[ExactlyOnceError], ...]) -> tuple[str, ...]:
+        """Keys of the messages that failed with errors of these kinds in a run that is over."""
+        assert worker.situation is not None  # noqa: S101
+        result = worker.situation.result
+        failed = result.failed if isinstance(result, Finished) else ()
+        return tuple(key for key, error in failed if isinstance(error, kinds))
+
+    def in_vain(self, worker: Worker) -> Worker:
+        """A worker whose save has to fail, without what it drafted: all that do the same afterwards are one."""
+        found = self._vain.get(worker)
+        if found is None:
+            found = self._vain[worker] = self._without_draft(worker)
+        return found
+
+    def _without_draft(self, worker: Worker) -> Worker:
+        situation = worker.situation
+        assert situation is not None  # noqa: S101
+        ends = [self._situations.after(situation, reply).result for reply in (Conflict(None), UNKNOWN)]
+        if not all(isinstance(end, Again) for end in ends):
+            return worker  # A broken twin, which does something else than to start over.
+        afterwards = tuple(self._kept(end.memory) for end in ends)
+        key = (situation.start, afterwards)
+        if key not in self._emptied:
+            named = frozenset().union(*(memory.published for memory in afterwards))
+            self._emptied[key] = Situation(situation.start, (Begun(AT, tuple(sorted(named))),), IN_VAIN, None)
+            self._drafted[self._emptied[key]] = situation
+        return self._worker(self._emptied[key], None, worker.memories, worker.held)
 
     def _started_again(self, worker: Worker, start: Start, memory: Memory) -> Start:
         """How the next attempt starts: for the messages whose deliveries are still held, or, if none is, for the same."""
@@ -203,18 +237,27 @@ class Workers:
         return self.idle((*worker.memories[: start.entity], start.memory, *worker.memories[start.entity + 1 :]))
 
     def named(self, worker: Worker, used: frozenset[str], now: int = 0) -> Worker:
-        """The worker with the lowest transaction ids that are free; none for messages whose deliveries were given back."""
-        asked = worker.asks
+        """The worker with fresh transaction ids, none for messages whose deliveries were given back, and with the present.
+
+        Where records are companions, the present depends on the version on which the attempt goes on. So a message that is
+        handled again is given another time, and attempts that differ by nothing else are one.
+        """
+        asked, situation = worker.asks, worker.situation
         assert isinstance(asked, Begin)  # noqa: S101
-        free: list[str] = []
-        number = 0
-        while len(free) < asked.count:
-            if f"t{number}" not in used:
-                free.append(f"t{number}")
-            number += 1
-        assert worker.situation is not None  # noqa: S101
-        present = AT + max(now - worker.situation.start.behind, 0) * TICK
-        return self.told(worker, Begun(present, self.given(worker, asked, tuple(free))))
+        assert situation is not None  # noqa: S101
+        companions = self._scenario.companions
+        position = _loaded_at(situation.replies) if companions else 0
+        waited = self._scenario.ordered and situation.start.task == NUDGE
+        ticks = max(now - situation.start.behind, 0)
+        at = (HAS_WAITED if waited else AT) + timedelta(seconds=position) + ticks * TICK
+        if companions and not self._scenario.apart:
+            messages = "+".join(map(str, situation.start.messages))
+            fresh = tuple(f"t{position}:{messages}.{one}" for one in range(asked.count))
+        else:
+            free = (f"t{number}" for number in range(len(used) + asked.count) if f"t{number}" not in used)
+            fresh = tuple(next(free) for _ in range(asked.count))
+        named = self.told(worker, Begun(at, self.given(worker, asked, fresh)))
+        return self.named(named, used, now) if named.begins else named
 
     def given(self, worker: Worker, asked: Begin, free: tuple[str, ...]) -> tuple[str | None, ...]:
         """The transaction ids that a worker is given: None in the place of a message of which it holds no delivery."""
@@ -227,7 +270,7 @@ class Workers:
 
     def _key(self, number: int) -> str:
         """The key of a message."""
-        return key_of_number(number)
+        return self._keys[number % self.messages]
 
     def standing(
         self, start: Start, replies: tuple[Any, ...], first: Any, memories: tuple[Memory, ...], held: tuple[int, ...]
@@ -264,33 +307,68 @@ class Workers:
             found = self._workers[key] = Worker(situation, first, memories, held, len(self._workers))
         return found
 
-    def _run(self, start: Start) -> Step[Any]:  # noqa: PLR0911
-        entity = entity_ref(start.entity)
-        absent = Json.of({"id": entity.id})
-        strategy = self._scenario.strategy
+    def step(self, start: Start) -> Step[Any]:
+        """The run that starts so."""
+        return self._run(start)
+
+    def _run(self, start: Start) -> Step[Any]:  # noqa: C901  # One case for each task.
+        entity, strategy, chores, memory = (
+            entity_ref(start.entity),
+            self._scenario.strategy,
+            self._scenario.chores,
+            start.memory,
+        )
+        step: Step[Any]
         match start.task:
-            case "attempt":
-                return strategy.attempt(self._work(start), start.memory)
             case "mark":
-                return strategy.mark(entity, start.memory)
+                step = strategy.mark(entity, memory)
             case "sweep":
-                return strategy.sweep(self._work(start), start.memory)
+                step = strategy.sweep(self._work(start), memory)
             case "settle":
-                return strategy.settle(self._work(start), envelope_of(start.messages[0]), "given up", start.memory)
-            case "requeue":
-                return self._scenario.chores.requeue(entity, key_of_number(start.messages[0]), "in", None, start.memory)
+                step = strategy.settle(self._work(start), self._envelope(start.messages[0]), "given up", memory)
+            case "clean" if self._scenario.companions:
+                step = job(self._scenario, start.candidates, memory)
             case "clean":
-                return self._scenario.chores.clean_staged(entity, start.candidates, absent, start.memory)
+                step = chores.clean_staged(entity, start.candidates, Json.of({"id": entity.id}), memory)
+            case "forget":
+                records = tuple((self._key(number), "any") for number in start.messages)
+                step = strategy.clean(entity, records, memory)
+            case "requeue":
+                step = chores.requeue(entity, self._key(start.messages[0]), "in", None, memory)
+            case "nudge":
+                step = strategy.tend(self._work(start), memory)
+            case "replay":
+                first, last = map(int, start.candidates)
+                step = chores.replay(self._work(start), (first, last), memory, missing_of(self._scenario))
+            case "answer":
+                step = chores.versions_of(entity, missing_of(self._scenario), memory)
             case _:
-                records = tuple((key_of_number(number), "any") for number in start.messages)
-                return strategy.clean(entity, records, start.memory)
+                step = strategy.attempt(self._work(start), memory)
+        return step
+
+    def _envelope(self, number: int) -> Envelope:
+        """A message as it is sent."""
+        messages = self._scenario.messages
+        return handler.envelope_of(number) if not messages else business.envelope_of(number, messages[number])
 
     def _work(self, start: Start) -> Work:
         """The messages that a run is about, with the handler of the model."""
-        deletes = key_of_number(self.messages - 1) if self._scenario.deletes else None
         entity, ages = entity_ref(start.entity), self._scenario.ages
-        handler = partial(handle, deletes=deletes, entity=entity.id, dates=ages is not None)
-        work = Work(
-            entity, tuple(envelope_of(number) for number in start.messages), handler, Json.of({"id": entity.id})
-        )
-        return work if ages is None else aged(work, start.messages, ages, heard=start.heard, tick=start.tick)
+        envelopes = tuple(self._envelope(number) for number in start.messages)
+        evolve = business.evolve if self._scenario.sourced else None
+        work = Work(entity, envelopes, self._handler(start), Json.of({"id": entity.id}), evolve)
+        return work if ages is None else handler.aged(work, start.messages, ages, heard=start.heard, tick=start.tick)
+
+    def _handler(self, start: Start) -> Callable[[Before, Envelope], Handled]:
+        scenario, dates = self._scenario, self._scenario.ages is not None
+        if scenario.companions:
+            raising, messages = frozenset(start.candidates), scenario.messages
+            return partial(business.handle, messages=messages, raising=raising, sourced=scenario.sourced, dates=dates)
+        deletes = self._keys[-1] if scenario.deletes else None
+        return partial(handler.handle, deletes=deletes, entity=entity_ref(start.entity).id, dates=dates)
+
+
+def _loaded_at(replies: tuple[Any, ...]) -> int:
+    """The position at which a run has loaded the entity last."""
+    looks = (reply[0] if isinstance(reply, tuple) else reply for reply in reversed(replies))
+    return next((position_of(loaded.token) for loaded in looks if isinstance(loaded, Loaded)), 0)

@@ -1,8 +1,12 @@
-"""What a write does to the store, and which property it breaks."""
+"""What a write does to the store, and which property it breaks.
+
+Its condition is judged on the newest version: all of it applies, or nothing.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, Final
 
@@ -17,26 +21,29 @@ from exactlyonce.effects.library import (
     WriteProcessed,
     Written,
 )
-from exactlyonce.records.ledger import Entry
-from verification.checker.handler import digest_of, grown
+from exactlyonce.records.companions import Companion, NumberedMessage, id_of
+from verification.checker.judging import Commit, Judge
 from verification.checker.mentions import Write, described
+from verification.checker.scenarios import Scenario
 from verification.checker.store import (
     RECORD,
+    Companions,
     Entity,
     Library,
     Store,
     Stores,
     Version,
     entity_number,
-    ledger_of,
+    etag_at,
     token_at,
-    told_history,
 )
 
 ANY: Final = "*"
 """An ETag that fits always: only broken twins save like that."""
 OTHER: Final = "somebody else's commit won"
-OVERWRITTEN: Final = "serial_execution: a commit was overwritten by one that did not know of it"
+HELD: Final = "a held message was released by a later arrival"
+RESUMED: Final = "a sequence that had stopped went on"
+DELETED: Final = "companions were cleaned up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,7 @@ class Answer:
         witnessed: what a scenario may want to have seen.
         arrivals: keys of messages whose outputs arrive where they are sent to.
         again: keys of messages that arrive again.
+        asked: keys of messages that arrive because a read model asked for them.
         aged: whether it is an older view of the library. That costs nothing, but finishing the work must not rely on it.
     """
 
@@ -65,6 +73,7 @@ class Answer:
     witnessed: str | None = None
     arrivals: tuple[str, ...] = ()
     again: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
     aged: bool = False
 
 
@@ -73,42 +82,34 @@ class Writes:
 
     Args:
         stores: where worlds are interned.
-        keeps_versions: whether older versions of entities may still be read.
-        linearizable: whether all reads see the newest, so that a log need not tell more, and tokens mean nothing.
-        single: keys of messages with one copy only: whether these are parked or processed is settled for good.
-        deletes: key of the message that deletes the entity; None if none does.
-        logs_parked: whether reads of parked messages matter, so that these have places in the log.
-        dates: whether a clock moves, so that it matters when something was written.
+        scenario: that is explored.
+        judge: of what they commit.
     """
 
-    def __init__(
-        self,
-        stores: Stores,
-        *,
-        keeps_versions: bool,
-        linearizable: bool = False,
-        single: frozenset[str] = frozenset(),
-        deletes: str | None = None,
-        logs_parked: bool = False,
-        dates: bool = False,
-    ) -> None:
+    def __init__(self, stores: Stores, scenario: Scenario, judge: Judge) -> None:
         self._stores = stores
-        self._single = single
-        self._deletes = deletes
-        self._logs_parked = logs_parked
-        self._dates = dates
-        self._keeps_versions = keeps_versions
-        self._linearizable = linearizable
+        self._judge = judge
+        self._logs_parked = scenario.logs_parked
+        self._dates = scenario.ages is not None
+        self._stamps = not scenario.companions  # Only the outbox reads when an entity was written.
+        self._keeps_versions = bool(scenario.budget.stale)
+        self._linearizable = scenario.linearizable
 
     def applied(self, write: Write, store: Store) -> Answer:
         """The answer if the write takes effect now, or fails on its condition."""
-        if isinstance(write, SaveEntity):
-            return self._save(write, store)
-        if isinstance(write, SaveBatch | ReplaceCompanions | DeleteCompanions):
-            raise TypeError(write)  # `checker.beside` has a world for them.
-        if isinstance(write, DeleteParked):
-            return self._unpark(write, store)
-        return self._park(write, store) if isinstance(write, Park) else self._append(write, store)
+        match write:
+            case SaveEntity() | SaveBatch():
+                return self._save(write, store)
+            case ReplaceCompanions():
+                return self._replace(write, store)
+            case DeleteCompanions():
+                return self._delete(write, store)
+            case Park():
+                return self._park(write, store)
+            case DeleteParked():
+                return self._unpark(write, store)
+            case _:
+                return self._append(write, store)
 
     def _append(self, write: WriteProcessed | Stage | DeleteStaged | DeleteProcessed, store: Store) -> Answer:
         """Change the library's log. What changes no view needs no place in it."""
@@ -144,16 +145,20 @@ class Writes:
     def _park(self, write: Park, store: Store) -> Answer:
         key = write.message.message
         violation = None
-        if key in self._alone(store) and any(key == committed for committed, _ in store.committed):
+        if key in self._judge.alone(store) and any(key == committed for committed, _ in store.committed):
             violation = f"parked_is_unprocessed: {key} is parked as never processed, but it was committed"
         parked = self._stores.changed(store, parked=store.parked | {key})
-        number = entity_number(write.entity)
-        library = store.libraries[number]
-        if self._logs_parked:
-            library = self._stores.library((*library.writes, (f"parked:{key}", (str(library.end + 1), write.message))))
-            parked = self._stores.with_library(parked, number, library)
-        reply = Written(self._token(library))
-        return Answer(reply, parked, violation=violation, said=described(write), witnessed="a message was parked")
+        token = token_at(0)
+        if store.libraries:
+            number = entity_number(write.entity)
+            library = store.libraries[number]
+            if self._logs_parked:
+                content = (str(library.end + 1), write.message)
+                library = self._stores.library((*library.writes, (f"parked:{key}", content)))
+                parked = self._stores.with_library(parked, number, library)
+            token = self._token(library)
+        said = described(write)
+        return Answer(Written(token), parked, violation=violation, said=said, witnessed="a message was parked")
 
     def _unpark(self, write: DeleteParked, store: Store) -> Answer:
         number = entity_number(write.entity)
@@ -165,86 +170,100 @@ class Writes:
         after = self._stores.changed(after, parked=store.parked - {write.message})
         return Answer(None, after, said=described(write))
 
-    def _alone(self, store: Store) -> frozenset[str]:
-        """Keys of messages of which there is one copy, and never was another."""
-        return self._single - store.requeued - store.copied
-
-    def _save(self, write: SaveEntity, store: Store) -> Answer:
+    def _save(self, write: Commit, store: Store) -> Answer:
         number = entity_number(write.entity)
         entity = store.entities[number]
-        if write.etag not in (ANY, entity.truth.etag):
+        if not _holds(write, entity):
             said = f"{described(write)}: conflict"
             return Answer(Conflict(self.entity_token(entity)), store, said=said, witnessed=OTHER)
-        committed, violation = self._committed(write, entity, store)
         saved = self.entity_after(entity, write, store.now)
-        if self._dates and violation is None:
-            violation = _dropped(entity, saved, store)
+        committed, violation = self._judge.commit(write, entity, saved, store)
         entities = (*store.entities[:number], saved, *store.entities[number + 1 :])
         after = self._stores.changed(store, entities=entities, committed=committed)
         assert saved.truth.etag is not None  # noqa: S101
         reply = Saved(saved.truth.etag, self.entity_token(saved))
-        return Answer(reply, after, violation=violation, said=described(write))
+        return Answer(reply, after, violation=violation, said=described(write), witnessed=_seen(write, entity, saved))
 
     def entity_token(self, entity: Entity) -> str | None:
         """The session token of the newest version."""
         return token_at(entity.newest)
 
-    def entity_after(self, entity: Entity, write: SaveEntity, tick: int) -> Entity:
+    def entity_after(self, entity: Entity, write: Commit, tick: int) -> Entity:
         """The entity with one more version."""
-        version = Version(write.document, str(entity.newest + 1), tick=tick)
+        companions = dict(entity.now)
+        created, replaced = _companions_of(write)
+        etag = self._etag(entity, tick)
+        companions.update({id_of(write.entity, one): (one, etag) for one in (*created, *(one for one, _ in replaced))})
+        tick = tick if self._stamps else 0
+        version = Version(write.document, str(entity.newest + 1), tick=tick, companions=_listed(companions))
+        return self._with(entity, version)
+
+    def _replace(self, write: ReplaceCompanions, store: Store) -> Answer:
+        """Write over companions. What changes nothing keeps its ETag: whoever is conditional on it would write the same."""
+        entity = store.partition
+        companions = dict(entity.now)
+        for one, wanted in write.companions:
+            id = id_of(write.entity, one)
+            current = companions.get(id)
+            if current is not None and wanted in (None, current[1]) and current[0] != one:
+                companions[id] = (one, self._etag(entity, store.now))
+        return self._with_companions(write, store, companions)
+
+    def _delete(self, write: DeleteCompanions, store: Store) -> Answer:
+        companions = dict(store.partition.now)
+        for id, etag in write.companions:
+            if id in companions and etag in (ANY, companions[id][1]):
+                del companions[id]
+        answer = self._with_companions(write, store, companions)
+        return answer if answer.store is store else replace(answer, witnessed=DELETED)
+
+    def _with_companions(self, write: Write, store: Store, companions: dict[str, tuple[Companion, str]]) -> Answer:
+        """The answer to a write that leaves the entity as it is."""
+        entity = store.partition
+        if companions == entity.now:
+            return Answer(None, store, said=described(write))
+        after = self._with(entity, replace(entity.truth, companions=_listed(companions)))
+        return Answer(None, self._stores.with_entity(store, 0, after), said=described(write))
+
+    def _etag(self, entity: Entity, tick: int) -> str:
+        """The ETag of companions that are written now."""
+        return etag_at(entity.newest + 1, tick if self._dates else None)
+
+    def _with(self, entity: Entity, version: Version) -> Entity:
+        """The entity with one more version."""
         if self._keeps_versions:
             return self._stores.entity(entity.first, (*entity.versions, version))
         return self._stores.entity(entity.newest + 1, (version,))
 
-    def _committed(
-        self, write: SaveEntity, entity: Entity, store: Store
-    ) -> tuple[frozenset[tuple[str, str]], str | None]:
-        """What is committed afterwards, and what is wrong with it."""
-        before, after = entity.ledger, ledger_of(write.document)
-        told = told_history(write.document)
-        count = after.version - before.version
-        if count == 0:
-            unchanged = told == told_history(entity.truth.document) or entity.truth.document is None
-            return store.committed, None if unchanged else OVERWRITTEN
-        violation = None
-        history = latest = entity.history
-        committed = set(store.committed)
-        known = {key for key, _ in committed}
-        deleted = before.deleted
-        for number, entry in enumerate(after.entries[-count:] if count > 0 else ()):
-            violation = violation or self._wrong(entry, history, before.version + number + 1, known, store)
-            committed.add((entry.message, history))
-            known.add(entry.message)
-            deleted = entry.message == self._deletes
-            latest = grown(history, entry.message)
-            history = "" if deleted else latest
-        if told != latest:
-            violation = violation or OVERWRITTEN
-        if deleted != after.deleted:
-            violation = violation or "serial_execution: a deletion was lost or made up"
-        return frozenset(committed), violation
 
-    def _wrong(self, entry: Entry, history: str, version: int, known: set[str], store: Store) -> str | None:
-        """What is wrong with committing an entry on this history as this version. Streams blot out digests and versions."""
-        if entry.message in known:
-            return f"at_most_one_state_change: {entry.message} is committed a second time"
-        if entry.message in store.parked & self._alone(store):
-            return f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
-        if entry.digest not in {"", digest_of(entry.message, history, entry.at if self._dates else None)}:
-            return f"serial_execution: {entry.message} was not handled on the state it follows"
-        if entry.version not in {0, version}:
-            return f"serial_execution: {entry.message} is entered as version {entry.version} and made version {version}"
-        return None
+def _holds(write: Commit, entity: Entity) -> bool:
+    """Whether the conditions of a write hold."""
+    if write.etag not in (ANY, entity.truth.etag):
+        return False
+    created, replaced = _companions_of(write)
+    ids = [id_of(write.entity, one) for one in created]
+    if len(set(ids)) < len(ids) or any(id in entity.now for id in ids):
+        return False
+    etags = {id: etag for id, (_, etag) in entity.now.items()}
+    return all(etag in (ANY, etags.get(id_of(write.entity, one))) for one, etag in replaced)
 
 
-def _dropped(before: Entity, after: Entity, store: Store) -> str | None:
-    """What is wrong with the entries that a commit drops."""
-    kept = {entry.message for entry in after.ledger.entries}
-    paid = store.published | store.overdue
-    for entry in before.ledger.entries:
-        if entry.message not in kept and entry.owed is not None and entry.message not in paid:
-            return f"nothing_lost: the ledger forgets {entry.message}, but its output was never published"
-    return None
+def _companions_of(write: Commit) -> tuple[tuple[Companion, ...], tuple[tuple[Companion, str], ...]]:
+    """What a write creates, and what it replaces."""
+    return (write.create, write.replace) if isinstance(write, SaveBatch) else ((), ())
+
+
+def _listed(companions: Mapping[str, tuple[Companion, str]]) -> Companions:
+    return tuple((id, *one) for id, one in companions.items())
+
+
+def _seen(write: Commit, before: Entity, after: Entity) -> str | None:
+    """What a commit shows that a scenario may want to have seen."""
+    failing = {one.source for one in before.ledger.receptions if one.failing}
+    if any(one.source in failing and one.failing is None for one in after.ledger.receptions):
+        return RESUMED
+    _, replaced = _companions_of(write)
+    return HELD if any(isinstance(one, NumberedMessage) and one.message for one, _ in replaced) else None
 
 
 _WITNESSED: Final[dict[type[Any], str]] = {DeleteProcessed: "a record was forgotten"}

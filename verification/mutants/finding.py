@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from exactlyonce import Outbox
 from exactlyonce.protocols.outbox import clean as retention
-from verification.checker.beside import quiet
-from verification.checker.beside.scenarios import BesideScenario
+from verification.checker import quiet_companions as quiet
 from verification.checker.scenarios import Budget, Scenario
 from verification.checker.search import explore
 from verification.checker.twins import EVERYTHING, OUTBOX, STEPS
@@ -150,7 +149,7 @@ def reached() -> dict[str, frozenset[tuple[str, int]]]:
 
 def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
     """Whether it asks for more than what is shipped beside an entity, where nothing goes wrong, or hardly anything."""
-    if not isinstance(world, BesideScenario):
+    if not world.companions:
         return None
     for lagging in (False, True):
         try:
@@ -174,9 +173,9 @@ def _usual(name: str, lagging: bool) -> tuple[int, ...]:
     return quiet.costs(_beside(_SHIPPED, world), lagging=lagging)
 
 
-def _beside(twin: Twin, world: BesideScenario) -> BesideScenario:
+def _beside(twin: Twin, world: Scenario) -> Scenario:
     changed = twin.within(world)
-    assert isinstance(changed, BesideScenario)  # noqa: S101
+    assert changed.companions  # noqa: S101
     return changed
 
 

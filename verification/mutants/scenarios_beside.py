@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.stream.protocol import VersionStream
-from verification.checker.beside.catalogue import (
+from verification.checker.catalogue_companions import (
     BESIDE,
     DELETES,
     IN_ORDER,
@@ -25,17 +25,16 @@ from verification.checker.beside.catalogue import (
     TWO_SOURCES,
     numbered,
 )
-from verification.checker.beside.scenarios import BesideBudget, BesideScenario, Message
-from verification.checker.scenarios import UNLIMITED
+from verification.checker.scenarios import UNLIMITED, Budget, Message, Scenario
 from verification.checker.twins import Patch, constant
 
 
-def _world(name: str, messages: tuple[Message, ...], strategy: Any, *, workers: int = 1, **more: Any) -> BesideScenario:
+def _world(name: str, messages: tuple[Message, ...], strategy: Any, *, workers: int = 1, **more: Any) -> Scenario:
     """A world in which every attempt has transaction ids of its own."""
-    budget = {key: more.pop(key) for key in tuple(more) if key in BesideBudget.__dataclass_fields__}
+    budget = {key: more.pop(key) for key in tuple(more) if key in Budget.__dataclass_fields__}
     copies = tuple(message.copies for message in messages)
-    amounts = BesideBudget(**budget)
-    return BesideScenario(
+    amounts = Budget(**budget)
+    return Scenario(
         name, copies, messages=messages, strategy=strategy, workers=workers, budget=amounts, apart=True, **more
     )
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
-from verification.checker.beside.scenarios import BesideScenario, Menders
 from verification.checker.scenarios import Chores, Scenario
 from verification.checker.twins import Patch, modules_of
 from verification.mutants.scenarios_beside import PATCHES
@@ -60,19 +59,13 @@ def _replaced(world: World, made: Mapping[str, ModuleType]) -> World:
 
     kind = type(world.strategy)
     strategy = twin(kind)(**{one.name: getattr(world.strategy, one.name) for one in fields(kind)})
-    if not isinstance(world, BesideScenario):
-        chores = Chores(twin(parking.requeue), twin(retention.clean_staged), twin(parking.renew))
-        return replace(world, strategy=strategy, chores=chores)
-    menders = (replaying.versions_of, replaying.replay, replaying.Missing)
-    return replace(world, strategy=strategy, menders=Menders(*map(twin, menders)))
+    chores = {one.name: twin(one.default) for one in fields(Chores)}
+    return replace(world, strategy=strategy, chores=Chores(**chores))
 
 
 def _run_by(world: Scenario) -> Iterator[str]:
     """Names of the modules that a world runs."""
     budget = world.budget
     yield type(world.strategy).__module__
-    if isinstance(world, BesideScenario):
-        chores = {replaying: world.budget.replays}
-    else:
-        chores = {parking: budget.requeues, retention: budget.cleanings}
+    chores = {replaying: budget.replays, parking: budget.requeues, retention: budget.cleanings}
     yield from (module.__name__ for module, wanted in chores.items() if wanted)

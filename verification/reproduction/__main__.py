@@ -13,8 +13,7 @@ from typing import Final, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from verification.checker import catalogue
-from verification.checker.beside import catalogue as beside_catalogue
+from verification.checker import catalogue, catalogue_companions
 from verification.checker.scenarios import Scenario
 from verification.checker.search import explore, explorer_of
 from verification.checker.trace import Event
@@ -29,7 +28,7 @@ Found = TypeVar("Found")
 
 WALKED: Final[tuple[Scenario, ...]] = (
     *(*catalogue.SMALL, *catalogue.LARGE),
-    *(*beside_catalogue.SMALL, *beside_catalogue.LARGE),
+    *(*catalogue_companions.SMALL, *catalogue_companions.LARGE),
 )
 """Scenarios that a random walk may be asked of."""
 

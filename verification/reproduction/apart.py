@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any
 
-from exactlyonce.attempt import Again, Memory, Work
+from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.effects.library import Found, FoundStaged, LoadStaged
-from exactlyonce.values.frozen_json import Json
-from verification.checker.handler import envelope_of, handle, key_of_number
 from verification.checker.scenarios import AT, Scenario
 from verification.checker.store import Store, entity_number, entity_ref, position_of
+from verification.checker.tasks import Start
 from verification.checker.trace import Event
+from verification.checker.workers import Workers
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.families import Deeds, Task
 from verification.reproduction.holdings import holding_differences, library_documents
@@ -35,6 +34,7 @@ class RecordsApart:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
+        self._workers = Workers(scenario)
         self.names = Correspondence()
 
     def task(self, event: Event, before: Store, documents: Documents) -> Task:
@@ -51,26 +51,10 @@ class RecordsApart:
 
     def step(self, task: Task, memory: Memory) -> Step[Any]:
         """The production generator that does a task."""
-        scenario, entity = self.scenario, entity_ref(task.entity)
-        absent = Json.of({"id": entity.id})
-        deletes = key_of_number(len(scenario.copies) - 1) if scenario.deletes else None
-        handler = partial(handle, deletes=deletes, entity=entity.id)
-        work = Work(entity, tuple(envelope_of(number) for number in task.messages), handler, absent)
-        match task.name:
-            case "attempt":
-                return scenario.strategy.attempt(work, memory)
-            case "mark":
-                return scenario.strategy.mark(entity, memory)
-            case "sweep":
-                return scenario.strategy.sweep(work, memory)
-            case "settle":
-                return scenario.strategy.settle(work, envelope_of(task.messages[0]), "given up", memory)
-            case "clean":
-                return scenario.chores.clean_staged(entity, task.candidates, absent, memory)
-            case "forget":
-                return scenario.strategy.clean(entity, task.records, memory)
-            case _:
-                raise ValueError(f"There is no task {task.name!r}.")
+        if task.name == "forget":
+            step: Step[Any] = self.scenario.strategy.clean(entity_ref(task.entity), task.records, memory)
+            return step
+        return self._workers.step(Start(task.name, task.entity, task.messages, memory, task.candidates))
 
     def following(self, task: Task, result: Any) -> Task | None:
         """The same again, if it has to be."""

@@ -11,15 +11,13 @@ from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.protocols.stream.replay import Replayed
-from verification.checker.beside.answers import BesideWorld
-from verification.checker.beside.business import AT, ENTITY, HAS_WAITED, keys_of
-from verification.checker.beside.mending import ANSWER
-from verification.checker.beside.partition import Partition, Partitions, partition_of
-from verification.checker.beside.scenarios import BesideScenario
-from verification.checker.beside.workers import COMES_BACK, EVERYTHING, NUDGE, BesideWorkers
-from verification.checker.store import Store, position_of
+from verification.checker.answers import World
+from verification.checker.business import ENTITY, HAS_WAITED, keys_of
+from verification.checker.scenarios import AT, Scenario
+from verification.checker.store import Entity, Store, Stores, position_of
+from verification.checker.tasks import ANSWER, EVERYTHING, NUDGE, Start
 from verification.checker.trace import Event
-from verification.checker.workers import Start
+from verification.checker.workers import COMES_BACK, Workers
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.families import Deeds, Task
 from verification.reproduction.holdings_beside import beside_differences
@@ -37,13 +35,13 @@ class RecordsBeside:
         names: what stands for what.
     """
 
-    def __init__(self, scenario: BesideScenario) -> None:
+    def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.names = Correspondence(outputs_tell=True, recurring=not scenario.apart)
         self._keys = keys_of(scenario.messages)
-        self._world = BesideWorld(scenario)
-        self._workers = BesideWorkers(scenario)
-        self._stores = Partitions()
+        self._world = World(scenario)
+        self._workers = Workers(scenario)
+        self._stores = Stores()
 
     def task(self, event: Event, before: Store, documents: Documents) -> Task:
         """What a process begins with a step."""
@@ -92,7 +90,7 @@ class RecordsBeside:
         del entity
         if isinstance(event.reply, Loaded):
             return position_of(event.reply.token)
-        partition = partition_of(before)
+        partition = before.partition
         oldest = max(partition.first, position_of(getattr(event.effect, "token", None)))
         for position in range(partition.newest, oldest - 1, -1):
             alone = self._alone(partition, position, before)
@@ -102,7 +100,7 @@ class RecordsBeside:
 
     def etags(self, store: Store) -> Iterator[tuple[str, str]]:
         """Id and ETag of the entity and of what lies beside it."""
-        partition = partition_of(store)
+        partition = store.partition
         if partition.truth.etag is not None:
             yield ENTITY.id, partition.truth.etag
         yield from ((id, etag) for id, (_, etag) in partition.now.items())
@@ -115,7 +113,7 @@ class RecordsBeside:
         """The names of the properties that do not hold in reality."""
         return fallen_beside(reality, self.scenario, deeds)
 
-    def _alone(self, partition: Partition, position: int, store: Store) -> Store:
+    def _alone(self, partition: Entity, position: int, store: Store) -> Store:
         """The store as if one version of the partition were the only one that can be read."""
         version = partition.versions[position - partition.first]
-        return self._stores.with_partition(store, self._stores.entity(position, (version,)), store.committed)
+        return self._stores.with_entity(store, 0, self._stores.entity(position, (version,)))

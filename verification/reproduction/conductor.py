@@ -15,13 +15,12 @@ from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from verification.checker.beside.scenarios import BesideScenario
-from verification.checker.beside.workers import IN_VAIN
 from verification.checker.mentions import Write
 from verification.checker.scenarios import Scenario
 from verification.checker.search import explorer_of
 from verification.checker.store import Store, entity_number, entity_ref
 from verification.checker.trace import NOBODY, Event
+from verification.checker.workers import IN_VAIN
 from verification.checker.writes import ANY
 from verification.reproduction.apart import RecordsApart
 from verification.reproduction.beside import RecordsBeside
@@ -97,7 +96,7 @@ async def reproduce(
 
 def family_of(scenario: Scenario) -> Family:
     """Who knows how to play a scenario."""
-    return RecordsBeside(scenario) if isinstance(scenario, BesideScenario) else RecordsApart(scenario)
+    return RecordsBeside(scenario) if scenario.companions else RecordsApart(scenario)
 
 
 class _Conductor:

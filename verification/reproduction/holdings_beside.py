@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exactlyonce.records.companions import KIND
-from verification.checker.beside.business import ENTITY
-from verification.checker.beside.partition import partition_of
+from verification.checker.business import ENTITY
 from verification.checker.store import Store
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.holdings import entity_document, outside_differences
@@ -23,7 +22,7 @@ def beside_differences(reality: Reality, documents: Documents, store: Store, nam
         store: what the model holds.
         names: what stands for what.
     """
-    partition = partition_of(store)
+    partition = store.partition
     yield from names.document_differences(entity_document(documents, 0), partition.truth.document, 0)
     place = partition_text(ENTITY.id)
     found = {id: one for (key, id), one in documents[ENTITIES.container].items() if key == place and KIND in one}

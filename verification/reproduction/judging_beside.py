@@ -22,13 +22,17 @@ from verification.checker.beside.mending import asked_for
 from verification.checker.beside.scenarios import BesideScenario, Message
 from verification.checker.beside.workers import NUDGE
 from verification.checker.scenarios import UNLIMITED
+from verification.checker.business import ENTITY, by_key, envelope_of, handle, keys_of
+from verification.checker.resending import asked_for
+from verification.checker.scenarios import UNLIMITED, Message, Scenario
+from verification.checker.tasks import NUDGE
 from verification.reproduction.families import Deeds
 from verification.reproduction.moments import Moment, ledger_in, moments, numbered
 from verification.reproduction.reality import Reality
 from verification.reproduction.sequences import out_of_order, wrongly_held
 
 
-def fallen_beside(reality: Reality, scenario: BesideScenario, deeds: Sequence[Deeds]) -> frozenset[str]:
+def fallen_beside(reality: Reality, scenario: Scenario, deeds: Sequence[Deeds]) -> frozenset[str]:
     """The names of the properties that do not hold.
 
     Args:
@@ -43,7 +47,7 @@ def fallen_beside(reality: Reality, scenario: BesideScenario, deeds: Sequence[De
 class _Judge:
     """Judges one run."""
 
-    def __init__(self, reality: Reality, scenario: BesideScenario, deeds: Sequence[Deeds]) -> None:
+    def __init__(self, reality: Reality, scenario: Scenario, deeds: Sequence[Deeds]) -> None:
         keys = keys_of(scenario.messages)
         self._scenario = scenario
         self._reality = reality
@@ -161,7 +165,7 @@ class _Judge:
         )
         ledger, scenario = self._ledger, self._scenario
         ready = any(holds(one.held, one.next) for one in ledger.receptions)
-        gap = scenario.mends and any(one.gap_since is not None for one in ledger.receptions)
+        gap = scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
         return arrived and not (self._may_be_nudged and (ready or gap or ledger.owing))
 
     @property

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, read_companion
 from exactlyonce.records.ledger import EntityView, Entry, Ledger, read_entity
-from verification.checker.beside.business import ENTITY
+from verification.checker.business import ENTITY
 from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Reality
 

@@ -24,10 +24,10 @@ from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.lifetimes import Lifetimes, Retention
-from verification.checker.beside.mending import ANSWER
-from verification.checker.beside.workers import COMES_BACK, STUMBLE
 from verification.checker.scenarios import AT
 from verification.checker.store import ledger_of
+from verification.checker.tasks import ANSWER, STUMBLE
+from verification.checker.workers import COMES_BACK
 from verification.reproduction.families import Deeds, Family, Task
 from verification.reproduction.placing import Perform, placing
 from verification.reproduction.reality import BOARD, ENTITIES, OUTSIDE, SOURCES, Reality, forget_sessions

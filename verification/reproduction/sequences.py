@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from verification.checker.beside.business import HAS_WAITED, by_key
-from verification.checker.beside.scenarios import BesideScenario, Message
+from verification.checker.business import HAS_WAITED, by_key
+from verification.checker.scenarios import Message, Scenario
 from verification.reproduction.moments import Moment, Told, ledger_in, numbered
 
 Rank = tuple[int, str]
@@ -28,7 +28,7 @@ def wrongly_held(moment: Moment) -> Iterator[str]:
         yield "nothing_lost"
 
 
-def out_of_order(moment: Moment, scenario: BesideScenario) -> bool:
+def out_of_order(moment: Moment, scenario: Scenario) -> bool:
     """Whether a batch handles a message before an earlier one that is there or may come, or tells wrongly that it is late."""
     messages = by_key(scenario.messages)
     documents = {one.message: one for one in numbered(moment.held)}

@@ -9,9 +9,6 @@ from typing import Final
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.library import Found
 from exactlyonce.records.companions import id_of
-from verification.checker.beside.explorer import BesideExplorer
-from verification.checker.beside.partition import partition_of
-from verification.checker.beside.scenarios import BesideScenario
 from verification.checker.explorer import Explorer
 from verification.checker.moves import Move
 from verification.checker.reductions import State
@@ -27,7 +24,7 @@ LONGEST: Final = 80
 
 def exact_explorer(scenario: Scenario) -> Explorer:
     """The explorer of a scenario; one that leaves nothing out of what is about to be saved in vain."""
-    return BesideExplorer(scenario, merge=False) if isinstance(scenario, BesideScenario) else explorer_of(scenario)
+    return Explorer(scenario, merge=False) if scenario.companions else explorer_of(scenario)
 
 
 def walk(scenario: Scenario, seed: int, longest: int = LONGEST) -> tuple[Event, ...]:
@@ -80,6 +77,6 @@ def _is_in_part(move: Move, before: State) -> bool:
         return False
     if move.slot >= 0:
         return isinstance(move.what, Answer) and move.what.cost is not None
-    beside = partition_of(before[0]).now
+    beside = before[0].partition.now
     noted = ((one if isinstance(one, str) else id_of(note.entity, one), etag) for one, etag in note.companions)
     return not all(id in beside and etag in (None, ANY, beside[id][1]) for id, etag in noted)

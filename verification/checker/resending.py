@@ -16,16 +16,14 @@ from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
-from verification.checker.beside.business import ENTITY, by_key
-from verification.checker.beside.partition import Partition, partition_of, taken_apart
-from verification.checker.beside.scenarios import BesideScenario
-from verification.checker.store import Store
-from verification.checker.workers import Start
+from verification.checker.business import ENTITY, by_key
+from verification.checker.scenarios import Scenario
+from verification.checker.store import Entity, Store, view_of
+from verification.checker.tasks import ANSWER, Start
 from yieldcheck.situations import Situation
 
 SEQUENCE: Final = ("out", "all")
 """Destination and ordering key of what the handler of the model sends."""
-ANSWER: Final = "answer"
 
 
 def is_request(output: Output) -> bool:
@@ -33,7 +31,7 @@ def is_request(output: Output) -> bool:
     return bool(output.envelope.value.get("type") == REPLAY)
 
 
-def asked_for(scenario: BesideScenario, request: Output) -> tuple[str, ...]:
+def asked_for(scenario: Scenario, request: Output) -> tuple[str, ...]:
     """Keys of the messages that come of a request; none if it goes astray."""
     source, missing = read_request(Envelope.read(request.envelope.text))
     rebuild = scenario.strategy.on_gap
@@ -47,21 +45,21 @@ def asked_for(scenario: BesideScenario, request: Output) -> tuple[str, ...]:
     )
 
 
-def missing_of(scenario: BesideScenario) -> Missing | None:
+def missing_of(scenario: Scenario) -> Missing | None:
     """What a stream is asked to send again; None for everything."""
-    return None if scenario.missing is None else scenario.menders.missing(*SEQUENCE, *scenario.missing)
+    return None if scenario.missing is None else scenario.chores.missing(*SEQUENCE, *scenario.missing)
 
 
-def was_sent(scenario: BesideScenario, store: Store) -> bool:
+def was_sent(scenario: Scenario, store: Store) -> bool:
     """Whether a stream has given out all the numbers that are missing. Nobody asks before."""
-    sequences = (partition_of(store).view.ledger or Ledger()).sequences
+    sequences = (store.partition.view.ledger or Ledger()).sequences
     return scenario.missing is None or any(one.last >= scenario.missing[1] for one in sequences)
 
 
-def versions_with(effect: FindNumbered, partition: Partition, position: int) -> tuple[int, ...]:
+def versions_with(effect: FindNumbered, partition: Entity, position: int) -> tuple[int, ...]:
     """The versions whose outputs have numbers that are looked for, in one view."""
     missing = Missing(effect.destination, effect.key, *effect.numbers)
-    entries = (one for one, _ in partition.beside(position).values() if isinstance(one, StreamEntry))
+    entries = (one for one, _ in partition.companions(position).values() if isinstance(one, StreamEntry))
     nothing = Json("null")
     return tuple(
         sorted(
@@ -72,7 +70,7 @@ def versions_with(effect: FindNumbered, partition: Partition, position: int) -> 
     )
 
 
-def unsent(scenario: BesideScenario, situation: Situation[Start], store: Store) -> str | None:
+def unsent(scenario: Scenario, situation: Situation[Start], store: Store) -> str | None:
     """What is wrong with the end of a run that sent again what was asked for: all of it has to be published by then."""
     result: Any = situation.result
     is_over = isinstance(result, Replayed) and result.following is None
@@ -86,14 +84,12 @@ def unsent(scenario: BesideScenario, situation: Situation[Start], store: Store) 
     return None
 
 
-def _asked(
-    scenario: BesideScenario, situation: Situation[Start], store: Store, committed: dict[str, str]
-) -> tuple[str, ...]:
+def _asked(scenario: Scenario, situation: Situation[Start], store: Store, committed: dict[str, str]) -> tuple[str, ...]:
     """Keys of the messages whose outputs were asked for: those that are missing, or all that the view knew of."""
     if scenario.missing is not None:
         first, last = scenario.missing
         return tuple(key for key, text in committed.items() if first <= (Json(text).value["number"] or 0) <= last)
     loaded = next(reply for reply in reversed(situation.replies) if isinstance(reply, Loaded))
-    ledger = taken_apart(loaded.document).ledger or Ledger()
-    entries = (one for one, _ in partition_of(store).now.values() if isinstance(one, StreamEntry))
+    ledger = view_of(loaded.document).ledger or Ledger()
+    entries = (one for one, _ in store.partition.now.values() if isinstance(one, StreamEntry))
     return tuple(one.message for one in entries if one.version <= ledger.version)

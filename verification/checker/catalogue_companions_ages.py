@@ -6,18 +6,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from exactlyonce.values.lifetimes import Retention
-from verification.checker.aged import REFUSED
-from verification.checker.answers import OVERDUE
-from verification.checker.beside.aged import KNOWN
-from verification.checker.beside.answers import OLD
-from verification.checker.beside.catalogue import BESIDE, KEEPS, KEEPS_ONCE, ONE, STREAM, TWO
-from verification.checker.beside.cleaning import FORGOTTEN
-from verification.checker.beside.scenarios import BesideBudget, BesideScenario, Message, scenario_of
+from verification.checker.aged import KNOWN, REFUSED
+from verification.checker.answers import OLD, OVERDUE
 from verification.checker.catalogue import LATE, OTHER, RECORD
 from verification.checker.catalogue_ages import changing
-from verification.checker.scenarios import UNLIMITED, Ages
+from verification.checker.catalogue_companions import BESIDE, KEEPS, KEEPS_ONCE, ONE, STREAM, TWO
+from verification.checker.scenarios import UNLIMITED, Ages, Budget, Message, Scenario, scenario_of
+from verification.checker.writes import DELETED
 
-CLEANING: Final = BesideBudget(forgotten=UNLIMITED)
+CLEANING: Final = Budget(forgotten=UNLIMITED)
 ANY_VIEW: Final = replace(CLEANING, stale=UNLIMITED, unknown=1)
 """Replies are lost once, and any read may be as old as its token allows."""
 AHEAD: Final = Ages(6, (2, 0))
@@ -25,9 +22,7 @@ AHEAD: Final = Ages(6, (2, 0))
 PROMPT: Final = Ages(6, (2,), prompt=True)
 
 
-def _scenario(
-    name: str, messages: tuple[Message, ...], strategy: Any, ages: Ages, *seen: str, **more: Any
-) -> BesideScenario:
+def _scenario(name: str, messages: tuple[Message, ...], strategy: Any, ages: Ages, *seen: str, **more: Any) -> Scenario:
     return scenario_of(
         name, messages, strategy, REFUSED, *seen, ages=ages, **{"workers": 1, "budget": CLEANING, **more}
     )
@@ -39,31 +34,31 @@ def _changing(days: int, before: int) -> Ages:
 
 
 SMALL: Final = (
-    _scenario("co-located: records go with age", (TWO, ONE), BESIDE, AHEAD, RECORD, FORGOTTEN),
+    _scenario("co-located: records go with age", (TWO, ONE), BESIDE, AHEAD, RECORD, DELETED),
     _scenario(
-        "co-located: records go with age, any view", (TWO,), BESIDE, PROMPT, RECORD, OTHER, OLD, LATE, FORGOTTEN,
+        "co-located: records go with age, any view", (TWO,), BESIDE, PROMPT, RECORD, OTHER, OLD, LATE, DELETED,
         workers=2, budget=ANY_VIEW,
     ),
-    _scenario("co-located: a retention is shortened", (TWO,), BESIDE, _changing(2, 4), RECORD, FORGOTTEN),
-    _scenario("co-located: a retention is lengthened", (TWO,), BESIDE, _changing(4, 2), RECORD, FORGOTTEN),
+    _scenario("co-located: a retention is shortened", (TWO,), BESIDE, _changing(2, 4), RECORD, DELETED),
+    _scenario("co-located: a retention is lengthened", (TWO,), BESIDE, _changing(4, 2), RECORD, DELETED),
     _scenario(
         "co-located: what is owed grows too old", (KEEPS_ONCE, KEEPS_ONCE), BESIDE, Ages(3, (0, 0)), OVERDUE,
-        budget=BesideBudget(crashes=2, sweeps=1),
+        budget=Budget(crashes=2, sweeps=1),
     ),
-    _scenario("stream: entries go with age", (TWO, ONE), STREAM, AHEAD, RECORD, FORGOTTEN),
+    _scenario("stream: entries go with age", (TWO, ONE), STREAM, AHEAD, RECORD, DELETED),
     _scenario(
-        "stream: entries go with age, any view", (TWO,), STREAM, PROMPT, RECORD, OTHER, OLD, LATE, FORGOTTEN, KNOWN,
+        "stream: entries go with age, any view", (TWO,), STREAM, PROMPT, RECORD, OTHER, OLD, LATE, DELETED, KNOWN,
         workers=2, budget=ANY_VIEW,
     ),
     _scenario(
-        "stream: a way back goes with age", (TWO, ONE), STREAM, Ages(4, (0, 6)), FORGOTTEN, KNOWN, workers=2, group=2
+        "stream: a way back goes with age", (TWO, ONE), STREAM, Ages(4, (0, 6)), DELETED, KNOWN, workers=2, group=2
     ),
     _scenario(
-        "stream: events go with age", (ONE, TWO), STREAM, Ages(6, (2, 2), prompt=True), FORGOTTEN, KNOWN, LATE,
+        "stream: events go with age", (ONE, TWO), STREAM, Ages(6, (2, 2), prompt=True), DELETED, KNOWN, LATE,
         budget=replace(CLEANING, unknown=1), sourced=True,
     ),
     _scenario(
-        "stream: what is computed again is too old", (KEEPS,), STREAM, Ages(5, (0,)), OVERDUE, FORGOTTEN,
+        "stream: what is computed again is too old", (KEEPS,), STREAM, Ages(5, (0,)), OVERDUE, DELETED,
         budget=replace(CLEANING, crashes=1),
     ),
 )  # fmt: skip

@@ -13,24 +13,22 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.stream.protocol import VersionStream
 from verification.checker.alterations import seeing
-from verification.checker.beside.answers import ASKED
-from verification.checker.beside.cleaning import FORGOTTEN
-from verification.checker.beside.explorer import COPY, PART, REFUSED, SENT_AGAIN, STOPPED
-from verification.checker.beside.scenarios import BesideBudget, Message, scenario_of
-from verification.checker.beside.writes import HELD, RESUMED
+from verification.checker.answers import ASKED
 from verification.checker.catalogue import BEHIND, LATE, OTHER, OWN, PARKED, RECORD, STALE
-from verification.checker.scenarios import UNLIMITED
+from verification.checker.explorer import COPY, PART, REFUSED, SENT_AGAIN, STOPPED
+from verification.checker.scenarios import UNLIMITED, Budget, Message, scenario_of
 from verification.checker.twins import around, twin_of
+from verification.checker.writes import DELETED, HELD, RESUMED
 
 ONE_AT_A_TIME: Final = (around(Release._has_room, seeing(BATCH_DOCUMENTS=1)),)  # noqa: SLF001
 """Batches that have room for one message only, so that a release takes several."""
 
 ONE, TWO = Message(), Message(2)
 KEEPS, DELETES, KEEPS_ONCE = Message(2, "keeps"), Message(2, "deletes"), Message(1, "keeps")
-FAULTS: Final = BesideBudget(crashes=1, unknown=1, repeated=1, stale=UNLIMITED)
+FAULTS: Final = Budget(crashes=1, unknown=1, repeated=1, stale=UNLIMITED)
 """Every fault once, and any read as old as its token allows."""
-READS: Final = BesideBudget(stale=UNLIMITED)
-FRESH: Final = BesideBudget(crashes=1, unknown=1, repeated=1)
+READS: Final = Budget(stale=UNLIMITED)
+FRESH: Final = Budget(crashes=1, unknown=1, repeated=1)
 WITHOUT_TOKENS: Final = (RECORD, OWN, OTHER, LATE, STALE)
 SEEN: Final = (*WITHOUT_TOKENS, BEHIND)
 READ: Final = SEEN[1:]
@@ -83,7 +81,7 @@ STREAMS: Final = (
     scenario_of("stream: a document without a ledger", (TWO,), STREAM, *SEEN, budget=FAULTS, adopted=True),
     scenario_of("stream: sent again", (TWO, ONE), STREAM, SENT_AGAIN, budget=replace(READS, unknown=1, replays=1)),
     scenario_of(
-        "stream: sent again beside a crash", (ONE, ONE), STREAM, SENT_AGAIN, budget=BesideBudget(crashes=1, replays=1)
+        "stream: sent again beside a crash", (ONE, ONE), STREAM, SENT_AGAIN, budget=Budget(crashes=1, replays=1)
     ),
     scenario_of(
         "stream: asked for what is missing",
@@ -101,8 +99,8 @@ COLOCATED: Final = (
     scenario_of(
         "co-located: attempts told apart", (ONE, ONE), BESIDE, RECORD, OWN, OTHER, LATE, budget=FRESH, apart=True
     ),
-    scenario_of("co-located: groups of two", (TWO, ONE), BESIDE, RECORD, OTHER, group=2, budget=BesideBudget(1, 1)),
-    scenario_of("co-located: keeping and deleting", (KEEPS, DELETES), BESIDE, RECORD, OTHER, budget=BesideBudget(1, 1)),
+    scenario_of("co-located: groups of two", (TWO, ONE), BESIDE, RECORD, OTHER, group=2, budget=Budget(1, 1)),
+    scenario_of("co-located: keeping and deleting", (KEEPS, DELETES), BESIDE, RECORD, OTHER, budget=Budget(1, 1)),
     scenario_of(
         "co-located: tokens remembered",
         (ONE, ONE),
@@ -122,12 +120,12 @@ COLOCATED: Final = (
 
 RESEQUENCED: Final = (
     scenario_of("resequencer: all faults", numbered(1, 1, 1), IN_ORDER, *READ, HELD, COPY, budget=FAULTS),
-    scenario_of("resequencer: copies", numbered(2, 1, 1), IN_ORDER, OTHER, LATE, HELD, COPY, budget=BesideBudget(1, 1)),
+    scenario_of("resequencer: copies", numbered(2, 1, 1), IN_ORDER, OTHER, LATE, HELD, COPY, budget=Budget(1, 1)),
     scenario_of("resequencer: attempts told apart", numbered(2, 1), IN_ORDER, HELD, COPY, budget=FAULTS, apart=True),
-    scenario_of("resequencer: two sources", TWO_SOURCES, IN_ORDER, HELD, OTHER, budget=BesideBudget(crashes=1)),
+    scenario_of("resequencer: two sources", TWO_SOURCES, IN_ORDER, HELD, OTHER, budget=Budget(crashes=1)),
     scenario_of("resequencer: two sources, stale reads", TWO_SOURCES, IN_ORDER, HELD, OTHER, STALE, budget=READS),
     scenario_of(
-        "resequencer: released one by one", numbered(1, 1, 1), ONE_BY_ONE, HELD, PART, LATE, budget=BesideBudget(1, 1)
+        "resequencer: released one by one", numbered(1, 1, 1), ONE_BY_ONE, HELD, PART, LATE, budget=Budget(1, 1)
     ),
     scenario_of(
         "resequencer: groups of two",
@@ -157,10 +155,8 @@ RESEQUENCED: Final = (
     scenario_of(
         "resequencer: a document without a ledger", numbered(1, 1), IN_ORDER, HELD, budget=FAULTS, adopted=True
     ),
-    scenario_of("resequencer: one order", ORDERED, IN_TIME, HELD, COPY, budget=BesideBudget(1, nudges=UNLIMITED)),
-    scenario_of(
-        "resequencer: gaps skipped", numbered(1, 1, 1), SKIPPING, HELD, budget=BesideBudget(1, nudges=UNLIMITED)
-    ),
+    scenario_of("resequencer: one order", ORDERED, IN_TIME, HELD, COPY, budget=Budget(1, nudges=UNLIMITED)),
+    scenario_of("resequencer: gaps skipped", numbered(1, 1, 1), SKIPPING, HELD, budget=Budget(1, nudges=UNLIMITED)),
     scenario_of(
         "resequencer: gaps skipped, copies",
         numbered(2, 1),
@@ -176,45 +172,45 @@ RESEQUENCED: Final = (
         ASKED,
         HELD,
         COPY,
-        budget=BesideBudget(1, 1, nudges=UNLIMITED),
+        budget=Budget(1, 1, nudges=UNLIMITED),
     ),
     scenario_of("resequencer: the settler", numbered(1, 1), IN_ORDER, PARKED, budget=replace(FRESH, poisoned=1)),
     scenario_of("resequencer: marking", numbered(2, 1), IN_ORDER, HELD, COPY, budget=FRESH, marking=True),
 )
 
-ONCE: Final = BesideBudget(crashes=1, unknown=1, forgotten=1)
+ONCE: Final = Budget(crashes=1, unknown=1, forgotten=1)
 CLEANED: Final = (
-    scenario_of("stream: clean-up", (ONE, TWO), STREAM, *SEEN, FORGOTTEN, budget=replace(FAULTS, forgotten=1)),
+    scenario_of("stream: clean-up", (ONE, TWO), STREAM, *SEEN, DELETED, budget=replace(FAULTS, forgotten=1)),
     scenario_of(
-        "stream: clean-up, three messages", (ONE, TWO, ONE), STREAM, FORGOTTEN, budget=replace(READS, forgotten=2)
+        "stream: clean-up, three messages", (ONE, TWO, ONE), STREAM, DELETED, budget=replace(READS, forgotten=2)
     ),
     scenario_of(
-        "stream: clean-up of events", (ONE, ONE, TWO), STREAM, FORGOTTEN, budget=replace(ONCE, unknown=0), sourced=True
+        "stream: clean-up of events", (ONE, ONE, TWO), STREAM, DELETED, budget=replace(ONCE, unknown=0), sourced=True
     ),
     scenario_of(
         "stream: clean-up of events, stale reads",
         (ONE, ONE, TWO),
         STREAM,
-        FORGOTTEN,
+        DELETED,
         budget=replace(READS, forgotten=2),
         sourced=True,
     ),
-    scenario_of("co-located: clean-up", (TWO, ONE), BESIDE, FORGOTTEN, budget=replace(ONCE, unknown=0)),
+    scenario_of("co-located: clean-up", (TWO, ONE), BESIDE, DELETED, budget=replace(ONCE, unknown=0)),
     scenario_of(
         "co-located: clean-up, sweeper and settler",
         (TWO,),
         BESIDE,
-        FORGOTTEN,
+        DELETED,
         PARKED,
-        budget=BesideBudget(crashes=1, stale=UNLIMITED, forgotten=1, sweeps=1, poisoned=1),
+        budget=Budget(crashes=1, stale=UNLIMITED, forgotten=1, sweeps=1, poisoned=1),
     ),
-    scenario_of("resequencer: clean-up", numbered(2, 1), IN_ORDER, HELD, FORGOTTEN, budget=ONCE),
+    scenario_of("resequencer: clean-up", numbered(2, 1), IN_ORDER, HELD, DELETED, budget=ONCE),
     scenario_of(
         "resequencer: clean-up, three messages",
         numbered(1, 1, 1),
         IN_ORDER,
         HELD,
-        FORGOTTEN,
+        DELETED,
         budget=replace(ONCE, unknown=0),
     ),
 )
@@ -239,26 +235,22 @@ LARGE: Final = (
     scenario_of("resequencer: more copies", numbered(2, 2, 1), IN_ORDER, OWN, LATE, HELD, COPY, budget=FRESH),
     scenario_of("resequencer: three told apart", numbered(1, 1, 1), IN_ORDER, *READ, HELD, budget=FAULTS, apart=True),
     scenario_of("resequencer: two sources, all faults", TWO_SOURCES[:3], IN_ORDER, *READ, HELD, budget=FAULTS),
-    scenario_of("resequencer: two sources, lost writes", TWO_SOURCES, IN_ORDER, LATE, HELD, budget=BesideBudget(1, 1)),
+    scenario_of("resequencer: two sources, lost writes", TWO_SOURCES, IN_ORDER, LATE, HELD, budget=Budget(1, 1)),
     scenario_of("resequencer: one by one, repeated writes", numbered(2, 1, 1), ONE_BY_ONE, OWN, PART, budget=FRESH),
     scenario_of(
         "resequencer: groups of two, lost writes", numbered(1, 1, 1), IN_ORDER, HELD, LATE, group=2, budget=FRESH
     ),
-    scenario_of(
-        "resequencer: three workers", numbered(1, 1, 1), IN_ORDER, OTHER, HELD, workers=3, budget=BesideBudget(1, 1)
-    ),
+    scenario_of("resequencer: three workers", numbered(1, 1, 1), IN_ORDER, OTHER, HELD, workers=3, budget=Budget(1, 1)),
     scenario_of(
         "resequencer: one order, two of each",
         (*ORDERED, Message(source="b", number=2, time=3)),
         IN_TIME,
         HELD,
-        budget=BesideBudget(crashes=1, nudges=UNLIMITED),
+        budget=Budget(crashes=1, nudges=UNLIMITED),
     ),
-    scenario_of(
-        "resequencer: one order, groups", ORDERED, IN_TIME, HELD, group=2, budget=BesideBudget(nudges=UNLIMITED)
-    ),
+    scenario_of("resequencer: one order, groups", ORDERED, IN_TIME, HELD, group=2, budget=Budget(nudges=UNLIMITED)),
     scenario_of(
         "resequencer: one order, stale reads", ORDERED, IN_TIME, HELD, STALE, budget=replace(READS, nudges=UNLIMITED)
     ),
-    scenario_of("resequencer: four messages", numbered(1, 1, 1, 1), IN_ORDER, OTHER, HELD, budget=BesideBudget(1, 1)),
+    scenario_of("resequencer: four messages", numbered(1, 1, 1, 1), IN_ORDER, OTHER, HELD, budget=Budget(1, 1)),
 )

@@ -15,17 +15,14 @@ from exactlyonce.attempt import Memory
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from verification.checker.beside.business import ENTITY
-from verification.checker.beside.partition import Partition, written_at
-from verification.checker.beside.scenarios import BesideScenario
-from verification.checker.scenarios import TICK
-
-FORGOTTEN = "what lay beside the entity was cleaned up"
+from verification.checker.business import ENTITY
+from verification.checker.scenarios import TICK, Scenario
+from verification.checker.store import Entity, written_at
 
 Beside = Mapping[str, tuple[Companion, str]]
 
 
-def lists(partition: Partition, past: frozenset[str], *, busy: bool) -> Iterator[tuple[str, ...]]:
+def lists(partition: Entity, past: frozenset[str], *, busy: bool) -> Iterator[tuple[str, ...]]:
     """Every list of candidates that a job may come with: id and ETag of each, one after the other.
 
     Args:
@@ -40,7 +37,7 @@ def lists(partition: Partition, past: frozenset[str], *, busy: bool) -> Iterator
             yield id, etag
 
 
-def aged(partition: Partition, kept: timedelta, now: int) -> tuple[str, ...]:
+def aged(partition: Entity, kept: timedelta, now: int) -> tuple[str, ...]:
     """The list of all that is old by a clock: id and ETag of each, oldest first.
 
     Args:
@@ -65,7 +62,7 @@ def _beginnings(beside: Beside, past: frozenset[str]) -> Iterator[tuple[str, ...
         yield listed
 
 
-def job(scenario: BesideScenario, listed: tuple[str, ...], memory: Memory) -> Step[Any]:
+def job(scenario: Scenario, listed: tuple[str, ...], memory: Memory) -> Step[Any]:
     """Clean up, some time after the candidates were listed."""
     candidates = tuple(zip(listed[::2], listed[1::2], strict=True))
     yield from LoadCompanions(ENTITY, listed[::2])

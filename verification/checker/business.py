@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from functools import cache, reduce
 from typing import Final
 
@@ -14,13 +14,12 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import Order, numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
-from verification.checker.beside.scenarios import Message
 from verification.checker.handler import grown
+from verification.checker.scenarios import AT, Message
 from verification.checker.store import entity_ref
 
 ENTITY: Final = entity_ref(0)
 ABSENT: Final = Json.of({"id": ENTITY.id})
-AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 HAS_WAITED: Final = AT + timedelta(days=1000)
 """The time of whoever looks after a read model: by then everything has waited long enough."""
 BALLAST: Final = "." * 400

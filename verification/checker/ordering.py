@@ -8,19 +8,19 @@ from datetime import datetime
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.ledger import Ledger
-from verification.checker.beside.business import HAS_WAITED, by_key, keys_of
-from verification.checker.beside.partition import Partition
-from verification.checker.beside.scenarios import BesideScenario, Message
+from verification.checker.business import HAS_WAITED, by_key, keys_of
+from verification.checker.scenarios import Message, Scenario
+from verification.checker.store import Entity
 
 Rank = tuple[int, str]
 """Time and source of a message."""
 
 
 def out_of_order(
-    scenario: BesideScenario,
+    scenario: Scenario,
     key: str,
     write: SaveBatch,
-    before: Partition,
+    before: Entity,
     *,
     at: datetime,
     handled: Collection[str],
@@ -59,7 +59,7 @@ def _numbered(companions: Iterable[Companion]) -> list[NumberedMessage]:
     return [one for one in companions if isinstance(one, NumberedMessage)]
 
 
-def _next_of(scenario: BesideScenario, source: str, handled: Collection[str]) -> str:
+def _next_of(scenario: Scenario, source: str, handled: Collection[str]) -> str:
     """Key of the next message of a source; empty if it has no more."""
     waiting = (key for key in keys_of(scenario.messages) if key not in handled)
     messages = by_key(scenario.messages)

@@ -27,23 +27,21 @@ from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.stream.replay import Replayed
 from exactlyonce.records.companions import ColocatedRecord, companion_document
 from exactlyonce.values.frozen_json import Json
-from verification.checker.answers import STALE
-from verification.checker.beside.answers import BesideWorld
-from verification.checker.beside.business import AT, HAS_WAITED, UNADOPTED, keys_of
-from verification.checker.beside.cleaning import lists
-from verification.checker.beside.mending import ANSWER, was_sent
-from verification.checker.beside.partition import PartitionVersion, partition_of
-from verification.checker.beside.scenarios import BesideScenario
-from verification.checker.beside.workers import EVERYTHING, NUDGE, BesideWorkers
-from verification.checker.scenarios import UNLIMITED
-from verification.checker.workers import Start
+from verification.checker.answers import STALE, World
+from verification.checker.business import HAS_WAITED, UNADOPTED, keys_of
+from verification.checker.cleaning import lists
+from verification.checker.resending import was_sent
+from verification.checker.scenarios import AT, UNLIMITED, Scenario
+from verification.checker.store import Version
+from verification.checker.tasks import ANSWER, EVERYTHING, NUDGE, Start
+from verification.checker.workers import Workers
 
 ENDLESS: Final = 100
 NAMES: Final = ("effects", "rounds", "transactions", "read", "written", "bytes", "published", "left", "owing")
 """What is counted. Read, asked for or found, and written are companions."""
 
 
-def costs(scenario: BesideScenario, *, lagging: bool) -> tuple[int, ...]:
+def costs(scenario: Scenario, *, lagging: bool) -> tuple[int, ...]:
     """What it costs to take the messages of a scenario in their order and the other way round, with a crash and without.
 
     Args:
@@ -64,14 +62,14 @@ def costs(scenario: BesideScenario, *, lagging: bool) -> tuple[int, ...]:
 class _Quiet:
     """One partition and one process; nobody else is there."""
 
-    def __init__(self, scenario: BesideScenario, *, lagging: bool) -> None:
+    def __init__(self, scenario: Scenario, *, lagging: bool) -> None:
         self._scenario = scenario
         self._lagging = lagging
-        self._world = BesideWorld(scenario)
-        self._workers = BesideWorkers(scenario)
+        self._world = World(scenario)
+        self._workers = Workers(scenario)
         self._store = self._world.stores.empty(1)
         if scenario.adopted:
-            adopted = self._world.stores.entity(1, (PartitionVersion(UNADOPTED, "1"),))
+            adopted = self._world.stores.entity(1, (Version(UNADOPTED, "1"),))
             self._store = self._world.stores.with_entity(self._store, 0, adopted)
         self._memory = Memory()
         self._task = ""
@@ -107,7 +105,7 @@ class _Quiet:
         return self._left()
 
     def _left(self) -> Counter[str]:
-        documents = [one for one, _ in partition_of(self._store).now.values()]
+        documents = [one for one, _ in self._store.partition.now.values()]
         self.counted["left"] += len(documents)
         self.counted["owing"] += sum(isinstance(one, ColocatedRecord) and one.owed is not None for one in documents)
         return self.counted
@@ -130,7 +128,7 @@ class _Quiet:
             yield Start(ANSWER, 0)
         if budget.forgotten:
             past = frozenset(key for number, key in enumerate(keys_of(self._scenario.messages)) if number not in coming)
-            listed = tuple(lists(partition_of(self._store), past, busy=False))
+            listed = tuple(lists(self._store.partition, past, busy=False))
             yield from (Start("clean", 0, candidates=candidates) for candidates in listed)
 
     def _done(self, start: Start) -> None:
@@ -182,7 +180,7 @@ class _Quiet:
         self._count(effect)
         if isinstance(effect, Begin):
             waited = self._scenario.ordered and self._task == NUDGE
-            at = (HAS_WAITED if waited else AT) + timedelta(seconds=partition_of(self._store).newest)
+            at = (HAS_WAITED if waited else AT) + timedelta(seconds=self._store.partition.newest)
             drawn = self.counted["transactions"]
             return Begun(at, tuple(f"t{number}" for number in range(drawn - effect.count, drawn)))
         answers = self._world.answers(effect, self._store)
