@@ -5,7 +5,7 @@ what was staged, and send it; write the record and delete what was staged, in on
 requests, one after the other, and each has to be answered before the message may be acknowledged.
 
 The generator is the one that the model checker explores. It has six ways to go wrong as published, and one repair each
-(`verification.checker.published_faults`); a competitor that loses messages would prove nothing.
+(`verification.published.faults`); a competitor that loses messages would prove nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from exactlyonce.effects.effect import UNKNOWN, Step
 from exactlyonce.effects.library import DeleteStaged, FoundStaged, WriteProcessed, Written
 from exactlyonce.errors import HandlerError
 from exactlyonce.values.identity import EntityRef
-from verification.checker.published import REPAIRED, PublishedAlgorithm
+from verification.published.algorithm import REPAIRED, PublishedAlgorithm
 
 _CHECKED = PublishedAlgorithm(REPAIRED)
 

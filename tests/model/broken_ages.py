@@ -10,10 +10,10 @@ from typing import Any
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.records.ledger import Entry
 from exactlyonce.values.lifetimes import Retention
-from verification.checker.catalogue_ages import SMALL, changing, trimming
-from verification.checker.scenarios import Scenario
-from verification.checker.twins import Patch, around
 from verification.mutants.twin import Twin
+from verification.scenarios.outbox_ages import SMALL, changing, trimming
+from verification.twins.modules import Patch, around
+from verification.world.scenario import Scenario
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 AHEAD = WORLDS["records go with age, a sender's clock a day ahead"]

@@ -14,12 +14,12 @@ from exactlyonce.protocols import colocated
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.values.identity import EntityRef
 from tests.model.broken_ages import LOST, TWICE, DeletedAtOnce, JudgedAtOnce
-from verification.checker.alterations import asks, called, comes_to, unasked
-from verification.checker.catalogue_ages import changing
-from verification.checker.catalogue_companions_ages import SMALL
-from verification.checker.scenarios import Scenario
-from verification.checker.twins import Patch, around
 from verification.mutants.twin import Twin
+from verification.scenarios.companions_ages import SMALL
+from verification.scenarios.outbox_ages import changing
+from verification.twins.alterations import asks, called, comes_to, unasked
+from verification.twins.modules import Patch, around
+from verification.world.scenario import Scenario
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 RECORDS = WORLDS["co-located: records go with age"]

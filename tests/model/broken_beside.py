@@ -13,10 +13,10 @@ from exactlyonce.protocols import colocated
 from exactlyonce.protocols.colocated import Colocated
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
-from verification.checker.alterations import answers, asks, deferred, first, unasked
-from verification.checker.scenarios import UNLIMITED, Budget, Message, Scenario, scenario_of
-from verification.checker.twins import around
 from verification.mutants.named import Mutation
+from verification.twins.alterations import answers, asks, deferred, first, unasked
+from verification.twins.modules import around
+from verification.world.scenario import UNLIMITED, Budget, Message, Scenario, scenario_of
 
 BrokenBeside = Broken[Scenario]
 

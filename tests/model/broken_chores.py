@@ -14,10 +14,10 @@ from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.steps import save as saving
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
-from verification.checker.alterations import answers, comes_to, deferred, unasked
-from verification.checker.scenarios import Budget, Scenario
-from verification.checker.twins import around
 from verification.mutants.named import Mutation
+from verification.twins.alterations import answers, comes_to, deferred, unasked
+from verification.twins.modules import around
+from verification.world.scenario import Budget, Scenario
 
 SWEPT = Scenario("swept", (1, 1), Outbox(window=1), budget=Budget(crashes=1, unknown=1, sweeps=1))
 GIVEN_UP = Scenario("given up", (1,), Outbox(window=1), budget=Budget(crashes=1, unknown=1, stale=1, poisoned=1))

@@ -14,9 +14,9 @@ from tests.model.broken_beside import COLOCATED, ONE, STALE, TWO, BrokenBeside, 
 from tests.model.broken_resequencers import FIRST, FIRST_TWICE, READ_MODEL, SECOND, SECOND_TWICE
 from tests.model.broken_streams import STREAM
 from tests.model.zoo import Broken
-from verification.checker.alterations import asks, replaced
-from verification.checker.twins import Patch, around
 from verification.mutants.named import Mutation
+from verification.twins.alterations import asks, replaced
+from verification.twins.modules import Patch, around
 
 
 def judged(kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:

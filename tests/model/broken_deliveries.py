@@ -12,11 +12,11 @@ from exactlyonce.effects.library import DeleteParked
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.steps import park as parking
-from verification.checker.alterations import answers, deferred
-from verification.checker.catalogue_deliveries import SMALL
-from verification.checker.scenarios import Scenario
-from verification.checker.twins import around
 from verification.mutants.named import Mutation, Part, twin_of_parts
+from verification.scenarios.deliveries import SMALL
+from verification.twins.alterations import answers, deferred
+from verification.twins.modules import around
+from verification.world.scenario import Scenario
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 GIVEN_BACK = WORLDS["a delivery is given back"]

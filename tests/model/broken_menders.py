@@ -16,11 +16,11 @@ from tests.model.broken_beside import ONE, STALE, BrokenBeside, scenario, upsert
 from tests.model.broken_resequencers import FIRST, SECOND, THIRD
 from tests.model.broken_streams import ON_THE_NEWEST_STATE, STREAM
 from tests.model.zoo import Broken
-from verification.checker.alterations import asks, called, comes_to
-from verification.checker.catalogue_companions import LOST, REBUILDING, SKIPPING
-from verification.checker.scenarios import Scenario, scenario_of
-from verification.checker.twins import Patch, around
 from verification.mutants.named import Mutation
+from verification.scenarios.companions import LOST, REBUILDING, SKIPPING
+from verification.twins.alterations import asks, called, comes_to
+from verification.twins.modules import Patch, around
+from verification.world.scenario import Scenario, scenario_of
 
 IMPATIENT = scenario_of("read model that skips", (), SKIPPING)
 ASKING = scenario_of("read model that asks", (), REBUILDING)

@@ -8,12 +8,12 @@ from typing import Any
 
 from exactlyonce.effects.library import DeleteParked, FoundParked, LoadParked, Park, Written
 from exactlyonce.protocols.steps import park as parking
-from verification.checker.alterations import answers, asks, called, unasked
-from verification.checker.catalogue_renewing import SMALL
-from verification.checker.renewing import RenewingScenario
-from verification.checker.scenarios import AT
-from verification.checker.twins import Patch, around
+from verification.explorers.renewal import RenewingScenario
 from verification.mutants.twin import Twin
+from verification.scenarios.renewals import SMALL
+from verification.twins.alterations import answers, asks, called, unasked
+from verification.twins.modules import Patch, around
+from verification.world.scenario import AT
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["a parked message is renewed beside a crash"]

@@ -19,11 +19,11 @@ from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.sequences import Reception, order_of
 from tests.model.broken_beside import STALE, BrokenBeside, scenario, upserted
 from tests.model.zoo import Broken
-from verification.checker.alterations import asks, called, ending, first, replaced
-from verification.checker.catalogue_companions import ONE_AT_A_TIME
-from verification.checker.scenarios import UNLIMITED, Message, scenario_of
-from verification.checker.twins import around
 from verification.mutants.named import Mutation
+from verification.scenarios.companions import ONE_AT_A_TIME
+from verification.twins.alterations import asks, called, ending, first, replaced
+from verification.twins.modules import around
+from verification.world.scenario import UNLIMITED, Message, scenario_of
 
 READ_MODEL = scenario_of("resequencer", (), Resequencer())
 FIRST, SECOND, THIRD = (Message(number=number) for number in (1, 2, 3))

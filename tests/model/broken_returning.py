@@ -13,11 +13,11 @@ from exactlyonce.hosting import settlement as giving_up
 from exactlyonce.hosting.settlement import PoisonMessage, Settler
 from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
-from verification.checker.alterations import answers, asks, called, replaced
-from verification.checker.catalogue_returning import SMALL
-from verification.checker.returning import Host, ReturningScenario
-from verification.checker.twins import Patch, around, constant, modules_of
+from verification.explorers.settlement import Host, ReturningScenario
 from verification.mutants.twin import Twin
+from verification.scenarios.returns import SMALL
+from verification.twins.alterations import answers, asks, called, replaced
+from verification.twins.modules import Patch, around, constant, modules_of
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["returned beside a crash"]

@@ -15,10 +15,10 @@ from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import protocol as outbox
 from tests.model.zoo import Broken
-from verification.checker.alterations import answers, asks, called, ending, first, followed
-from verification.checker.scenarios import Budget, Scenario
-from verification.checker.twins import Patch, around
 from verification.mutants.named import Mutation
+from verification.twins.alterations import answers, asks, called, ending, first, followed
+from verification.twins.modules import Patch, around
+from verification.world.scenario import Budget, Scenario
 
 ONE = Scenario("one message, two copies", (2,), Outbox(window=1), budget=Budget(crashes=1, unknown=1, repeated=1))
 TWO = Scenario("two messages", (2, 1), Outbox(window=1), budget=Budget(crashes=1))

@@ -18,10 +18,10 @@ from exactlyonce.records.outputs import Output
 from tests.model.broken_beside import KEEPS, ONE, STALE, TWO, BrokenBeside, scenario, upserted
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
-from verification.checker.alterations import answers, asks, called, first, instead, replaced
-from verification.checker.scenarios import scenario_of
-from verification.checker.twins import Patch, around
 from verification.mutants.named import Mutation
+from verification.twins.alterations import answers, asks, called, first, instead, replaced
+from verification.twins.modules import Patch, around
+from verification.world.scenario import scenario_of
 
 STREAM = scenario_of("stream", (), VersionStream(2))
 UNTOLD = replace(scenario(STREAM, KEEPS, ONE, ONE), untold=True)

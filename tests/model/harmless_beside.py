@@ -10,9 +10,9 @@ from tests.model.broken_resequencers import COMMIT as COMMIT_OF_A_READ_MODEL
 from tests.model.broken_resequencers import FIRST_TWICE, READ_MODEL, SECOND
 from tests.model.broken_streams import GAPS_NOT_NOTICED, ONE_BY_ONE, STREAM, UPSERT
 from tests.model.zoo import Broken
-from verification.checker.alterations import asks
-from verification.checker.twins import around
 from verification.mutants.named import Mutation
+from verification.twins.alterations import asks
+from verification.twins.modules import around
 
 IN_A_STREAM = scenario(STREAM, TWO, ONE, crashes=1, unknown=1, stale=STALE)
 IN_A_READ_MODEL = scenario(READ_MODEL, FIRST_TWICE, SECOND, crashes=1, unknown=1, stale=STALE)

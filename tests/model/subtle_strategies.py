@@ -14,10 +14,10 @@ from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.records.library import processed_record
 from tests.model.broken_strategies import COMMIT, PUBLISH_OWED, STAGED, TWO, staging
 from tests.model.zoo import Broken
-from verification.checker.alterations import asks, called, ending, first, instead
-from verification.checker.scenarios import Budget, Scenario
-from verification.checker.twins import around
 from verification.mutants.named import Mutation
+from verification.twins.alterations import asks, called, ending, first, instead
+from verification.twins.modules import around
+from verification.world.scenario import Budget, Scenario
 
 STALE = replace(TWO, name="a stale load beside a fresh record", budget=Budget(crashes=1, stale=1))
 CLEANED = Scenario(

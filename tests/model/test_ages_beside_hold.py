@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.model.broken_ages_beside import BROKEN_AGES_BESIDE, BrokenAgesBeside
-from verification.checker.catalogue_companions_ages import SMALL
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
+from verification.scenarios.companions_ages import SMALL
+from verification.world.scenario import Scenario
 
 LIMIT = 40_000
 """More states than any twin takes to fall."""

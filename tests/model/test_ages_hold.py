@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.model.broken_ages import BROKEN_AGES, BrokenAges
-from verification.checker.catalogue_ages import SMALL
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
+from verification.scenarios.outbox_ages import SMALL
+from verification.world.scenario import Scenario
 
 LONGEST_STORY = 20
 LIMIT = 20_000

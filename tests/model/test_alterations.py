@@ -19,7 +19,10 @@ from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.values.identity import EntityRef
 from tests.model.broken_strategies import ONE
-from verification.checker.alterations import (
+from verification.mutants.finding import all_mutants
+from verification.mutants.named import Mutation, sources_of, twin_of_parts
+from verification.mutants.reviewed import Tables
+from verification.twins.alterations import (
     answers,
     asks,
     called,
@@ -33,10 +36,7 @@ from verification.checker.alterations import (
     seeing,
     unasked,
 )
-from verification.checker.twins import Patch, around, constant, modules_of
-from verification.mutants.finding import all_mutants
-from verification.mutants.named import Mutation, sources_of, twin_of_parts
-from verification.mutants.reviewed import Tables
+from verification.twins.modules import Patch, around, constant, modules_of
 from yieldcheck.situations import Situations
 
 ENTITY = EntityRef("account", ("e0",), "e0")

@@ -13,14 +13,14 @@ import pytest
 from exactlyonce.effects.entity import Loaded, LoadEntity
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage
 from exactlyonce.records.ledger import Ledger
-from verification.checker import explorer as exploring
-from verification.checker.answers import STALE, World
-from verification.checker.catalogue_companions import BESIDE, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
-from verification.checker.explorer import Explorer
-from verification.checker.reductions import State
-from verification.checker.scenarios import UNLIMITED, Budget, Scenario, scenario_of
-from verification.checker.store import NOW, Store, position_of, token_at, told_history
-from verification.checker.writes import Answer
+from verification.explorers import explorer as exploring
+from verification.explorers.explorer import Explorer
+from verification.explorers.reductions import State
+from verification.scenarios.companions import BESIDE, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
+from verification.world.answers import STALE, World
+from verification.world.scenario import UNLIMITED, Budget, Scenario, scenario_of
+from verification.world.store import NOW, Store, position_of, token_at, told_history
+from verification.world.writes import Answer
 
 LOST, OLD = Budget(crashes=1, unknown=1), Budget(stale=UNLIMITED)
 SCENARIOS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from verification.checker.catalogue_companions import SMALL
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
+from verification.scenarios.companions import SMALL
+from verification.world.scenario import Scenario
 
 STATES = {
     "stream: all faults": 46_142,

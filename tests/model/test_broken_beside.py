@@ -13,8 +13,8 @@ from tests.model.broken_resequencers import BROKEN_RESEQUENCERS
 from tests.model.broken_settlers import BROKEN_SETTLERS
 from tests.model.broken_streams import BROKEN_STREAMS
 from tests.model.harmless_beside import HARMLESS
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
+from verification.world.scenario import Scenario
 
 LONGEST_STORY = 20
 ZOO: tuple[BrokenBeside, ...] = (
@@ -68,10 +68,10 @@ def test_a_story_tells_who_did_what_and_what_lies_in_the_partition() -> None:
         "A holds web/m1",
         "B takes web/m0 and loads version 1",
         "A takes web/m0 and loads version 1",
-        "B reads web/m1, held beside it",
+        "B reads the companions web/m1, held",
         "B commits web/m0, web/m1",
-        "A reads web/m1 beside it",
+        "A reads the companions web/m1",
         "  entity: version 2, >m0>m1 in its state; web/m0, which owes, web/m1, which owes in its ledger; 3 is next from web",
-        "  entity, beside it: web/m1 as number 2, web/m0 as number 1",
+        "  entity, companions: web/m1 as number 2, web/m0 as number 1",
         "  published: outputs of nothing",
     )

@@ -10,8 +10,8 @@ from exactlyonce import Outbox
 from tests.model.broken_chores import BROKEN_CHORES
 from tests.model.broken_strategies import TWINS
 from tests.model.zoo import Broken
-from verification.checker.scenarios import Budget, Scenario
 from verification.checker.search import explore
+from verification.world.scenario import Budget, Scenario
 
 LONGEST_STORY = 20
 LIMIT = 20_000

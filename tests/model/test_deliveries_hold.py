@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.model.broken_deliveries import BROKEN_DELIVERIES, BrokenDelivery
-from verification.checker.catalogue_deliveries import SMALL
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
+from verification.scenarios.deliveries import SMALL
+from verification.world.scenario import Scenario
 
 LONGEST_STORY = 20
 LIMIT = 20_000

@@ -14,18 +14,18 @@ from exactlyonce import Outbox
 from exactlyonce.effects.library import FoundStaged
 from tests.model.broken_strategies import TWINS
 from tests.model.zoo import Broken
-from verification.checker import naming
-from verification.checker.answers import STALE
-from verification.checker.catalogue import EVERYTHING
-from verification.checker.endless import FREE, EndlessExplorer
-from verification.checker.explorer import Explorer
-from verification.checker.handler import key_of_number
-from verification.checker.moves import Move
-from verification.checker.reductions import State
-from verification.checker.scenarios import UNLIMITED, Budget, Scenario
-from verification.checker.scopes import found_at_once
 from verification.checker.search import explore
-from verification.checker.writes import Answer
+from verification.endless import names as naming
+from verification.endless.explorer import FREE, EndlessExplorer
+from verification.endless.scopes import found_at_once
+from verification.explorers.explorer import Explorer
+from verification.explorers.moves import Move
+from verification.explorers.reductions import State
+from verification.scenarios.outbox import EVERYTHING
+from verification.world.answers import STALE
+from verification.world.outbox_handler import key_of_number
+from verification.world.scenario import UNLIMITED, Budget, Scenario
+from verification.world.writes import Answer
 
 MESSAGES, PLACES, GONE = 3, 2, -2
 FAULTS = Budget(crashes=UNLIMITED, unknown=UNLIMITED, repeated=UNLIMITED)

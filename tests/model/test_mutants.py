@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
 from verification.mutants.finding import ALL_STATES, ALL_WORLDS, COSTS, NO_END, QUIET, all_mutants, find
 from verification.mutants.outside import fails, file_and_name
 from verification.mutants.reviewed import Tables
 from verification.mutants.source import Mutant
 from verification.mutants.twin import Twin
+from verification.world.scenario import Scenario
 
 TABLES = Tables.read()
 QUICK = 300

@@ -8,11 +8,11 @@ import pytest
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Attempts
-from verification.checker.published import AS_PUBLISHED, REPAIRED, Deletion, PublishedAlgorithm, Repairs
-from verification.checker.published_faults import FAULTS, PAGE, Fault, playing, with_stories
-from verification.checker.quiet import QuietWorld, handled_in_turn
-from verification.checker.scenarios import Budget, Scenario
 from verification.checker.search import explore
+from verification.mutants.quiet_outbox import QuietWorld, handled_in_turn
+from verification.published.algorithm import AS_PUBLISHED, REPAIRED, Deletion, PublishedAlgorithm, Repairs
+from verification.published.faults import FAULTS, PAGE, Fault, playing, with_stories
+from verification.world.scenario import Budget, Scenario
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -99,4 +99,4 @@ def requests_of_the_next_message(strategy: Attempts, world: QuietWorld) -> int:
 
 def test_the_page_tells_the_stories_as_they_are() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert with_stories(page) == page, "To write them anew: python -m verification.checker.published_faults"
+    assert with_stories(page) == page, "To write them anew: python -m verification.published.faults"

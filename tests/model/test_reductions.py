@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from verification.checker import explorer as exploring
-from verification.checker.explorer import Explorer
-from verification.checker.reductions import State
-from verification.checker.scenarios import Budget, Scenario
-from verification.checker.store import Store, told_history
+from verification.explorers import explorer as exploring
+from verification.explorers.explorer import Explorer
+from verification.explorers.reductions import State
+from verification.world.scenario import Budget, Scenario
+from verification.world.store import Store, told_history
 
 INLINE, STAGED = Outbox(window=1), Outbox.transaction_id()
 LOST = Budget(crashes=1, unknown=1)

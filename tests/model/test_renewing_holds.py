@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.model.broken_renewing import BROKEN_RENEWING, BrokenRenewing
-from verification.checker.catalogue_renewing import SMALL
-from verification.checker.renewing import RenewingScenario
 from verification.checker.search import explore
+from verification.explorers.renewal import RenewingScenario
+from verification.scenarios.renewals import SMALL
 
 LIMIT = 5_000
 """More states than any twin takes to fall."""

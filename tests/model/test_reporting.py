@@ -9,9 +9,9 @@ import pytest
 
 from exactlyonce import Outbox
 from verification.checker import __main__ as command
-from verification.checker.reporting import Findings, crossed, finding, markdown
-from verification.checker.scenarios import Budget, Scenario
+from verification.checker.report import Findings, crossed, finding, markdown
 from verification.checker.search import explore
+from verification.world.scenario import Budget, Scenario
 
 SCENARIO = Scenario("tiny", (1,), Outbox(window=1), workers=1)
 

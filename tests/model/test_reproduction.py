@@ -18,13 +18,13 @@ from tests.model.broken_chores import BROKEN_CHORES
 from tests.model.broken_strategies import TWINS
 from tests.model.walking import SCENARIOS, SEEDS, named, played, walked
 from tests.model.zoo import Broken
-from verification.checker.catalogue import SMALL
-from verification.checker.explorer import Explorer
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
+from verification.explorers.explorer import Explorer
 from verification.reproduction import __main__ as command
 from verification.reproduction.careless import CarelessStore
 from verification.reproduction.stories import Story, retraced
+from verification.scenarios.outbox import SMALL
+from verification.world.scenario import Scenario
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)

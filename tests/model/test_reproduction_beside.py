@@ -16,13 +16,13 @@ from tests.model.broken_beside import BrokenBeside
 from tests.model.test_broken_beside import ZOO, told
 from tests.model.walking import played, walked
 from tests.model.walking_beside import WALKS
-from verification.checker.catalogue_companions import SMALL
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore, explorer_of
-from verification.checker.trace import NOBODY, replayed
+from verification.explorers.trace import NOBODY, replayed
 from verification.reproduction import __main__ as command
 from verification.reproduction.careless import CarelessStore
 from verification.reproduction.walks import LONGEST
+from verification.scenarios.companions import SMALL
+from verification.world.scenario import Scenario
 
 
 @pytest.mark.parametrize("twin", ZOO, ids=told)

@@ -24,9 +24,9 @@ from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.walking import played, walked
 from tests.model.walking_beside import WALKS
-from verification.checker.business import ENTITY
 from verification.reproduction.conductor import Divergence
 from verification.reproduction.correspondence import Correspondence, entity_log
+from verification.world.companions_handler import ENTITY
 
 
 class ForgetsTokens(CosmosStore):

@@ -14,10 +14,10 @@ from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, LoadS
 from exactlyonce.stores.cosmos.store import CosmosStore
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.walking import SCENARIOS, named, played, walked
-from verification.checker.catalogue import SMALL
 from verification.checker.search import explore
 from verification.reproduction.conductor import Divergence
 from verification.reproduction.correspondence import Correspondence, TornViewError, library_log
+from verification.scenarios.outbox import SMALL
 
 
 class ForgetsTokens(CosmosStore):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.model.broken_returning import BROKEN_RETURNING, PARKED_FOR_EVER, BrokenReturning
-from verification.checker.catalogue_returning import SMALL
-from verification.checker.returning import ReturningScenario
 from verification.checker.search import explore
+from verification.explorers.settlement import ReturningScenario
+from verification.scenarios.returns import SMALL
 
 LIMIT = 20_000
 """More states than any twin takes to fall."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from verification.checker.catalogue import SMALL, STREAM
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
+from verification.scenarios.outbox import SMALL, STREAM
+from verification.world.scenario import Scenario
 
 STATES = {
     "endless stream, inline: 2 workers, 2 messages, copies of one": 149_601,

@@ -23,7 +23,6 @@ from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.model.finishing import redeliver, who_finishes
 from tests.packaging.sources import files
-from verification.checker.all_effects import MODULES
 from verification.specification.chapters import CHAPTERS
 from verification.specification.diagrams import NO_ANSWER
 from verification.specification.driving import Driven, Outcome
@@ -44,6 +43,7 @@ from verification.specification.settings import (
 from verification.specification.stored import Stored
 from verification.specification.vocabulary import FINISHERS, LEFTOVERS, REPLIES
 from verification.specification.words import Line, words_at
+from verification.twins.all_effects import MODULES
 
 MOST_NODES = 25
 MOST_LINES = 260

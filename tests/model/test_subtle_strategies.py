@@ -6,8 +6,8 @@ import pytest
 
 from tests.model.subtle_strategies import HARMLESS, SUBTLE
 from tests.model.zoo import Broken
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore
+from verification.world.scenario import Scenario
 
 LONGEST_STORY = 20
 LIMIT = 5_000

@@ -11,12 +11,12 @@ from exactlyonce.stores.cosmos.store import CosmosStore
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_strategies import TWINS
 from tests.model.zoo import Broken
-from verification.checker.catalogue import SMALL
-from verification.checker.scenarios import Budget, Scenario
-from verification.checker.trace import Event
+from verification.explorers.trace import Event
 from verification.reproduction.conductor import Reproduction, reproduce
 from verification.reproduction.reality import opened
 from verification.reproduction.walks import walk
+from verification.scenarios.outbox import SMALL
+from verification.world.scenario import Budget, Scenario
 
 SEEDS = range(3)
 LATE = Scenario("late writes", (1, 1, 1), Outbox(window=1), budget=Budget(unknown=6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from verification.checker.catalogue_companions import (
+from verification.scenarios.companions import (
     BESIDE,
     DELETES,
     IN_ORDER,
@@ -21,7 +21,7 @@ from verification.checker.catalogue_companions import (
     TWO,
     numbered,
 )
-from verification.checker.scenarios import Budget, Message, Scenario, scenario_of
+from verification.world.scenario import Budget, Message, Scenario, scenario_of
 
 TROUBLE: Final = Budget(crashes=2, unknown=6, repeated=2, stale=3)
 LATE: Final = Budget(crashes=1, unknown=12, repeated=1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from verification.checker.scenarios import Scenario
 from verification.mutants.named import Part, twin_of_parts
+from verification.world.scenario import Scenario
 
 World = TypeVar("World", bound=Scenario)
 

@@ -15,7 +15,7 @@ import pytest
 from exactlyonce import attempt
 from exactlyonce.effects.effect import Effect
 from tests.packaging.sources import files, name_of
-from verification.checker.all_effects import MODULES
+from verification.twins.all_effects import MODULES
 
 Placed = ast.Expr | ast.Assign | ast.AnnAssign
 

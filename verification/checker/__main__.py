@@ -15,50 +15,32 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from verification.checker import catalogue_ages as ages
-from verification.checker import catalogue_companions as companions
-from verification.checker import catalogue_companions_ages as ages_of_companions
-from verification.checker import catalogue_deliveries as deliveries
-from verification.checker import catalogue_renewing as renewing
-from verification.checker import catalogue_returning as returning
-from verification.checker.catalogue import LARGE, SMALL, STREAM
-from verification.checker.exploring import explored
-from verification.checker.matrix import matrix
-from verification.checker.reporting import Finding, Findings, crossed, markdown
-from verification.checker.scenarios import Scenario
+from verification.checker.pool import explored
+from verification.checker.report import Finding, Findings, crossed, markdown
+from verification.scenarios.catalogue import CATALOGUE
+from verification.scenarios.matrix import matrix
+from verification.world.scenario import Scenario
 
-TABLE, BESIDE, DELIVERIES, RETURNING = "table", "beside", "deliveries", "returning"
-AGES, MATRIX = "ages", "matrix"
+MATRIX = "matrix"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Explore; return the exit code."""
     options = _options(arguments)
-    apart = (*SMALL, STREAM, *(LARGE if options.large else ()))
-    near = (*companions.SMALL, *(companions.LARGE if options.large else ()))
-    given = (*deliveries.SMALL, *(deliveries.LARGE if options.large else ()))
-    back = (*returning.SMALL, *(returning.LARGE if options.large else ()))
-    aged = (*ages.SMALL, *ages_of_companions.SMALL, *renewing.SMALL)
-    old = (*aged, *((*ages.LARGE, *ages_of_companions.LARGE, *renewing.LARGE) if options.large else ()))
-    combined = tuple(matrix()) if options.matrix else ()
-    wanted = [one for one in (*apart, *near, *given, *back, *old, *combined) if options.only in one.name]
+    shown = {mark: (*one.small, *(one.large if options.large else ())) for mark, one in CATALOGUE.items()}
+    shown[MATRIX] = tuple(matrix()) if options.matrix else ()
+    wanted = [one for some in shown.values() for one in some if options.only in one.name]
     console = Console()
     found = _all_explored(console, wanted, options)
-    tables = {
-        TABLE: [found[one.name] for one in apart if one.name in found],
-        BESIDE: [found[one.name] for one in near if one.name in found],
-        DELIVERIES: [found[one.name] for one in given if one.name in found],
-        RETURNING: [found[one.name] for one in back if one.name in found],
-        AGES: [found[one.name] for one in old if one.name in found],
-    }
+    tables = {mark: [found[one.name] for one in some if one.name in found] for mark, some in shown.items()}
+    combined = tables.pop(MATRIX)
     console.print(_table([one for some in tables.values() for one in some]))
     if options.docs is not None:
         for mark, some in tables.items():
             if some:
                 _documented(options.docs, mark, f"{_where()}\n\n{markdown(some)}")
         if combined:
-            crossing = crossed([found[one.name] for one in combined if one.name in found])
-            _documented(options.docs, MATRIX, crossing)
+            _documented(options.docs, MATRIX, crossed(combined))
     return int(any(one.fell for one in found.values()))
 
 

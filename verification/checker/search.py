@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import yieldcheck
-from verification.checker.aged import AgedExplorer
-from verification.checker.endless import EndlessExplorer
-from verification.checker.explorer import Explorer
-from verification.checker.moves import Move
-from verification.checker.reductions import State
-from verification.checker.renewing import RenewingExplorer, RenewingScenario
-from verification.checker.returned import ReturningExplorer
-from verification.checker.returning import ReturningScenario
-from verification.checker.scenarios import Scenario
-from verification.checker.trace import Event, events_of, told
+from verification.endless.explorer import EndlessExplorer
+from verification.explorers.ages import AgedExplorer
+from verification.explorers.explorer import Explorer
+from verification.explorers.moves import Move
+from verification.explorers.reductions import State
+from verification.explorers.renewal import RenewingExplorer, RenewingScenario
+from verification.explorers.returns import ReturningExplorer
+from verification.explorers.settlement import ReturningScenario
+from verification.explorers.trace import Event, events_of, told
+from verification.world.scenario import Scenario
 
 Progress = yieldcheck.Report[State, Move]
 

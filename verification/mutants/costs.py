@@ -10,8 +10,8 @@ from typing import Final
 from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.values.frozen_json import Json
-from verification.checker.quiet import ENTITY, SILENT, QuietWorld, handled_in_turn, repeated, work_of
-from verification.checker.scenarios import Scenario
+from verification.mutants.quiet_outbox import ENTITY, SILENT, QuietWorld, handled_in_turn, repeated, work_of
+from verification.world.scenario import Scenario
 
 _SERIES: Final = ((0, 1, 2, 0, 1, 3), (0, 0, 1, 1), (SILENT, SILENT + 1, SILENT))
 _ABSENT: Final = Json.of({"id": ENTITY.id})

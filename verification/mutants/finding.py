@@ -15,15 +15,15 @@ from typing import Any, Final
 
 from exactlyonce import Outbox
 from exactlyonce.protocols.outbox import clean as retention
-from verification.checker import quiet_companions as quiet
-from verification.checker.scenarios import Budget, Scenario
 from verification.checker.search import explore
-from verification.checker.twins import EVERYTHING, OUTBOX, STEPS
+from verification.mutants import quiet_companions as quiet
 from verification.mutants.costs import costs_of_world
 from verification.mutants.scenarios import STATES, WORLDS
 from verification.mutants.scenarios_beside import STATES_BESIDE, WORLDS_BESIDE
 from verification.mutants.source import Mutant, mutants_of
 from verification.mutants.twin import Twin
+from verification.twins.modules import EVERYTHING, OUTBOX, STEPS
+from verification.world.scenario import Budget, Scenario
 
 GROWTH: Final = 8
 """A mutant with so many times the states of the shipped strategy never comes to an end."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from verification.checker.twins import Patch
 from verification.mutants.finding import all_mutants
 from verification.mutants.reviewed import Tables
 from verification.mutants.source import Mutant
 from verification.mutants.twin import Twin
+from verification.twins.modules import Patch
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class _Mutant(MetaPathFinder, InspectLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Run it. Mutants name the replies that they make up."""
-        module.__dict__["effects"] = import_module("verification.checker.all_effects").effects
+        module.__dict__["effects"] = import_module("verification.twins.all_effects").effects
         super().exec_module(module)
 
     def get_source(self, _fullname: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from exactlyonce import Outbox
-from verification.checker.scenarios import Budget, Scenario
+from verification.world.scenario import Budget, Scenario
 
 STAGED: Final = Outbox.transaction_id()
 WORLDS: Final = (

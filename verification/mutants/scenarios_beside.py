@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.stream.protocol import VersionStream
-from verification.checker.catalogue_companions import (
+from verification.scenarios.companions import (
     BESIDE,
     DELETES,
     IN_ORDER,
@@ -25,8 +25,8 @@ from verification.checker.catalogue_companions import (
     TWO_SOURCES,
     numbered,
 )
-from verification.checker.scenarios import UNLIMITED, Budget, Message, Scenario
-from verification.checker.twins import Patch, constant
+from verification.twins.modules import Patch, constant
+from verification.world.scenario import UNLIMITED, Budget, Message, Scenario
 
 
 def _world(name: str, messages: tuple[Message, ...], strategy: Any, *, workers: int = 1, **more: Any) -> Scenario:

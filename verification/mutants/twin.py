@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
-from verification.checker.scenarios import Chores, Scenario
-from verification.checker.twins import Patch, modules_of
 from verification.mutants.scenarios_beside import PATCHES
+from verification.twins.modules import Patch, modules_of
+from verification.world.scenario import Chores, Scenario
 
 World = TypeVar("World", bound=Scenario)
 _numbers = count()

@@ -13,22 +13,22 @@ from typing import Final, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from verification.checker import catalogue, catalogue_companions
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explore, explorer_of
-from verification.checker.trace import Event
+from verification.explorers.trace import Event
 from verification.reproduction.careless import CarelessStore
 from verification.reproduction.conductor import Divergence, Reproduction, reproduce
 from verification.reproduction.correspondence import TornViewError
 from verification.reproduction.reality import emulator_of_the_model, opened
 from verification.reproduction.stories import Story, retraced
 from verification.reproduction.walks import exact_explorer, walk
+from verification.scenarios import companions, outbox
+from verification.world.scenario import Scenario
 
 Found = TypeVar("Found")
 
 WALKED: Final[tuple[Scenario, ...]] = (
-    *(*catalogue.SMALL, *catalogue.LARGE),
-    *(*catalogue_companions.SMALL, *catalogue_companions.LARGE),
+    *(*outbox.SMALL, *outbox.LARGE),
+    *(*companions.SMALL, *companions.LARGE),
 )
 """Scenarios that a random walk may be asked of."""
 

@@ -10,16 +10,16 @@ from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.effects.library import Found, FoundStaged, LoadStaged
-from verification.checker.scenarios import AT, Scenario
-from verification.checker.store import Store, entity_number, entity_ref, position_of
-from verification.checker.tasks import Start
-from verification.checker.trace import Event
-from verification.checker.workers import Workers
+from verification.explorers.trace import Event
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.families import Deeds, Task
 from verification.reproduction.holdings import holding_differences, library_documents
 from verification.reproduction.judging import fallen
 from verification.reproduction.reality import Documents, Reality
+from verification.world.scenario import AT, Scenario
+from verification.world.store import Store, entity_number, entity_ref, position_of
+from verification.world.tasks import Start
+from verification.world.workers import Workers
 
 
 class RecordsApart:

@@ -11,18 +11,18 @@ from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.protocols.stream.replay import Replayed
-from verification.checker.answers import World
-from verification.checker.business import ENTITY, HAS_WAITED, keys_of
-from verification.checker.scenarios import AT, Scenario
-from verification.checker.store import Entity, Store, Stores, position_of
-from verification.checker.tasks import ANSWER, EVERYTHING, NUDGE, Start
-from verification.checker.trace import Event
-from verification.checker.workers import COMES_BACK, Workers
+from verification.explorers.trace import Event
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.families import Deeds, Task
 from verification.reproduction.holdings_beside import beside_differences
 from verification.reproduction.judging_beside import fallen_beside
 from verification.reproduction.reality import ENTITIES, Documents, Reality
+from verification.world.answers import World
+from verification.world.companions_handler import ENTITY, HAS_WAITED, keys_of
+from verification.world.scenario import AT, Scenario
+from verification.world.store import Entity, Store, Stores, position_of
+from verification.world.tasks import ANSWER, EVERYTHING, NUDGE, Start
+from verification.world.workers import COMES_BACK, Workers
 
 
 class RecordsBeside:

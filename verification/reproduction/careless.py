@@ -12,8 +12,8 @@ from exactlyonce.records.companions import companion_document
 from exactlyonce.stores.cosmos.partition import Applied, BatchWrite, creating, replacing
 from exactlyonce.stores.cosmos.replies import Operation
 from exactlyonce.stores.cosmos.store import CosmosStore
-from verification.checker.writes import ANY
 from verification.reproduction.placing import PLACE
+from verification.world.writes import ANY
 
 
 class CarelessStore(CosmosStore):

@@ -15,13 +15,8 @@ from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from verification.checker.mentions import Write
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explorer_of
-from verification.checker.store import Store, entity_number, entity_ref
-from verification.checker.trace import NOBODY, Event
-from verification.checker.workers import IN_VAIN
-from verification.checker.writes import ANY
+from verification.explorers.trace import NOBODY, Event
 from verification.reproduction.apart import RecordsApart
 from verification.reproduction.beside import RecordsBeside
 from verification.reproduction.correspondence import entity_log, library_log, log_of
@@ -29,6 +24,11 @@ from verification.reproduction.families import Family
 from verification.reproduction.processes import MakeStore, Process
 from verification.reproduction.reality import ENTITIES, Documents, Reality
 from verification.reproduction.trouble import Trouble
+from verification.world.mentions import Write
+from verification.world.scenario import Scenario
+from verification.world.store import Store, entity_number, entity_ref
+from verification.world.workers import IN_VAIN
+from verification.world.writes import ANY
 
 SAVES: Final = (SaveEntity, SaveBatch)
 """Writes that are conditional on an entity's version."""

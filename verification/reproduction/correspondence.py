@@ -27,8 +27,8 @@ from exactlyonce.records.companions import Companion, id_of
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.values.frozen_json import Json
-from verification.checker.store import entity_ref, position_of
 from verification.reproduction.reality import ENTITIES
+from verification.world.store import entity_ref, position_of
 
 _IN_CONTAINERS_OF_ENTITIES: Final = (
     *(LoadEntity, Loaded, SaveEntity, Saved, SaveBatch, LoadCompanions),

@@ -11,11 +11,11 @@ from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.errors import ExactlyOnceError
-from verification.checker.scenarios import Scenario
-from verification.checker.store import Store
-from verification.checker.trace import Event
+from verification.explorers.trace import Event
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.reality import Documents, Reality
+from verification.world.scenario import Scenario
+from verification.world.store import Store
 
 
 @dataclass(frozen=True, slots=True)

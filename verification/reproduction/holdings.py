@@ -10,11 +10,11 @@ from exactlyonce.records.library import read_parked, read_staged
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import from_library
 from exactlyonce.values.frozen_json import Json
-from verification.checker.handler import told_by
-from verification.checker.store import Store, entity_ref
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Documents, Reality, partition_text
+from verification.world.outbox_handler import told_by
+from verification.world.store import Store, entity_ref
 
 
 def entity_document(documents: Documents, entity: int) -> Json | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exactlyonce.records.companions import KIND
-from verification.checker.business import ENTITY
-from verification.checker.store import Store
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.holdings import entity_document, outside_differences
 from verification.reproduction.moments import companion_of
 from verification.reproduction.reality import ENTITIES, Documents, Reality, partition_text
+from verification.world.companions_handler import ENTITY
+from verification.world.store import Store
 
 
 def beside_differences(reality: Reality, documents: Documents, store: Store, names: Correspondence) -> Iterator[str]:

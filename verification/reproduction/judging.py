@@ -14,11 +14,11 @@ from exactlyonce.stores.cosmos.layout import from_library
 from exactlyonce.testing.guarantee import Commit, Facts, violations
 from exactlyonce.testing.guarantee import nothing_lost as lost
 from exactlyonce.values.identity import EntityRef
-from verification.checker.handler import grown, key_of_number
-from verification.checker.scenarios import Scenario
-from verification.checker.store import entity_ref
 from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Reality
+from verification.world.outbox_handler import grown, key_of_number
+from verification.world.scenario import Scenario
+from verification.world.store import entity_ref
 
 
 def fallen(reality: Reality, scenario: Scenario, acknowledged: Iterable[tuple[int, int]]) -> frozenset[str]:

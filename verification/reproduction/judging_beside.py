@@ -14,22 +14,17 @@ from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.records.companions import NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import digest
+from exactlyonce.values.ranges import holds
 from exactlyonce.testing.guarantee import Commit, Facts, Place, violations
 from exactlyonce.testing.guarantee import nothing_lost as lost
-from exactlyonce.values.ranges import holds
-from verification.checker.beside.business import ENTITY, by_key, envelope_of, handle, keys_of
-from verification.checker.beside.mending import asked_for
-from verification.checker.beside.scenarios import BesideScenario, Message
-from verification.checker.beside.workers import NUDGE
-from verification.checker.scenarios import UNLIMITED
-from verification.checker.business import ENTITY, by_key, envelope_of, handle, keys_of
-from verification.checker.resending import asked_for
-from verification.checker.scenarios import UNLIMITED, Message, Scenario
-from verification.checker.tasks import NUDGE
 from verification.reproduction.families import Deeds
 from verification.reproduction.moments import Moment, ledger_in, moments, numbered
 from verification.reproduction.reality import Reality
 from verification.reproduction.sequences import out_of_order, wrongly_held
+from verification.world.companions_handler import ENTITY, by_key, envelope_of, handle, keys_of
+from verification.world.replays import asked_for
+from verification.world.scenario import UNLIMITED, Message, Scenario
+from verification.world.tasks import NUDGE
 
 
 def fallen_beside(reality: Reality, scenario: Scenario, deeds: Sequence[Deeds]) -> frozenset[str]:

@@ -8,9 +8,9 @@ from itertools import groupby
 
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, read_companion
 from exactlyonce.records.ledger import EntityView, Entry, Ledger, read_entity
-from verification.checker.business import ENTITY
 from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Reality
+from verification.world.companions_handler import ENTITY
 
 Told = ColocatedRecord | StreamEntry | Entry
 """What tells of a commit."""

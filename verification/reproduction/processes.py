@@ -24,13 +24,13 @@ from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.lifetimes import Lifetimes, Retention
-from verification.checker.scenarios import AT
-from verification.checker.store import ledger_of
-from verification.checker.tasks import ANSWER, STUMBLE
-from verification.checker.workers import COMES_BACK
 from verification.reproduction.families import Deeds, Family, Task
 from verification.reproduction.placing import Perform, placing
 from verification.reproduction.reality import BOARD, ENTITIES, OUTSIDE, SOURCES, Reality, forget_sessions
+from verification.world.scenario import AT
+from verification.world.store import ledger_of
+from verification.world.tasks import ANSWER, STUMBLE
+from verification.world.workers import COMES_BACK
 
 MakeStore = Callable[..., CosmosStore]
 ATTEMPTS: Final = ("attempt", "mark", STUMBLE)

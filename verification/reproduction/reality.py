@@ -24,8 +24,8 @@ from local_cosmos.semantics.faults import FaultRule
 from local_cosmos.semantics.history import AcceptedWrite
 from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.request_log import LoggedRequest
-from verification.checker.store import NOW, entity_ref
 from verification.reproduction.placing import PLACE, placed
+from verification.world.store import NOW, entity_ref
 
 ENTITIES: Final = EntityContainer(entity_ref(0).type, "entities", (f"/{PLACE}",), companions=True)
 OUTSIDE: Final = "out"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from verification.checker.business import HAS_WAITED, by_key
-from verification.checker.scenarios import Message, Scenario
 from verification.reproduction.moments import Moment, Told, ledger_in, numbered
+from verification.world.companions_handler import HAS_WAITED, by_key
+from verification.world.scenario import Message, Scenario
 
 Rank = tuple[int, str]
 """Time and source of a message."""

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from verification.checker.explorer import Explorer
-from verification.checker.moves import Move
-from verification.checker.reductions import State
-from verification.checker.trace import Event, replayed
+from verification.explorers.explorer import Explorer
+from verification.explorers.moves import Move
+from verification.explorers.reductions import State
+from verification.explorers.trace import Event, replayed
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindProcessed, LoadStaged
 from exactlyonce.effects.publish import Publish
 from exactlyonce.stores.cosmos.layout import MAX_BATCH_OPERATIONS
-from verification.checker.store import Store
-from verification.checker.trace import BEST_EFFORT, Event
+from verification.explorers.trace import BEST_EFFORT, Event
 from verification.reproduction.correspondence import Log, log_of, lsn_of
 from verification.reproduction.families import Family
 from verification.reproduction.reality import Fate, Reality
+from verification.world.store import Store
 
 Manner = dict[str, Any]
 """How a reply goes wrong: a part of a fault rule."""

@@ -9,14 +9,14 @@ from typing import Final
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.library import Found
 from exactlyonce.records.companions import id_of
-from verification.checker.explorer import Explorer
-from verification.checker.moves import Move
-from verification.checker.reductions import State
-from verification.checker.scenarios import Scenario
 from verification.checker.search import explorer_of
-from verification.checker.store import position_of
-from verification.checker.trace import Event, replayed
-from verification.checker.writes import ANY, Answer
+from verification.explorers.explorer import Explorer
+from verification.explorers.moves import Move
+from verification.explorers.reductions import State
+from verification.explorers.trace import Event, replayed
+from verification.world.scenario import Scenario
+from verification.world.store import position_of
+from verification.world.writes import ANY, Answer
 
 LONGEST: Final = 80
 """Most steps of a walk."""

@@ -30,10 +30,10 @@ from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream import versions
 from exactlyonce.values.lifetimes import Lifetimes
-from verification.checker.alterations import asks, called, first, replaced, unasked
-from verification.checker.twins import around, constant
 from verification.mutants.named import Mutation, Part, twin_of_parts
 from verification.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
+from verification.twins.alterations import asks, called, first, replaced, unasked
+from verification.twins.modules import around, constant
 
 _COMMIT: Final = Outbox._commit  # noqa: SLF001
 _COMMIT_COLOCATED: Final = Colocated._commit  # noqa: SLF001

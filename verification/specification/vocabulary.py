@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from verification.checker.all_effects import effects
+from verification.twins.all_effects import effects
 
 NO_ANSWER_TO_READS: Final = {
     "behind": 'the replica has not reached the session token (404/1002); never "absent"',

@@ -12,7 +12,7 @@ such as `reply = yield Read()`, and in no loop over an iterator.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterator
-from types import GeneratorType
+from types import FunctionType, GeneratorType
 from typing import Any, Generic, TypeVar
 
 Program = Generator[Any, Any, Any]
@@ -130,6 +130,9 @@ def _frozen(value: Any) -> Any:
         return tuple((key, _frozen(one)) for key, one in value.items())
     if isinstance(value, list | tuple):
         return tuple(_frozen(one) for one in value)
+    if isinstance(value, FunctionType):  # One that a program defines is made anew in every run.
+        around = tuple(_frozen(cell.cell_contents) for cell in value.__closure__ or ())
+        return (value.__code__, _frozen(value.__defaults__), around)
     if isinstance(value, GeneratorType) and value.gi_frame is not None:  # Another one drives it, as those of twins do.
         return tuple(_frames(value))
     return frozenset(value) if isinstance(value, set) else value

@@ -54,6 +54,21 @@ def test_situations_with_the_same_variables_at_the_same_place_are_one() -> None:
     assert situations.after(first, 1) is not situations.after(first, 2)
 
 
+def closing(start: int) -> Program:
+    reply = yield Ask("first")
+    parity = reply % 2
+    reply = lambda: start + parity  # noqa: E731
+    yield Ask("second")
+    return reply()
+
+
+def test_a_function_that_a_program_defines_is_what_it_closes_over() -> None:
+    situations = Situations(closing)
+    first = situations.first(0)
+    assert situations.after(first, 1) is situations.after(first, 3)
+    assert situations.after(first, 1) is not situations.after(first, 2)
+
+
 def test_an_exception_is_a_result() -> None:
     def failing(start: int) -> Program:
         yield Ask("first")

@@ -1,0 +1,132 @@
+"""What was found, kept in a file, so that a long exploration may be interrupted, and shown as a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import exactlyonce
+import yieldcheck
+from verification import checker
+from verification.checker.search import Report
+from verification.world.scenario import Scenario
+
+HOLDS: Final = "holds"
+SO_FAR: Final = "holds so far"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the exploration of one scenario came to.
+
+    Attributes:
+        name: of the scenario.
+        states, transitions, depth: of what was explored.
+        seconds: it took.
+        verdict: "holds", "holds so far" if there were too many states, or what fell.
+        fingerprint: of the scenario and of all code that the result rests on.
+    """
+
+    name: str
+    states: int
+    transitions: int
+    depth: int
+    seconds: float
+    verdict: str
+    fingerprint: str
+
+    @property
+    def speed(self) -> int:
+        """Transitions a second."""
+        return int(self.transitions / self.seconds) if self.seconds else 0
+
+    @property
+    def fell(self) -> bool:
+        """Whether anything is wrong."""
+        return self.verdict not in (HOLDS, SO_FAR)
+
+
+def finding(scenario: Scenario, report: Report, seconds: float) -> Finding:
+    """The finding that a report makes."""
+    figures = (report.states, report.transitions, report.depth, round(seconds, 1))
+    return Finding(scenario.name, *figures, _verdict(scenario, report), fingerprint(scenario))
+
+
+class Findings:
+    """Findings in a file. One whose scenario or code has changed since does not count.
+
+    Args:
+        path: of the file; it need not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        stored = json.loads(path.read_text()) if path.exists() else []
+        self._found = {one["name"]: Finding(**one) for one in stored}
+
+    def of(self, scenario: Scenario) -> Finding | None:
+        """The finding on a scenario; None if there is none that still counts."""
+        found = self._found.get(scenario.name)
+        return found if found is not None and found.fingerprint == fingerprint(scenario) else None
+
+    def keep(self, found: Finding) -> None:
+        """Add a finding, and write the file."""
+        self._found[found.name] = found
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_text(json.dumps([asdict(one) for one in self._found.values()], indent=1) + "\n")
+
+
+def fingerprint(scenario: Scenario) -> str:
+    """A digest of a scenario, of the checker's code and of the library's."""
+    left_out = {"chores", "clean", "host", "menders", "settle", "sweep", "witnesses"}
+    names = (one.name for one in fields(scenario) if one.name not in left_out)
+    told = {name: getattr(scenario, name) for name in names}
+    hashed = sha256(f"{told} {sorted(scenario.witnesses)}".encode())
+    verification, library, engine = (Path(one.__file__ or "").parent for one in (checker, exactlyonce, yieldcheck))
+    rooms = (verification.parent / name for name in ("world", "explorers", "endless", "scenarios", "twins", "checker"))
+    for path in (path for folder in (*rooms, library, engine) for path in sorted(folder.rglob("*.py"))):
+        hashed.update(path.read_bytes())
+    return hashed.hexdigest()[:16]
+
+
+def markdown(findings: Iterable[Finding]) -> str:
+    """The findings as a table for the documentation."""
+    lines = [
+        "| scenario | states | transitions | depth | seconds | transitions/s | verdict |",
+        f"| ---{' | ---:' * 5} | --- |",
+    ]
+    for one in findings:
+        figures = (f"{one.states:,}", f"{one.transitions:,}", str(one.depth), f"{one.seconds:,.1f}", f"{one.speed:,}")
+        lines.append(f"| {' | '.join((one.name, *figures, one.verdict))} |")
+    return "\n".join(lines) + "\n"
+
+
+def crossed(findings: Sequence[Finding]) -> str:
+    """Findings named "column: row" as a table of states. What was cut short has a `>`; what fell says so."""
+    cells = {tuple(one.name.split(": ")): one for one in findings}
+    columns = list(dict.fromkeys(column for column, _ in cells))
+    rows = list(dict.fromkeys(row for _, row in cells))
+    lines = [f"| | {' | '.join(columns)} |", f"| --- {'| ---: ' * len(columns)}|"]
+    lines += [f"| {row} | {' | '.join(_cell(cells.get((column, row))) for column in columns)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(found: Finding | None) -> str:
+    if found is None:
+        return ""
+    return found.verdict if found.fell else f"{'> ' if found.verdict == SO_FAR else ''}{found.states:,}"
+
+
+def _verdict(scenario: Scenario, report: Report) -> str:
+    if report.violation is not None:
+        return report.violation
+    if report.stuck:
+        return f"termination: {report.stuck} states from which the work cannot be finished"
+    if not report.complete:
+        return SO_FAR
+    missing = scenario.witnesses - report.witnessed
+    return f"never seen: {', '.join(sorted(missing))}" if missing else HOLDS

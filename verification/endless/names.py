@@ -1,0 +1,224 @@
+"""Canonical names for the states of an endless stream.
+
+Messages: `m0`, … by their place in the stream; `q0`, … retired ones in the newest ledger; `r0`, … others, in each document
+and in each run anew. Transactions: in the newest ledger `c0`, … by place, `u0`, … of retired messages; `w0.0`, … begun, by
+worker; `d0.0`, … in writes under way that nobody waits for; `x0`, … others, like `r0`. Histories: `C` the newest, `b0`, … those
+on which live messages were committed, `O` all others. ETags: `now`, `old`. Positions in the library's log: without the writes
+that nobody can ask for any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+from typing import Any, NamedTuple
+
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.effect import Begun
+from exactlyonce.effects.library import FindProcessed
+from verification.endless.past import older_versions, relevant
+from verification.endless.renaming import Atom, names_of, renamed
+from verification.endless.scopes import Scope, found_at_once, shared_names
+from verification.explorers.reductions import State
+from verification.world.mentions import Write, transactions_in
+from verification.world.outbox_handler import key_of_number
+from verification.world.scenario import Scenario
+from verification.world.store import Store, Stores, Version
+from verification.world.tasks import NOTHING, Start
+from verification.world.workers import Worker, Workers
+
+
+class Named(NamedTuple):
+    """The parts of a state that have names, by canonical ones.
+
+    Attributes:
+        order: which message went to which place.
+        store, workers, delayed: as in a state.
+        rank: to choose among several orders.
+    """
+
+    order: tuple[int, ...]
+    store: Store
+    workers: tuple[Worker, ...]
+    delayed: tuple[Write, ...]
+    rank: tuple[Any, ...]
+
+
+class Naming:
+    """Names the states of one scenario.
+
+    Args:
+        scenario: one message a commit, nothing marked by idle workers.
+        stores, workers: where these are interned.
+    """
+
+    def __init__(self, scenario: Scenario, stores: Stores, workers: Workers) -> None:
+        budget = scenario.budget
+        chores = budget.sweeps or budget.poisoned or budget.cleanings or budget.forgotten
+        more = scenario.marking or scenario.tokens or scenario.deletes or scenario.targets or scenario.linearizable
+        if scenario.group > 1 or scenario.strategy.window is None or chores or more:
+            raise ValueError(
+                f"Scenario {scenario.name!r}: a stream has one message a commit, a window, one entity; no marking, tokens, "
+                "deletion or chores."
+            )
+        copies = scenario.copies
+        self._orders = [
+            order
+            for order in permutations(range(len(copies)))
+            if all(copies[number] == copies[place] for place, number in enumerate(order))
+        ]
+        self._stores = stores
+        self._workers = workers
+        self._canonical: dict[Any, list[Named]] = {}
+        self._ranks: dict[Any, int] = {}
+        self._names: dict[Worker, tuple[tuple[Atom, ...], frozenset[str]]] = {}
+        self._renamed: dict[Any, Worker] = {}
+
+    def canonical(self, state: State) -> State:
+        """The state by its canonical name: of those that exchanging messages makes of it, the first in some order."""
+        store, queue, workers, delayed, left = state
+        key = (store, tuple([copies >= 0 for copies in queue]), workers, delayed)
+        found = self._canonical.get(key)
+        if found is None:
+            live = tuple(number for number, copies in enumerate(queue) if copies >= 0)
+            found = self._canonical[key] = [self.named(store, live, workers, delayed, one) for one in self._orders]
+        named, placed = found[0], queue
+        if len(found) > 1:
+            placed, _, named = min(
+                [(tuple([queue[number] for number in one.order]), one.rank, one) for one in found], key=_rank_of
+            )
+        return named.store, placed, named.workers, named.delayed, left
+
+    def named(
+        self,
+        store: Store,
+        live: tuple[int, ...],
+        workers: tuple[Worker, ...],
+        delayed: tuple[Write, ...],
+        order: tuple[int, ...],
+    ) -> Named:
+        """The parts of a state that have names, with message `order[n]` moved to place n."""
+        keys = {key_of_number(number): key_of_number(order.index(number)) for number in live}
+        shared = dict(shared_names(store.entities[0], store.committed, tuple(keys.items())))
+        owing = store.entities[0].ledger.owing
+        workers = tuple([self.without_past(worker, owing) for worker in workers])
+        begun: frozenset[str] = frozenset()
+        if delayed or store.libraries[0].staged:
+            begun = begun.union(*(self._names_in(worker)[1] for worker in workers))
+            asked = begun.union(entry.tx for entry in store.entities[0].ledger.entries)
+            delayed, asked = relevant(delayed, asked, frozenset(keys))
+        else:
+            asked = begun
+        kept = [
+            id.partition(":")[2] in keys or id.removeprefix("staged:") in asked for id, _ in store.libraries[0].writes
+        ]
+        scope = Scope(shared, kept, order)
+        workers = self._workers_named(workers, scope)
+        if delayed:
+            late = frozenset[str]().union(*map(transactions_in, delayed)) - begun
+            delayed = tuple(scope.of(f"d{number}", late).part(write) for number, write in enumerate(delayed))
+        store = self._store_named(store, keys, scope)
+        return Named(order, store, workers, delayed, self._rank(store, workers, delayed))
+
+    def _rank(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> tuple[Any, ...]:
+        ranks = self._ranks
+        return (
+            tuple([worker.order for worker in workers]),
+            ranks.setdefault(store, len(ranks)),
+            tuple([ranks.setdefault(write, len(ranks)) for write in delayed]),
+        )
+
+    def without_past(self, worker: Worker, owing: frozenset[str]) -> Worker:
+        """The worker, unless it has begun to look, without memories of which nothing comes: of what owes nothing."""
+        situation = worker.situation
+        if situation is None:
+            return self._workers.remembering(worker, (Memory(published=worker.memories[0].published & owing),))
+        if not situation.replies and worker.first is None:
+            known = Memory(published=situation.start.memory.published & owing)
+            return self._workers.standing(replace(situation.start, memory=known), (), None, (NOTHING,), worker.held)
+        return self._workers.remembering(worker, (NOTHING,))
+
+    def _names_in(self, worker: Worker) -> tuple[tuple[Atom, ...], frozenset[str]]:
+        """The names in a worker, in order of appearance, and the transactions that it began."""
+        found = self._names.get(worker)
+        if found is None:
+            situation = worker.situation
+            if situation is None:
+                found = (names_of(worker.memories), frozenset())
+            else:
+                begun = (tx for one in situation.replies if isinstance(one, Begun) for tx in one.given)
+                found = (names_of((situation.replies, worker.first, situation.start)), frozenset(begun))
+            self._names[worker] = found
+        return found
+
+    def _workers_named(self, workers: tuple[Worker, ...], scope: Scope) -> tuple[Worker, ...]:
+        """The workers in the order of what they would be called if alone."""
+        alone = [(self._worker_named(worker, scope.of("w0", self._names_in(worker)[1])), worker) for worker in workers]
+        if len(alone) > 1:
+            alone.sort(key=_alone)
+        named: list[Worker] = []
+        for number, (_, worker) in enumerate(alone):
+            own = scope.of(f"w{number}", self._names_in(worker)[1])
+            named.append(self._worker_named(worker, own))
+            scope.share(own)
+        return tuple(named)
+
+    def _worker_named(self, worker: Worker, scope: Scope) -> Worker:
+        key = (worker, tuple([scope(name) for name in self._names_in(worker)[0]]), scope.order)
+        found = self._renamed.get(key)
+        if found is None:
+            found = self._renamed[key] = self._worker_made(worker, scope)
+        return found
+
+    def _worker_made(self, worker: Worker, scope: Scope) -> Worker:
+        memories: tuple[Memory, ...] = renamed(worker.memories, scope)
+        situation = worker.situation
+        if situation is None:
+            return self._workers.idle(memories)
+        messages = tuple(scope.order.index(number) for number in situation.start.messages)
+        start: Start = replace(renamed(situation.start, scope), messages=messages)
+        replies, first = renamed(situation.replies, scope), renamed(worker.first, scope)
+        if (
+            replies
+            and self._finds_again(situation.start, situation.replies[0])
+            and not self._finds_again(start, replies[0])
+        ):
+            replies, first = found_at_once(replies, first)
+        held = tuple(scope.order.index(number) for number in worker.held)
+        return self._workers.standing(start, replies, first, memories, held)
+
+    def _finds_again(self, start: Start, looked: Any) -> bool:
+        """Whether a run that has looked asks for records again, since its view was older than what it loaded relies on."""
+        return isinstance(self._workers.standing(start, (looked,), None, (NOTHING,), ()).asks, FindProcessed)
+
+    def _store_named(self, store: Store, keys: dict[str, str], scope: Scope) -> Store:
+        entity, library = store.entities[0], store.libraries[0]
+        truth = entity.truth
+        if truth.document is not None:
+            truth = Version(scope.of().part(truth.document), "now")
+        versions = (*older_versions(entity.versions[:-1], store.published, keys, scope), truth)
+        writes = tuple(
+            [
+                (f"processed:{keys[id[10:]]}", content)
+                if id.startswith("processed:")
+                else (f"staged:{scope(('tx', id[7:]))}", renamed(content, scope))
+                for (id, content), keep in zip(library.writes, scope.kept, strict=True)
+                if keep
+            ]
+        )
+        committed = frozenset([(keys[key], scope(("told", told))) for key, told in store.committed if key in keys])
+        published = frozenset([keys[key] for key in store.published if key in keys])
+        return self._stores.store(
+            (self._stores.entity(0, versions),),
+            (self._stores.library(writes),),
+            committed=committed,
+            published=published,
+        )
+
+
+def _alone(named: tuple[Worker, Worker]) -> int:
+    return named[0].order
+
+
+def _rank_of(placed: tuple[Any, Any, Named]) -> Any:
+    return placed[:2]

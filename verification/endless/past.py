@@ -1,0 +1,85 @@
+"""What of the past of an endless stream can still be noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.library import DeleteStaged, Stage, WriteProcessed
+from exactlyonce.protocols.steps.save import with_ledger
+from exactlyonce.records.ledger import Entry
+from exactlyonce.values.frozen_json import Json
+from verification.endless.scopes import LIVE, Scope
+from verification.world.mentions import Write, transactions_in
+from verification.world.store import Version, ledger_of, position_of
+
+
+def relevant(
+    delayed: tuple[Write, ...], asked: frozenset[str], live: frozenset[str]
+) -> tuple[tuple[Write, ...], frozenset[str]]:
+    """Delayed writes without those of which nobody would notice anything; and the transactions that may be asked for.
+
+    Args:
+        delayed: writes.
+        asked: transactions that documents and workers may ask for.
+        live: keys of the messages that are not retired.
+    """
+    if not delayed:
+        return delayed, asked
+    asked = asked.union(*(transactions_in(write) for write in delayed if isinstance(write, SaveEntity)))
+    kept: list[Write] = []
+    for write in delayed:
+        if isinstance(write, WriteProcessed):
+            records = tuple(record for record in write.records if record.message in live)
+            kept += [replace(write, records=records)] if records else []
+        elif not isinstance(write, Stage | DeleteStaged) or transactions_in(write) & asked:
+            kept.append(write)
+    return tuple(kept), asked
+
+
+def older_versions(
+    versions: tuple[Version, ...], published: frozenset[str], keys: Mapping[str, str], scope: Scope
+) -> tuple[Version, ...]:
+    """The older versions that differ in what an attempt on them can do, by their new names.
+
+    Its commit fails. What else it does that anybody notices: it publishes what live messages owe, writes their records, and
+    acknowledges a message that it finds. So of retired messages, and of outputs that were published, an older version need
+    not tell; and of two that tell the same, the one with the older token can do all that the other can.
+
+    Args:
+        versions: older than the newest.
+        published: keys of live messages whose outputs arrived.
+        keys: of live messages, each with its new name.
+        scope: for all other names.
+    """
+    lasting: list[Version] = []
+    oldest: dict[tuple[Entry, ...], tuple[tuple[int, int], Json]] = {}
+    for version in versions:
+        if version.document is None:
+            lasting.append(version)
+            continue
+        document = scope.of().part(_without_past(version.document, frozenset(keys) - published))
+        ledger = ledger_of(document)
+        if not any(LIVE in entry.message for entry in ledger.entries):
+            continue  # Whoever finds the entity absent can do the same.
+        age = (position_of(ledger.token), ledger.version)
+        if ledger.entries not in oldest or age < oldest[ledger.entries][0]:
+            oldest[ledger.entries] = (age, document)
+    documents = sorted((document for _, document in oldest.values()), key=_text)
+    return (*lasting, *(Version(document, "old") for document in documents))
+
+
+@cache
+def _without_past(document: Json, owing: frozenset[str]) -> Json:
+    """A document in which only these messages may owe anything."""
+    ledger = ledger_of(document)
+    entries = tuple(
+        entry if entry.message in owing else replace(entry, owed=None, staged=False) for entry in ledger.entries
+    )
+    return with_ledger(document, replace(ledger, entries=entries))
+
+
+def _text(document: Json) -> str:
+    return document.text

@@ -1,0 +1,171 @@
+"""Worlds in which time passes: messages are judged by their age, and what tells of them goes with it.
+
+No copy has an end here: each may arrive at any time, however late, as one does that waited in queues, was owed, parked and sent
+again, or given up and returned. So the world needs no hops to be as late as any chain of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import product
+from typing import Final
+
+from exactlyonce.attempt import Finished
+from exactlyonce.effects.companions import FoundCompanions
+from exactlyonce.effects.effect import Begun
+from exactlyonce.errors import MessageError
+from exactlyonce.records.companions import ColocatedRecord
+from exactlyonce.values.lifetimes import AHEAD
+from verification.explorers.explorer import PASSES, Explorer
+from verification.explorers.moves import Move
+from verification.explorers.reductions import State
+from verification.world.answers import World
+from verification.world.retention import aged
+from verification.world.scenario import AT, TICK, Ages, Scenario
+from verification.world.store import Store
+from verification.world.tasks import Start
+from verification.world.workers import Worker, Workers
+
+REFUSED: Final = "a copy was too old to be judged"
+KNOWN: Final = "a duplicate was too old to be handled again"
+
+
+class AgedExplorer(Explorer):
+    """Explores a scenario with a clock."""
+
+    def __init__(
+        self, scenario: Scenario, *, merge: bool = True, world: World | None = None, workers: Workers | None = None
+    ) -> None:
+        super().__init__(scenario, merge=merge, world=world, workers=workers)
+        assert scenario.ages is not None  # noqa: S101
+        self._ages: Ages = scenario.ages
+
+    def _left_undone(self, store: Store) -> str | None:
+        """As elsewhere; but a message that nobody may judge any more may be unprocessed, or still be owed for."""
+        ticks = range(store.now + 1) if self.scenario.companions else (store.now,)
+        old = (key for number, key in enumerate(self.keys) if any(self._is_old(number, tick) for tick in ticks))
+        committed = {key for key, _ in store.committed}
+        given_up = frozenset(key for key in old if key not in committed or self._is_left(key, store))
+        if self.scenario.companions:
+            return self.judge.left_undone(store, given_up)
+        return self.judge.first_lost((key for key in self.keys if key not in given_up), store)
+
+    def _is_old(self, number: int, now: int) -> bool:
+        """Whether a message is too old to be judged, at a tick."""
+        age: timedelta = (now - self._ages.times[number]) * TICK
+        return age > self._ages.oldest_judged(now)
+
+    def _tasks(
+        self, worker: Worker, state: State, others: tuple[Worker, ...]
+    ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
+        """As elsewhere, for messages that there are; with any present that a process may be told."""
+        for begun, queue, left in super()._tasks(worker, state, others):
+            start = begun.situation.start if begun.situation is not None else None
+            if start is None or start.task != "attempt":
+                yield begun, queue, left
+            elif all(self._ages.times[number] * TICK - AHEAD <= state[0].now * TICK for number in start.messages):
+                for behind, heard in product(range(self._ages.behind + 1), self._ages.heard(state[0].now)):
+                    tick = self._tick(state[0])
+                    aged = self.workers.attempt(worker, start.messages, behind, heard=heard, tick=tick)
+                    yield aged, queue, left
+
+    def _tick(self, store: Store) -> int:
+        """The present, where it matters by which retention an attempt trims its ledger."""
+        trims = self._ages.before is not None and getattr(self.scenario.strategy, "window", 0) is None
+        return store.now if trims else 0
+
+    def _retention(self, entity: int, state: State, *, busy: bool) -> Iterator[Start]:  # noqa: ARG002
+        """What tells of messages goes by its age."""
+        store = state[0]
+        for heard in self._ages.heard(store.now):
+            cleaning = self._cleaning(entity, store, heard=heard)
+            if cleaning is not None:
+                yield cleaning
+
+    def _cleaning(self, entity: int, store: Store, *, heard: bool) -> Start | None:
+        """The run that deletes what is old, if it has heard of the last change of the retention or not; None for nothing."""
+        cleaned = self._cleaned(store, heard=heard)
+        if self.scenario.companions:
+            listed = aged(store.partition, cleaned, store.now)
+            return Start("clean", entity, candidates=listed, heard=heard) if listed else None
+        records = store.libraries[entity].now
+        old = tuple(
+            number
+            for number, key in enumerate(self.keys)
+            if (found := records.get(f"processed:{key}")) is not None and (store.now - found[1]) * TICK >= cleaned
+        )
+        return Start("forget", entity, old, heard=heard) if old else None
+
+    def _cleaned(self, store: Store, *, heard: bool) -> timedelta:
+        """Age from which clean-up deletes."""
+        if self._ages.cleaned is not None:
+            return self._ages.cleaned * TICK
+        return self._ages.known(heard=heard).retention.kept(AT + store.now * TICK)
+
+    def _happenings(self, state: State) -> Iterator[Move]:
+        """What happens without a worker: time passes, too."""
+        yield from super()._happenings(state)
+        store, *rest = state
+        if store.now < self._ages.last and not self._waits_for_news(state) and not self._waits_for_ends(state):
+            later = self.world.stores.changed(store, now=store.now + 1)
+            yield Move((later, *rest), False, None, -1, None, PASSES)  # type: ignore[arg-type]
+
+    def _waits_for_news(self, state: State) -> bool:
+        """Whether somebody is at work who has not heard of a change, and would have by the next tick."""
+        store, _, workers, _, _ = state
+        late = any(one.situation is not None and not one.situation.start.heard for one in workers)
+        return late and False not in self._ages.heard(store.now + 1)
+
+    def _waits_for_ends(self, state: State) -> bool:
+        """Whether an attempt has begun, or a write is under way, that will be over by the next tick."""
+        _, _, workers, delayed, _ = state
+        return self._ages.prompt and (bool(delayed) or any(map(_has_begun, workers)))
+
+    def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None, bool]:
+        """As elsewhere; a delivery of a message that was refused is put aside."""
+        situation = worker.situation
+        result = None if situation is None else situation.result
+        refused = {key for key, _ in result.failed} if isinstance(result, Finished) else set()
+        if not refused:
+            return super()._settled(worker, store, violation)
+        assert isinstance(result, Finished)  # noqa: S101
+        self.witnessed.add(REFUSED)
+        for key, error in result.failed:
+            violation = violation or self._wrong_refusal(worker, key, error, store)
+        following = self.workers.following(worker)
+        taken = [self.keys[place % len(self.keys)] for place in worker.held]
+        return following, violation or self.judge.first_lost((key for key in taken if key not in refused), store), True
+
+    def _wrong_refusal(self, worker: Worker, key: str, error: Exception, store: Store) -> str | None:
+        """What is wrong with refusing a message."""
+        if _knows(worker, key):
+            self.witnessed.add(KNOWN)
+        if not isinstance(error, MessageError):
+            return f"raised {type(error).__name__}: {error}"
+        if not self._is_old(self.keys.index(key), store.now):
+            return f"no_failure: {key} is refused, though it can be judged"
+        done = not any(key == one for one, _ in store.committed) or self._is_left(key, store)
+        return None if done else self.judge.lost(key, store)
+
+    def _is_left(self, key: str, store: Store) -> bool:
+        """Whether others publish what a message sent: its settler, the sweeper, or the operator who learns of its duplicate."""
+        if self.scenario.companions and self.scenario.protocol == "stream":
+            return True
+        companions = (one for one, _ in store.partition.now.values())
+        if any(isinstance(one, ColocatedRecord) and one.message == key and one.owed is not None for one in companions):
+            return True
+        return any(entry.message == key and entry.owed is not None for entry in store.entities[0].ledger.entries)
+
+
+def _knows(worker: Worker, key: str) -> bool:
+    """Whether a run has found a companion that names a message."""
+    replies = () if worker.situation is None else worker.situation.replies
+    looks = (one for reply in replies if isinstance(reply, tuple) for one in reply)
+    found = (one for look in looks if isinstance(look, FoundCompanions) for one, _ in look.companions)
+    return any(one.message == key for one in found)
+
+
+def _has_begun(worker: Worker) -> bool:
+    """Whether a worker knows the time of its attempt."""
+    return worker.situation is not None and any(isinstance(reply, Begun) for reply in worker.situation.replies)

@@ -1,0 +1,430 @@
+"""The states of a scenario, and every step from one to another.
+
+A state is (store, queues, workers, delayed writes, budget left). What is left out, and why nothing is lost by it, is told in
+docs/model-checking.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from exactlyonce.attempt import Again, Finished
+from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.library import DeleteParked
+from exactlyonce.errors import InvalidMessage
+from exactlyonce.protocols.outbox.clean import Cleaned
+from exactlyonce.protocols.stream.replay import Replayed
+from exactlyonce.records.sequences import holds
+from verification.explorers.deliveries import (
+    RETURNED,
+    SPOILED,
+    come_again,
+    ever_parked,
+    given_up,
+    may_arrive,
+    returned,
+    vanished,
+)
+from verification.explorers.moves import Move, Outcome
+from verification.explorers.reductions import (
+    State,
+    alike_messages,
+    alive,
+    interchangeable,
+    sorted_workers,
+    swept,
+    used_transactions,
+)
+from verification.world.amounts import spent, with_copies, without_copies
+from verification.world.answers import World
+from verification.world.companions_handler import UNADOPTED
+from verification.world.mentions import Write, messages_in
+from verification.world.replays import unsent, was_sent
+from verification.world.retention import lists
+from verification.world.scenario import PLACES, Scenario
+from verification.world.store import Store, Version
+from verification.world.tasks import ANSWER, EVERYTHING, NUDGE, STUMBLE, Start
+from verification.world.workers import IN_VAIN, Worker, Workers
+from verification.world.writes import ANY, Answer
+
+CRASH, SWEEPS, CLEANINGS = PLACES["crashes"], PLACES["sweeps"], PLACES["cleanings"]
+REQUEUES, FORGOTTEN = PLACES["requeues"], PLACES["forgotten"]
+RAISING, NUDGES, REPLAYS = PLACES["raising"], PLACES["nudges"], PLACES["replays"]
+GIVES_BACK = "gives back what it holds"
+PASSES = "Twelve hours pass"
+GOES_ON = "has to give back a delivery, and goes on"
+COPIES = 2
+"""Most copies of an output that wait at its consumer: more would do what two do, one after the other."""
+COPY = "a copy was dropped"
+PART = "a release took several batches"
+STOPPED = "a handler that raised stopped its sequence"
+SENT_AGAIN = "what a stream had sent was sent again"
+REFUSED = "a message whose number another has was refused"
+
+
+class Explorer:
+    """Explores one scenario.
+
+    Args:
+        scenario: to explore.
+        merge: whether situations, and drafts that will be saved in vain, are one where they behave alike.
+        world, workers: those of the scenario unless given.
+    """
+
+    def __init__(
+        self, scenario: Scenario, *, merge: bool = True, world: World | None = None, workers: Workers | None = None
+    ) -> None:
+        self.scenario = scenario
+        self.world = world or World(scenario)
+        self.workers = workers or Workers(scenario, merge=merge)
+        self.judge = self.world.judge
+        self.keys = self.judge.keys
+        self.witnessed: set[str] = set()
+        self._outcomes: dict[tuple[Worker, Store], tuple[Outcome, ...]] = {}
+        self._collects = not scenario.companions and not scenario.budget.cleanings
+        self._empties = scenario.companions and merge and not scenario.tokens
+        self._alike = alike_messages(scenario)
+
+    def start(self) -> State:
+        """The state in which nothing has happened."""
+        idle = tuple(self.workers.idle() for _ in range(self.scenario.workers))
+        poison = (0,) * (len(self.keys) if self.scenario.budget.poisoned else 0)
+        queue = (*self.scenario.copies, *poison)
+        store = self.world.stores.empty(self.scenario.entities, libraries=not self.scenario.companions)
+        if self.scenario.adopted:
+            adopted = self.world.stores.entity(1, (Version(UNADOPTED, "1"),))
+            store = self.world.stores.with_entity(store, 0, adopted)
+        return (store, queue, idle, (), self.scenario.budget.amounts)
+
+    def moves(self, state: State) -> Iterator[Move]:
+        """Every step from a state."""
+        moves = self._moves(state)
+        return map(self._completed, moves) if self.scenario.companions else moves
+
+    def _completed(self, move: Move) -> Move:
+        """A step, with drafts forgotten that are saved in vain, and with what is left undone if nobody is at work any more.
+
+        Finishing the work must not rely on a handler that raises.
+        """
+        after, fault, violation = move.state, move.fault, move.violation
+        if self._empties:
+            after = self._without_vain_drafts(after)
+        fault = fault or _task_of(move.begun) == STUMBLE
+        if violation is None and is_at_rest(after) and not (after[4][NUDGES] and self._can_go_on(after[0])):
+            violation = self._left_undone(after[0])
+        if after is move.state and violation is move.violation and fault is move.fault:
+            return move
+        return move._replace(state=after, fault=fault, violation=violation)
+
+    def _moves(self, state: State) -> Iterator[Move]:
+        store, queue, workers, delayed, left = state
+        for slot, worker in enumerate(workers):
+            if slot and worker is workers[slot - 1]:
+                continue
+            others = workers[:slot] + workers[slot + 1 :]
+            if worker.situation is None:
+                for begun, rest, remains in self._tasks(worker, state, others):
+                    yield from self._steps(begun, (store, rest, others, delayed, remains), slot, begun)
+            else:
+                yield from self._steps(worker, (store, queue, others, delayed, left), slot)
+                if worker.starts_over:
+                    yield self._gives_back(worker, others, state, slot)
+                if left[RETURNED] and worker.situation.start.task == "attempt":
+                    self.witnessed.add("a delivery was given back while its attempt went on")
+                    for after, going_on in returned(self.workers, worker, others, state):
+                        yield Move(after, True, None, slot, None, GOES_ON, going_on)
+            if left[CRASH] and (worker.situation is not None or worker.remembers):
+                yield self._crashed(worker, others, state, slot)
+        for number, write in enumerate(delayed):
+            yield self._landed(write, delayed[:number] + delayed[number + 1 :], state)
+        yield from self._happenings(state)
+
+    def is_good_end(self, state: State) -> bool:
+        """Every message was committed and published, or lies parked, nobody is at work, and nothing is held or left about."""
+        return is_at_rest(state) and self._left_undone(state[0]) is None
+
+    def _left_undone(self, store: Store) -> str | None:
+        """What is wrong if nobody is at work any more and no delivery is left."""
+        return self.judge.left_undone(store)
+
+    def _without_vain_drafts(self, state: State) -> State:
+        """The state in which workers that are about to save in vain have forgotten what they drafted."""
+        store, queue, workers, delayed, left = state
+        etag = store.entities[0].truth.etag
+        for slot, worker in enumerate(workers):
+            asks = worker.asks
+            if asks.__class__ is SaveBatch and asks is not IN_VAIN and asks.etag not in (etag, ANY):
+                emptied = self.workers.in_vain(worker)
+                if emptied is not worker:
+                    others = workers[:slot] + workers[slot + 1 :]
+                    return self._without_vain_drafts((store, queue, sorted_workers(others, emptied), delayed, left))
+        return state
+
+    def _can_go_on(self, store: Store) -> bool:
+        """Whether what is next in some sequence is held, or to be skipped or asked for; or the read model owes something."""
+        ledger = store.partition.ledger
+        ready = any(holds(one.held, one.next) for one in ledger.receptions)
+        gap = self.scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
+        return ready or gap or bool(ledger.owing)
+
+    def _tasks(
+        self, worker: Worker, state: State, others: tuple[Worker, ...]
+    ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
+        """Every way to give an idle worker something to do, with the queues and the budget that are left."""
+        _, queue, _, _, left = state
+        later = interchangeable(self._alike, self.keys, state) if self._alike else {}
+        for group in self.workers.groups(queue):
+            if any(number in later and later[number] not in group for number in group):
+                continue
+            rest = without_copies(queue, group)
+            yield self.workers.attempt(worker, group), rest, left
+            raising = tuple(dict.fromkeys(self.keys[one] for one in group if self._may_raise(one)))
+            if left[RAISING] and raising:
+                yield self.workers.stumbling(worker, group, raising), rest, spent(left, RAISING)
+        for place in range(len(self.keys), len(queue)):
+            if queue[place]:
+                yield self.workers.settle(worker, place), without_copies(queue, (place,)), left
+        for entity in range(self.scenario.entities):
+            if self.scenario.marking and worker.memories[entity].published:
+                mark = Start("mark", entity, memory=worker.memories[entity])
+                yield self.workers.chore(worker, mark), queue, left
+            for cost, start in self._chores(entity, state, others):
+                if cost is None or left[cost]:
+                    yield self.workers.chore(worker, start), queue, left if cost is None else spent(left, cost)
+
+    def _may_raise(self, number: int) -> bool:
+        """Whether the handler of a message may raise."""
+        return self.scenario.companions and self.scenario.messages[number].raises
+
+    def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
+        """Chores on an entity, each with its place in the budget; None for one that costs nothing."""
+        store, queue, _, delayed, left = state
+        if left[SWEEPS]:
+            yield SWEEPS, Start("sweep", entity)
+        if left[REQUEUES]:
+            for number in ever_parked(self.keys, store.libraries[entity]):
+                yield REQUEUES, Start("requeue", entity, (number,))
+        if self.scenario.budget.cleanings and store.libraries[entity].staged:
+            listed = (id.removeprefix("staged:") for id in store.libraries[entity].now if id.startswith("staged:"))
+            quiet = not any(queue) and not delayed and all(other.situation is None for other in others)
+            if present := tuple(sorted(listed)):
+                yield None if quiet else CLEANINGS, Start("clean", entity, candidates=present)
+        if left[FORGOTTEN]:
+            busy = any(other.situation is not None for other in others)
+            yield from ((FORGOTTEN, start) for start in self._retention(entity, state, busy=busy))
+        if left[NUDGES] and self._can_go_on(store):
+            yield NUDGES, Start(NUDGE, entity)
+        if left[REPLAYS] and self.scenario.missing is None:
+            yield REPLAYS, Start("replay", entity, candidates=EVERYTHING)
+        elif left[REPLAYS] and was_sent(self.scenario, store):
+            yield REPLAYS, Start(ANSWER, entity)
+
+    def _retention(self, entity: int, state: State, *, busy: bool) -> Iterator[Start]:
+        """Every run that deletes what is old: what tells of messages of which no copy can arrive any more."""
+        store = state[0]
+        if self.scenario.companions:
+            writes = frozenset().union(*(messages_in(write) for write in state[3]))
+            numbered = enumerate(self.keys)
+            past = frozenset(
+                key for number, key in numbered if key not in writes and not may_arrive(self.keys, number, state)
+            )
+            for candidates in lists(store.partition, past, busy=busy):
+                yield Start("clean", entity, candidates=candidates)
+            return
+        for number, key in enumerate(self.keys):
+            if f"processed:{key}" in store.libraries[entity].now and (
+                self.scenario.hasty or not may_arrive(self.keys, number, state)
+            ):
+                yield Start("forget", entity, (number,))
+
+    def _happenings(self, state: State) -> Iterator[Move]:
+        """What happens without a worker: the host gives up on a delivery."""
+        for key, after in given_up(self.keys, state):
+            yield Move(after, True, None, -1, None, f"The host gives up on {key}")
+
+    def _crashed(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Move:
+        store, queue, _, delayed, left = state
+        workers = sorted_workers(others, self.workers.idle())
+        if self._collects:
+            store = self._swept(store, workers, delayed)
+        after = (store, with_copies(queue, self._coming_again(worker.held)), workers, delayed, spent(left, CRASH))
+        return Move(after, True, None, slot, None, "crashes", self.workers.idle())
+
+    def _gives_back(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Move:
+        """A worker has tried often enough: it gives its deliveries back, and keeps what it remembers."""
+        store, queue, _, delayed, left = state
+        idle = self.workers.giving_up(worker)
+        coming = with_copies(queue, self._coming_again(worker.held))
+        after = (store, coming, sorted_workers(others, idle), delayed, left)
+        return Move(after, True, None, slot, None, GIVES_BACK, idle)
+
+    def _coming_again(self, held: tuple[int, ...]) -> tuple[int, ...]:
+        """The places in the queues to which deliveries go that were not acknowledged: those that they came from."""
+        return held
+
+    def _landed(self, write: Write, rest: tuple[Write, ...], state: State) -> Move:
+        store, queue, workers, _, left = state
+        answer = self.world.land(write, store)
+        after = answer.store
+        if after.entities is not store.entities:
+            rest = alive(rest, after)
+        if self._collects:
+            after = self._swept(after, workers, rest)
+        self.witnessed.add("a delayed write took effect")
+        violation = answer.violation
+        if violation is None and isinstance(write, DeleteParked):
+            violation = vanished(self.scenario, self.keys, after, queue, workers)
+        return Move((after, queue, workers, rest, left), False, violation, -1, None, answer, write=write)
+
+    def _steps(self, worker: Worker, rest: State, slot: int, begun: Worker | None = None) -> Iterator[Move]:
+        """Every outcome of what a worker asks for. `rest` is the state without it; `begun` it too if it just began."""
+        store, queue, others, delayed, left = rest
+        outcomes = self._outcomes.get((worker, store))
+        if outcomes is None:
+            outcomes = self._outcomes[worker, store] = tuple(self._answered(worker, store))
+        for answer, outcome, fell, over in outcomes:
+            moved, violation, ended = outcome, fell, over
+            after, place, later = answer.store, answer.cost, delayed
+            if not self._possible(answer, delayed, left):
+                continue
+            if answer.delayed is not None:
+                later = (*delayed, answer.delayed)
+            if later and after.entities is not store.entities:
+                later = alive(later, after)
+            if moved.begins:
+                moved = self.workers.named(moved, used_transactions(after, (moved, *others), later), after.now)
+                moved, violation, ended = self._settled(moved, after, violation)
+            workers = sorted_workers(others, moved)
+            if ended and self._collects:
+                after = self._swept(after, workers, later)
+            fed = self._arrived(queue, answer)
+            if violation is None and isinstance(worker.asks, DeleteParked):
+                violation = vanished(self.scenario, self.keys, after, fed, workers)
+            remains = left if place is None else spent(left, place)
+            fault = place is not None or answer.aged
+            done = Move((after, fed, workers, later, remains), fault, violation, slot, begun, answer, moved)
+            yield done
+            if ended and worker.held and moved.situation is None:
+                yield from self._unacknowledged(worker, done, (after, fed, others, later, remains))
+
+    def _unacknowledged(self, worker: Worker, done: Move, rest: State) -> Iterator[Move]:
+        """A worker has done its work, and its deliveries come again all the same."""
+        store, queue, others, delayed, left = rest
+        assert isinstance(done.what, Answer)  # noqa: S101
+        assert done.moved is not None  # noqa: S101
+        if left[SPOILED]:
+            said = replace(done.what, said=f"{done.what.said}; its batch comes again")
+            self.witnessed.add("a batch came again")
+            again = come_again(self.scenario, self._coming_again(worker.held), done.moved, rest)
+            yield done._replace(state=again, fault=True, violation=None, what=said)
+        if left[CRASH]:
+            idle = self.workers.idle()
+            workers = sorted_workers(others, idle)
+            back = (store, with_copies(queue, self._coming_again(worker.held)), workers, delayed, spent(left, CRASH))
+            yield done._replace(state=back, fault=True, violation=None, moved=idle, crashed=True)
+
+    def _possible(self, answer: Answer, delayed: tuple[Write, ...], left: tuple[int, ...]) -> bool:
+        """Whether the budget allows an answer. What cannot happen is no witness."""
+        if answer.cost is not None and not left[answer.cost]:
+            return False
+        late = answer.delayed
+        if late is not None and (len(delayed) >= self.scenario.delayed or not alive((late,), answer.store)):
+            return False
+        if answer.witnessed:
+            self.witnessed.add(answer.witnessed)
+        return True
+
+    def _swept(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
+        return swept(self.world.stores, store, workers, delayed, linearizable=self.scenario.linearizable)
+
+    def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
+        """The outcomes of what a worker asks. Where attempts are not told apart, their ids are known at once."""
+        if worker.asks is None:  # A broken twin that asks for nothing is at its end when it begins.
+            yield Outcome(Answer(None, store, said="asks for nothing"), *self._settled(worker, store, None))
+            return
+        for answer in self.world.answers(worker.asks, store):
+            moved = self.workers.told(worker, answer.reply)
+            if moved.begins and self.scenario.companions and not self.scenario.apart:
+                moved = self.workers.named(moved, frozenset(), store.now)
+            if moved.begins:
+                yield Outcome(answer, moved, answer.violation, ended=False)
+            else:
+                yield Outcome(answer, *self._settled(moved, answer.store, answer.violation))
+
+    def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None, bool]:
+        """The worker, on its way to the next run if this one is over: it acknowledges what does not come back."""
+        situation = worker.situation
+        if situation is None or situation.request is not None:
+            return worker, violation, False
+        result = situation.result
+        if isinstance(result, Exception):
+            return self.workers.idle(), violation or f"raised {type(result).__name__}: {result}", True
+        following = self.workers.following(worker)
+        self._witness(worker, result)
+        if isinstance(result, Again):
+            return following, violation, True
+        violation = violation or unsent(self.scenario, situation, store)
+        back = {self.keys[place % len(self.keys)] for place in following.held}
+        refused = self.workers.failed(worker, (InvalidMessage,))
+        for key in dict.fromkeys(self.keys[place % len(self.keys)] for place in worker.held):
+            if key in refused:
+                violation = violation or self._refused(key, store)
+            elif key not in back:
+                violation = violation or _failed(key, result) or self.judge.lost(key, store)
+        return following, violation, True
+
+    def _refused(self, key: str, store: Store) -> str | None:
+        """What is wrong with refusing a message."""
+        if any(self.judge.lost(one, store) is None for one in self.judge.rivals(key)):
+            self.witnessed.add(REFUSED)
+            return None
+        return f"no_failure: {key} is refused, though no other message has its number"
+
+    def _witness(self, worker: Worker, result: object) -> None:
+        """Note what the end of a run shows that a scenario may want to have seen."""
+        if isinstance(result, Cleaned) and result.transactions:
+            self.witnessed.add("staged outputs were cleaned up")
+        if isinstance(result, Again) and result.reason == "more can be released":
+            self.witnessed.add(PART)
+        if isinstance(result, Replayed) and result.sent:
+            self.witnessed.add(SENT_AGAIN)
+        if not isinstance(result, Finished):
+            return
+        if result.stopped:
+            self.witnessed.add(STOPPED)
+        resequenced = self.scenario.companions and self.scenario.protocol == "resequencer"
+        if resequenced and worker.held and not (result.processed or result.failed or result.stopped):
+            self.witnessed.add(COPY)
+
+    def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
+        """The queues after what was sent. One copy waits for all requests of a read model that nobody has taken."""
+        if answer.arrivals and self.scenario.feeds:
+            fed = list(queue)
+            for key in answer.arrivals:
+                number = self.scenario.feeds[self.keys.index(key)]
+                if number is not None:
+                    fed[number] += fed[number] < COPIES
+            queue = tuple(fed)
+        if answer.asked:
+            copies = (
+                max(queue[place], 1) if key in answer.asked else queue[place] for place, key in enumerate(self.keys)
+            )
+            queue = (*copies, *queue[len(self.keys) :])
+        return with_copies(queue, tuple(map(self.keys.index, answer.again))) if answer.again else queue
+
+
+def is_at_rest(state: State) -> bool:
+    """Whether nobody is at work and no delivery is left."""
+    return not any(state[1]) and all(worker.situation is None for worker in state[2])
+
+
+def _failed(key: str, result: object) -> str | None:
+    """What is wrong with a message that failed. Those that come back are not asked about."""
+    failed = dict(result.failed) if isinstance(result, Finished) else {}
+    return f"no_failure: {key} fails with {type(failed[key]).__name__}" if key in failed else None
+
+
+def _task_of(worker: Worker | None) -> str | None:
+    """What a worker is at."""
+    return worker.situation.start.task if worker is not None and worker.situation is not None else None

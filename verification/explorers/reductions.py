@@ -1,0 +1,109 @@
+"""What makes the search small. docs/model-checking.md argues why nothing is lost, and says what is tested without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+
+from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.records.library import StagedOutputs
+from verification.world.mentions import Write, messages_in, transactions_in
+from verification.world.scenario import Scenario
+from verification.world.store import Store, Stores, entity_number
+from verification.world.workers import Worker
+from verification.world.writes import ANY
+
+_ORDER = attrgetter("order")
+
+State = tuple[Store, tuple[int, ...], tuple[Worker, ...], tuple[Write, ...], tuple[int, ...]]
+
+
+def interchangeable(kinds: Mapping[int, tuple[int, int]], keys: tuple[str, ...], state: State) -> dict[int, int]:
+    """Messages of which nothing is known yet, each with one just like it that may as well come first.
+
+    Args:
+        kinds: as `alike_messages` tells.
+        keys: of all messages.
+        state: to look at.
+    """
+    store, queue, workers, delayed, _ = state
+    met = {key for key, _ in store.committed}
+    met.update(
+        one.message for library in store.libraries for _, one in library.writes if isinstance(one, StagedOutputs)
+    )
+    for write in delayed:
+        met.update(messages_in(write))
+    held = {number for worker in workers for number in worker.held}
+    first: dict[tuple[int, int], int] = {}
+    followers: dict[int, int] = {}
+    for number, kind in kinds.items():
+        if number not in held and queue[number] == kind[0] and keys[number] not in met:
+            if kind in first:
+                followers[number] = first[kind]
+            first[kind] = number
+    return followers
+
+
+def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
+    """Messages that differ by their names only, each with its kind: copies and entity. Empty if there are no two of a kind."""
+    told_apart = scenario.feeds or scenario.deletes or scenario.endless or scenario.ages
+    if told_apart or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):
+        return {}
+    sorts = list(dict.fromkeys(scenario.messages))
+    kinds = {
+        number: (copies, sorts.index(scenario.messages[number]) if sorts else scenario.target(number))
+        for number, copies in enumerate(scenario.copies)
+    }
+    return kinds if len(set(kinds.values())) < len(kinds) else {}
+
+
+def sorted_workers(others: tuple[Worker, ...], moved: Worker) -> tuple[Worker, ...]:
+    """Workers are interchangeable, so they stand in canonical order."""
+    if len(others) == 1:
+        other = others[0]
+        return (other, moved) if other.order < moved.order else (moved, other)
+    return tuple(sorted((*others, moved), key=_ORDER))
+
+
+def used_transactions(store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> frozenset[str]:
+    """Transaction ids that something refers to; the others are free."""
+    parts = [worker.transactions for worker in workers]
+    parts += (entity.transactions for entity in store.entities)
+    parts += (library.staged for library in store.libraries)
+    parts += (transactions_in(write) for write in delayed)
+    return frozenset().union(*parts)
+
+
+def alive(delayed: tuple[Write, ...], store: Store) -> tuple[Write, ...]:
+    """Delayed writes without the saves whose condition no longer holds: it never will again."""
+    return tuple(
+        write
+        for write in delayed
+        if not isinstance(write, SaveEntity | SaveBatch)
+        or write.etag in (ANY, store.entities[entity_number(write.entity)].truth.etag)
+    )
+
+
+def swept(
+    stores: Stores, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...], *, linearizable: bool
+) -> Store:
+    """The store without the content of staged outputs that nobody refers to: no read asks for them, clean-up apart.
+
+    Their places in the log stay, and with them what tokens mean; in a linearizable world tokens mean nothing.
+    """
+    for number, library in enumerate(store.libraries):
+        if not library.staged:
+            continue
+        used = store.entities[number].transactions.union(
+            *(worker.transactions for worker in workers), *(transactions_in(write) for write in delayed)
+        )
+        garbage = library.staged - used
+        if garbage:
+            ids = {f"staged:{tx}" for tx in garbage}
+            if linearizable:
+                writes = tuple(one for one in library.writes if one[0] not in ids)
+            else:
+                writes = tuple(("", None) if one[0] in ids else one for one in library.writes)
+            store = stores.with_library(store, number, stores.library(writes))
+    return store

@@ -1,0 +1,236 @@
+"""Worlds in which operators send a parked message that is too old as a new one.
+
+The new identity is a message of its own: it depends on when the message was parked, or renewed for the last time, and its time
+is that of the request. So the world has one number for each pair of these ticks, and a key for each identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final
+
+from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
+from exactlyonce.effects.effect import UNKNOWN, Step
+from exactlyonce.effects.library import FoundParked, LoadParked
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.library import ParkedMessage
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef, renewed_id
+from verification.explorers.ages import AgedExplorer
+from verification.explorers.moves import Move
+from verification.explorers.reductions import State
+from verification.world.answers import LOST, World
+from verification.world.outbox_handler import dated, key_of_number
+from verification.world.scenario import AT, TICK, Ages, Chores, Scenario
+from verification.world.store import Store, entity_ref
+from verification.world.tasks import Start
+from verification.world.workers import Worker, Workers
+from verification.world.writes import Answer
+
+RENEWED: Final = "a parked message was sent as a new one"
+ONCE_MORE: Final = "a message that was renewed was too old again"
+BEFORE: Final = -4
+"""Tick that the parked message tells as its time: two days before the clock begins."""
+ENTITY: Final = entity_ref(0)
+MESSAGE: Final = key_of_number(0)
+Identity = tuple[int, int]
+"""Ticks since when the message is parked under an identity, and at which it was renewed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenewingScenario(Scenario):
+    """One world in which a message is parked, and too old for its receiver. Make one with `renewing_of`."""
+
+
+def renewing_of(name: str, last: int, *seen: str, **more: Any) -> RenewingScenario:
+    """A scenario whose clock stops at the tick `last`."""
+    times = (BEFORE, *(renewed for _, renewed in identities(last)))
+    ages = Ages(last, times, prompt=True)
+    return RenewingScenario(name, (0,) * len(times), ages=ages, witnesses=frozenset((RENEWED, *seen)), **more)
+
+
+@cache
+def identities(last: int) -> tuple[Identity, ...]:
+    """Every identity that the message may be given."""
+    return (*((0, tick) for tick in range(last + 1)), *((tick, tick) for tick in range(1, last + 1)))
+
+
+@cache
+def renewed(identity: Identity | None) -> Envelope:
+    """The message under an identity; as it was parked for None."""
+    if identity is None:
+        return dated(0, AT + BEFORE * TICK)
+    parked, tick = identity
+    id = renewed_id(ENTITY.key, MESSAGE, AT + parked * TICK)
+    return replace(dated(0, AT + tick * TICK), id=id)
+
+
+def sent_as_new(chores: Chores, entity: EntityRef, limit: Any, memory: Memory) -> Step[Any]:
+    """What an operator asks for: that the parked message becomes a new one, and that it is sent."""
+    made = yield from chores.renew(entity, MESSAGE, limit, memory)
+    if isinstance(made, Again) or made.outcome == "not parked":
+        return made if isinstance(made, Again) else Finished(memory)
+    result = yield from chores.requeue(entity, MESSAGE, "in", limit, made.memory)
+    return result
+
+
+class RenewingWorld(World):
+    """Answers effects for one scenario."""
+
+    def __init__(self, scenario: RenewingScenario) -> None:
+        super().__init__(scenario)
+        assert scenario.ages is not None  # noqa: S101
+        self._clock = scenario.ages
+        self._envelopes = tuple(renewed(one) for one in (None, *identities(scenario.ages.last)))
+
+    def _load_parked(self, effect: LoadParked, store: Store) -> Iterator[Answer]:
+        for answer in super()._load_parked(effect, store):
+            found = isinstance(answer.reply, FoundParked) and answer.reply.message is not None
+            yield replace(answer, reply=replace(answer.reply, now=AT + store.now * TICK)) if found else answer
+
+    def _publish(self, effect: Publish, store: Store) -> Iterator[Answer]:
+        envelope = Envelope.read(effect.outputs[0].envelope.text) if effect.outputs[0].destination == "in" else None
+        if envelope is None:
+            yield from super()._publish(effect, store)
+            return
+        number = self._number(envelope)
+        told = f"{key_of(envelope)} of tick {self._clock.times[number]}"
+        violation = self._otherwise_dated(envelope, number, store) or self._too_soon(envelope, store)
+        after = self.stores.changed(store, requeued=store.requeued | {str(number)})
+        again = (str(number),)
+        seen = ONCE_MORE if self._others(envelope, store) else RENEWED
+        said = f"sends {told}"
+        yield Answer(PUBLISHED, after, violation=violation, said=said, witnessed=seen, again=again)
+        yield Answer(UNKNOWN, after, LOST, None, violation, f"{said}; the reply is lost", again=again)
+        yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
+
+    def _number(self, envelope: Envelope) -> int:
+        same = (one.id == envelope.id and one.time == envelope.time for one in self._envelopes)
+        return next(number for number, one in enumerate(same) if one)
+
+    def _others(self, envelope: Envelope, store: Store) -> tuple[int, ...]:
+        """The other identities under which the message was sent before."""
+        sent = map(int, store.requeued)
+        return tuple(number for number in sent if self._envelopes[number].id != envelope.id)
+
+    def _otherwise_dated(self, envelope: Envelope, number: int, store: Store) -> str | None:
+        """What is wrong with its time: all copies under one identity have to tell the same, or they are judged differently."""
+        for other in map(int, store.requeued - {str(number)}):
+            if self._envelopes[other].id == envelope.id:
+                return f"one_time: {key_of(envelope)} is sent with another time than before"
+        return None
+
+    def _too_soon(self, envelope: Envelope, store: Store) -> str | None:
+        """What is wrong with sending it under one more identity: under the others it has to be too old to be sent."""
+        now = AT + store.now * TICK
+        limit = self._clock.lifetimes.send_limit(now)
+        for number in self._others(envelope, store):
+            if (store.now - self._clock.times[number]) * TICK <= limit:
+                return f"at_most_one_identity: {MESSAGE} is sent as {envelope.id}, and was sent as another just before"
+        return None
+
+
+class RenewingWorkers(Workers):
+    """Makes workers and moves them on."""
+
+    def __init__(self, scenario: RenewingScenario, *, merge: bool = True) -> None:
+        super().__init__(scenario, merge=merge)
+        assert scenario.ages is not None  # noqa: S101
+        self._clock = scenario.ages
+        self._envelopes = tuple(renewed(one) for one in (None, *identities(scenario.ages.last)))
+        self._chores = scenario.chores
+
+    def _key(self, number: int) -> str:
+        return key_of(self._envelopes[number])
+
+    def _run(self, start: Start) -> Step[Any]:
+        if start.task != "requeue":
+            return super()._run(start)
+        return sent_as_new(self._chores, ENTITY, self._clock.lifetimes.send_limit, start.memory)
+
+    def _work(self, start: Start) -> Work:
+        work = super()._work(start)
+        return replace(work, messages=tuple(self._envelopes[number] for number in start.messages))
+
+
+class RenewingExplorer(AgedExplorer):
+    """Explores a scenario in which a parked message is renewed."""
+
+    def __init__(self, scenario: RenewingScenario, *, merge: bool = True) -> None:
+        super().__init__(scenario, world=RenewingWorld(scenario), workers=RenewingWorkers(scenario, merge=merge))
+        self.keys = tuple(key_of(renewed(one)) for one in (None, *identities(self._ages.last)))
+
+    def start(self) -> State:
+        """The state in which the message is parked, and nothing else has happened."""
+        store, *rest = super().start()
+        parked = ParkedMessage(ENTITY.key, MESSAGE, "given up", AT, renewed(None).to_json())
+        library = self.world.stores.library(((f"parked:{MESSAGE}", ("1", parked)),))
+        store = self.world.stores.changed(store, libraries=(library,), parked=frozenset({MESSAGE}))
+        return (store, *rest)  # type: ignore[return-value]
+
+    def moves(self, state: State) -> Iterator[Move]:
+        """Every step from a state. The message must always be somewhere."""
+        for move in super().moves(state):
+            if move.violation is None and not self._is_somewhere(move.state):
+                yield move._replace(
+                    violation=f"nothing_lost: {MESSAGE} is neither committed nor parked, and no copy of it is left"
+                )
+            else:
+                yield move
+
+    def is_good_end(self, state: State) -> bool:
+        """The message was committed and published, lies parked, or came too late; the sweeper publishes what is owed."""
+        store, queue, workers, _, _ = state
+        if any(queue) or any(worker.situation is not None for worker in workers):
+            return False
+        done = all(self.judge.lost(key, store) is None or self._is_left(key, store) for key, _ in store.committed)
+        return done and self._is_somewhere(state)
+
+    def _is_somewhere(self, state: State) -> bool:
+        store, queue, workers, _, _ = state
+        present = any(queue) or any(worker.held for worker in workers)
+        refused = any(self._is_old(int(number), store.now) for number in store.requeued)
+        return bool(present or store.parked or store.committed or refused)
+
+    def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
+        counts = list(queue)
+        for number in map(int, answer.again):
+            counts[number] += 1
+        return tuple(counts)
+
+    def _happenings(self, state: State) -> Iterator[Move]:
+        """As elsewhere; by the next tick all replicas have caught up."""
+        for move in super()._happenings(state):
+            store, *rest = move.state
+            library = self.world.stores.library(_caught_up(store.libraries[0].writes))
+            store = self.world.stores.with_library(store, 0, library)
+            yield move._replace(state=(store, *rest))  # type: ignore[arg-type]
+
+    def _waits_for_ends(self, state: State) -> bool:
+        """Whether a request of an operator is under way, or a write, that will be over by the next tick."""
+        _, _, workers, delayed, _ = state
+        return self._ages.prompt and (bool(delayed) or any(map(_is_asked, workers)))
+
+    def _wrong_refusal(self, worker: Worker, key: str, error: Exception, store: Store) -> str | None:
+        """What is wrong with refusing a copy: it has to be too old."""
+        number = worker.held[0]
+        if self._is_old(number, store.now):
+            return None
+        return f"no_failure: {key} is refused, though it can be judged: {error}"
+
+
+def _is_asked(worker: Worker) -> bool:
+    return worker.situation is not None and worker.situation.start.task == "requeue"
+
+
+def _caught_up(writes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The log in which every view shows what is parked now."""
+    parked = f"parked:{MESSAGE}"
+    newest = dict(writes)[parked]
+    first = next(place for place, (id, _) in enumerate(writes) if id == parked)
+    return tuple(
+        (parked, newest) if place == first else ("", None) if one[0] == parked else one
+        for place, one in enumerate(writes)
+    )

@@ -1,0 +1,308 @@
+"""Worlds in which messages that were given up go back to their queues: the settler decides, workers process what comes back.
+
+A copy waits in its queue, or to be settled, for the first time or not; and it tells how often it was returned. A write that
+parks a message lands at once or never: one that landed after its message was returned and processed would say what is not so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from exactlyonce.attempt import Finished, key_of
+from exactlyonce.effects.effect import UNKNOWN, Effect, Step
+from exactlyonce.effects.library import FoundParked, LoadParked, Park, Written
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.errors import MessageError
+from exactlyonce.hosting.failures import Cause
+from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS
+from exactlyonce.protocols.steps.park import Requeued
+from exactlyonce.values.envelope import Envelope
+from verification.explorers.deliveries import POISONED, ever_parked, vanished
+from verification.explorers.explorer import PASSES, Explorer
+from verification.explorers.moves import Move
+from verification.explorers.reductions import State
+from verification.explorers.settlement import (
+    AGAIN,
+    ARRIVED,
+    FIRST,
+    KINDS,
+    STAGES,
+    GoOn,
+    Ready,
+    ReturningScenario,
+    came,
+    decided,
+    is_nobodys,
+    kind_of,
+    received,
+)
+from verification.world.amounts import spent, with_copies, without_copies
+from verification.world.answers import LOST, World
+from verification.world.mentions import Write
+from verification.world.scenario import AT, PLACES, TICK
+from verification.world.store import Store, entity_ref, token_at
+from verification.world.tasks import NOTHING, Start
+from verification.world.workers import Worker, Workers
+from verification.world.writes import Answer
+
+REQUEUES: Final = PLACES["requeues"]
+RETURNED: Final = "a message was returned to its queue"
+ASIDE: Final = "a message was put aside"
+REQUEUED: Final = "a parked message was sent again"
+TOO_OLD: Final = "a parked message was too old to be sent again"
+STAYS: Final = "a message that was to be returned lay parked"
+REFUSED: Final = "a copy was too old to be judged"
+
+
+class ReturningWorld(World):
+    """Answers effects for one scenario."""
+
+    def __init__(self, scenario: ReturningScenario) -> None:
+        super().__init__(scenario)
+        self._rules = scenario
+        self._keys = tuple(key_of(came(number, 0, 0, None)) for number in range(len(scenario.copies)))
+
+    def answers(self, effect: Effect[Any], store: Store) -> Iterator[Answer]:
+        """Every answer to an effect."""
+        if isinstance(effect, Ready):
+            yield Answer(None, store, said="is ready")
+        elif isinstance(effect, GoOn):
+            yield Answer(True, store, said="tries again")
+            yield Answer(False, store, said="has no time to try again", aged=True)
+        elif isinstance(effect, Publish) and "requeued" in effect.outputs[0].envelope.value:
+            yield from self._return(effect, store)
+        else:
+            for answer in super().answers(effect, store):
+                if not isinstance(answer.delayed, Park):
+                    yield answer
+
+    def land(self, write: Write, store: Store) -> Answer:
+        """A write takes effect, if its condition holds."""
+        if isinstance(write, Park) and is_nobodys(write.entity):
+            key = write.message.message
+            after = self.stores.changed(store, aside=store.aside | {key})
+            return Answer(Written(token_at(0)), after, said=f"puts {key} aside", witnessed=ASIDE)
+        return super().land(write, store)
+
+    def _load_parked(self, effect: LoadParked, store: Store) -> Iterator[Answer]:
+        for answer in super()._load_parked(effect, store):
+            if answer.aged and effect.token is None and any(effect.message == key for key, _ in store.committed):
+                continue  # A replica that lags far enough hides what is to be taken away: that is best effort.
+            found = isinstance(answer.reply, FoundParked) and answer.reply.message is not None
+            seen = STAYS if found and effect.token is not None else None
+            if found and self.scenario.ages is not None:
+                yield replace(answer, reply=replace(answer.reply, now=AT + store.now * TICK), witnessed=seen)
+            else:
+                yield replace(answer, witnessed=seen)
+
+    def _return(self, effect: Publish, store: Store) -> Iterator[Answer]:
+        """A message arrives in its queue once more, or does not."""
+        (output,) = effect.outputs
+        envelope = Envelope.read(output.envelope.text)
+        key = key_of(envelope)
+        number = self._keys.index(key)
+        place = STAGES * kind_of(envelope) * len(self._keys) + number
+        violation = self._too_often(envelope) or self._too_late(envelope, store)
+        after = store
+        by_hand = output.id == envelope.id
+        if by_hand or not self._rules.strict:  # What is parked and was sent again waits for a repair.
+            after = self.stores.changed(store, requeued=store.requeued | {key})
+        if violation is not None:
+            place = 0
+        told, said = (str(place),), f"sends {key} again" if by_hand else f"returns {key} to its queue"
+        yield Answer(PUBLISHED, after, None, None, violation, said, REQUEUED if by_hand else RETURNED, again=told)
+        yield Answer(UNKNOWN, after, LOST, None, violation, f"{said}; the reply is lost", again=told)
+        yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
+
+    @staticmethod
+    def _too_often(envelope: Envelope) -> str | None:
+        if envelope.unexplained <= UNEXPLAINED_ROUNDS:
+            return None
+        return f"termination: {key_of(envelope)} is returned once more, and nobody knows why it fails"
+
+    def _too_late(self, envelope: Envelope, store: Store) -> str | None:
+        ages = self.scenario.ages
+        if ages is None or envelope.time is None:
+            return None
+        now = AT + store.now * TICK
+        if now - envelope.time <= ages.lifetimes.oldest_judged(now) - 2 * ages.lifetimes.delivery_limit:
+            return None
+        return f"nothing_lost: {key_of(envelope)} is sent to its queue, and may be too old when it arrives"
+
+
+class ReturningWorkers(Workers):
+    """Makes workers and moves them on."""
+
+    def __init__(self, scenario: ReturningScenario, *, merge: bool = True) -> None:
+        super().__init__(scenario, merge=merge)
+        self._world = scenario
+
+    def take(self, worker: Worker, place: int, *how: str) -> Worker:
+        """An idle worker takes a delivery, to process it or to decide about it."""
+        kind, stage, number = self.placed(place)
+        task = "attempt" if stage == ARRIVED else "settle"
+        start = Start(task, 0, (number,), worker.memories[0], (str(kind), str(stage), *how))
+        return self._begun(start, worker.memories, (place,))
+
+    def placed(self, place: int) -> tuple[int, int, int]:
+        """Kind, stage and message of a place in the queues."""
+        slot, number = divmod(place, self.messages)
+        return (*divmod(slot, STAGES), number)
+
+    def _started_again(self, worker: Worker, start: Start, memory: Any) -> Start:  # noqa: ARG002
+        """The same again; what is settled is no longer settled for the first time."""
+        if start.task != "settle":
+            return replace(start, memory=memory)
+        kind, _, known = start.candidates
+        return replace(start, memory=NOTHING, candidates=(kind, str(AGAIN), known))
+
+    def _run(self, start: Start) -> Step[Any]:
+        if start.task == "requeue":
+            ages = self._world.ages
+            limit = None if ages is None else ages.lifetimes.send_limit
+            return self._world.chores.requeue(entity_ref(0), self._key(start.messages[0]), "in", limit, start.memory)
+        if start.task not in {"attempt", "settle"}:
+            return super()._run(start)
+        kind, stage, *known = start.candidates
+        ages = self._world.ages
+        tick = None if ages is None else ages.times[start.messages[0]]
+        copy = came(start.messages[0], int(kind), self._world.rounds, tick)
+        work = replace(self._work(start), messages=(copy,))
+        if start.task == "attempt":
+            return received(self._world, self._world.strategy.attempt(work, start.memory), work)
+        return decided(self._world, work, int(stage), Cause(known[0]))
+
+
+class ReturningExplorer(Explorer):
+    """Explores a scenario in which messages go back to their queues."""
+
+    def __init__(self, scenario: ReturningScenario, *, merge: bool = True) -> None:
+        self._workers = ReturningWorkers(scenario, merge=merge)
+        super().__init__(scenario, world=ReturningWorld(scenario), workers=self._workers)
+        self._rules = scenario
+
+    def start(self) -> State:
+        """The state in which nothing has happened."""
+        store, _, *rest = super().start()
+        copies = self.scenario.copies
+        return (store, (*copies, *(0,) * (len(copies) * (STAGES * KINDS - 1))), *rest)  # type: ignore[return-value]
+
+    def moves(self, state: State) -> Iterator[Move]:
+        """Every step from a state. A message must always be somewhere."""
+        for move in super().moves(state):
+            store, queue, workers, *rest = move.state
+            gone = move.violation or vanished(self.scenario, self.keys, store, queue, workers)
+            copied = self._copied(queue, workers)
+            if gone is move.violation and copied <= store.copied:
+                yield move
+                continue
+            after = (self.world.stores.changed(store, copied=store.copied | copied), queue, workers, *rest)
+            yield move._replace(state=after, violation=gone)  # type: ignore[arg-type]
+
+    def _copied(self, queue: tuple[int, ...], workers: tuple[Worker, ...]) -> frozenset[str]:
+        """Keys of messages of which there are several copies.
+
+        One that was settled before is neither processed nor parked, where that is known. So it counts only beside one that is
+        settled for the first time: what that parks it may have looked for before.
+        """
+        places = [place for place, copies in enumerate(queue) for _ in range(copies)]
+        places += (place for worker in workers for place in worker.held)
+        present = Counter((place % len(self.keys), self._stage(place)) for place in places)
+        copied = set()
+        for number, key in enumerate(self.keys):
+            arrived, first, again = (present[number, stage] for stage in (ARRIVED, FIRST, AGAIN))
+            known = self._rules.counted and not first
+            if arrived + first + (0 if known else again) > 1:
+                copied.add(key)
+        return frozenset(copied)
+
+    def _stage(self, place: int) -> int:
+        return self._workers.placed(place)[1]
+
+    def is_good_end(self, state: State) -> bool:
+        """Every message was committed and published, or lies parked or aside; and of one copy it is not both."""
+        store, queue, workers, _, _ = state
+        if any(queue) or any(worker.situation is not None for worker in workers):
+            return False
+        committed = {key for key, _ in store.committed}
+        for key in self.keys:
+            if key in committed & store.parked - store.copied:
+                return False
+            if key not in store.aside and self.judge.lost(key, store) is not None:
+                return False
+        return True
+
+    def _tasks(
+        self,
+        worker: Worker,
+        state: State,
+        others: tuple[Worker, ...],  # noqa: ARG002
+    ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
+        """Every way to give an idle worker something to do."""
+        store, queue, _, _, left = state
+        if left[REQUEUES]:
+            for number in ever_parked(self.keys, store.libraries[0]):
+                yield self.workers.chore(worker, Start("requeue", 0, (number,))), queue, spent(left, REQUEUES)
+        for place, copies in enumerate(queue):
+            if not copies:
+                continue
+            rest = without_copies(queue, (place,))
+            if self._stage(place) == ARRIVED:
+                yield self._workers.take(worker, place), rest, left
+                continue
+            for known in self._rules.causes:
+                yield self._workers.take(worker, place, known.value), rest, left
+
+    def _happenings(self, state: State) -> Iterator[Move]:
+        """The host gives up on a delivery, and time passes."""
+        store, queue, workers, delayed, left = state
+        for place, copies in enumerate(queue):
+            _, stage, number = self._workers.placed(place)
+            if copies and stage == ARRIVED and left[POISONED]:
+                given_up = with_copies(without_copies(queue, (place,)), self._staged((place,), FIRST))
+                after = (store, given_up, workers, delayed, spent(left, POISONED))
+                yield Move(after, True, None, -1, None, f"The host gives up on {self.keys[number]}")
+        ages = self.scenario.ages
+        deciding = any(one.situation is not None and one.situation.start.task != "attempt" for one in workers)
+        if ages is not None and store.now < ages.last and not deciding:  # No decision takes half a day.
+            later = self.world.stores.changed(store, now=store.now + 1)
+            yield Move((later, queue, workers, delayed, left), False, None, -1, None, PASSES)
+
+    def _coming_again(self, held: tuple[int, ...]) -> tuple[int, ...]:
+        """What was to be settled is settled again, and not for the first time."""
+        return tuple(place if self._stage(place) == ARRIVED else self._staged((place,), AGAIN)[0] for place in held)
+
+    def _staged(self, held: tuple[int, ...], stage: int) -> tuple[int, ...]:
+        """The places of the same copies in another stage."""
+        found = []
+        for place in held:
+            kind, _, number = self._workers.placed(place)
+            found.append((STAGES * kind + stage) * len(self.keys) + number)
+        return tuple(found)
+
+    def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
+        return with_copies(queue, tuple(map(int, answer.again))) if answer.again else queue
+
+    def _settled(self, worker: Worker, store: Store, violation: str | None) -> tuple[Worker, str | None, bool]:
+        """The worker, on its way to the next run if this one is over. What is decided has its own judge: `vanished`.
+
+        What is refused is given up by the host.
+        """
+        situation = worker.situation
+        if situation is None or situation.request is not None or isinstance(situation.result, Exception):
+            return super()._settled(worker, store, violation)
+        if isinstance(situation.result, Requeued) and situation.result.outcome == "too old":
+            self.witnessed.add(TOO_OLD)
+        if situation.start.task != "attempt":
+            return self.workers.following(worker), violation, True
+        if not isinstance(situation.result, Finished) or not situation.result.failed:
+            return super()._settled(worker, store, violation)
+        (_, error), *_ = situation.result.failed
+        if not isinstance(error, MessageError):
+            violation = violation or f"raised {type(error).__name__}: {error}"
+        self.witnessed.add(REFUSED)
+        (given_up,) = self._staged(worker.held, FIRST)
+        return self._workers.take(self.workers.idle(), given_up, Cause.OWN.value), violation, True

@@ -1,0 +1,1 @@
+"""The algorithm as it was published, and where it fails."""

@@ -1,0 +1,36 @@
+"""All scenarios, by the tables of docs/model-checking.md that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from verification.scenarios import companions, companions_ages, deliveries, outbox, outbox_ages, renewals, returns
+from verification.scenarios.matrix import matrix
+from verification.world.scenario import Scenario
+
+
+class Scenarios(NamedTuple):
+    """Those that every test run explores, and those that `make model` explores as well."""
+
+    small: tuple[Scenario, ...]
+    large: tuple[Scenario, ...]
+
+
+CATALOGUE: Final = {
+    "table": Scenarios((*outbox.SMALL, outbox.STREAM), outbox.LARGE),
+    "companions": Scenarios(companions.SMALL, companions.LARGE),
+    "deliveries": Scenarios(deliveries.SMALL, deliveries.LARGE),
+    "returning": Scenarios(returns.SMALL, returns.LARGE),
+    "ages": Scenarios(
+        (*outbox_ages.SMALL, *companions_ages.SMALL, *renewals.SMALL),
+        (*outbox_ages.LARGE, *companions_ages.LARGE, *renewals.LARGE),
+    ),
+}
+
+
+def everything() -> Iterator[Scenario]:
+    """Every scenario, those of the matrix included."""
+    for scenarios in CATALOGUE.values():
+        yield from (*scenarios.small, *scenarios.large)
+    yield from matrix()

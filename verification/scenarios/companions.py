@@ -1,0 +1,256 @@
+"""The scenarios of one partition: small ones for every test run, large ones for `make model`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from exactlyonce.handling.entities import Entity
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.resequencer.gaps import Rebuild
+from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.resequencer.release import Release
+from exactlyonce.protocols.stream.protocol import VersionStream
+from verification.explorers.explorer import COPY, PART, REFUSED, SENT_AGAIN, STOPPED
+from verification.scenarios.outbox import BEHIND, LATE, OTHER, OWN, PARKED, RECORD, STALE
+from verification.twins.alterations import seeing
+from verification.twins.modules import around, twin_of
+from verification.world.answers import ASKED
+from verification.world.scenario import UNLIMITED, Budget, Message, scenario_of
+from verification.world.writes import DELETED, HELD, RESUMED
+
+ONE_AT_A_TIME: Final = (around(Release._has_room, seeing(BATCH_DOCUMENTS=1)),)  # noqa: SLF001
+"""Batches that have room for one message only, so that a release takes several."""
+
+ONE, TWO = Message(), Message(2)
+KEEPS, DELETES, KEEPS_ONCE = Message(2, "keeps"), Message(2, "deletes"), Message(1, "keeps")
+FAULTS: Final = Budget(crashes=1, unknown=1, repeated=1, stale=UNLIMITED)
+"""Every fault once, and any read as old as its token allows."""
+READS: Final = Budget(stale=UNLIMITED)
+FRESH: Final = Budget(crashes=1, unknown=1, repeated=1)
+WITHOUT_TOKENS: Final = (RECORD, OWN, OTHER, LATE, STALE)
+SEEN: Final = (*WITHOUT_TOKENS, BEHIND)
+READ: Final = SEEN[1:]
+
+STREAM, BESIDE, IN_ORDER = VersionStream(2), Colocated(), Resequencer()
+
+
+def numbered(*copies: int, source: str = "web", **more: Any) -> tuple[Message, ...]:
+    """Messages 1, 2, 3 … of a source, each so often."""
+    return tuple(Message(one, source=source, number=number, **more) for number, one in enumerate(copies, 1))
+
+
+@dataclass
+class Nothing:
+    """The state of an entity of which only its name matters."""
+
+
+def sender() -> Entity[Nothing]:
+    """Who sends what a read model asks for again."""
+    return Entity("sender", state=Nothing, container="senders", strategy=STREAM)
+
+
+TWO_SOURCES: Final = numbered(1, 1, source="a") + numbered(1, 1, source="b")
+ORDERED: Final = (
+    Message(source="a", number=1, time=1),
+    Message(source="a", number=2, time=3),
+    Message(source="b", number=1, time=2),
+)
+IN_TIME: Final = Resequencer(order="time", max_wait=timedelta(days=100))
+SKIPPING: Final = Resequencer(gap_timeout=timedelta(0), on_gap="skip")
+REBUILDING: Final = Resequencer(gap_timeout=timedelta(0), on_gap=Rebuild(sender(), "sender", "board"))
+LOST: Final = Message(0, number=1), Message(0, number=2), Message(number=3)
+"""Two messages that do not come unless they are asked for, and one that has to wait for them."""
+ONE_BY_ONE: Final = twin_of("released one by one", Resequencer, *ONE_AT_A_TIME)()
+
+STREAMS: Final = (
+    scenario_of("stream: all faults", (TWO, TWO), STREAM, *SEEN, budget=FAULTS),
+    scenario_of("stream: a whole state in every entry", (TWO, ONE), VersionStream(1), *SEEN, budget=FAULTS),
+    scenario_of("stream: ways back only", (TWO, ONE), VersionStream(20), *SEEN, budget=FAULTS),
+    scenario_of("stream: attempts told apart", (ONE, ONE), STREAM, *SEEN, budget=FAULTS, apart=True),
+    scenario_of("stream: a message that changes nothing", (KEEPS, ONE), STREAM, *SEEN, budget=FAULTS),
+    scenario_of("stream: a message that deletes", (ONE, DELETES), STREAM, *SEEN, budget=FAULTS),
+    scenario_of("stream: groups of two", (ONE, ONE), STREAM, *SEEN, group=2, budget=FAULTS),
+    scenario_of("stream: event-sourced", (TWO, KEEPS_ONCE), STREAM, *SEEN, budget=FAULTS, sourced=True),
+    scenario_of(
+        "stream: event-sourced, three messages", (DELETES, TWO, ONE), STREAM, RECORD, STALE, budget=READS, sourced=True
+    ),
+    scenario_of("stream: three messages", (TWO, ONE, ONE), STREAM, RECORD, OTHER, STALE, budget=READS),
+    scenario_of("stream: tokens remembered", (ONE, ONE), STREAM, *SEEN, budget=FAULTS, tokens=True),
+    scenario_of("stream: a document without a ledger", (TWO,), STREAM, *SEEN, budget=FAULTS, adopted=True),
+    scenario_of("stream: sent again", (TWO, ONE), STREAM, SENT_AGAIN, budget=replace(READS, unknown=1, replays=1)),
+    scenario_of(
+        "stream: sent again beside a crash", (ONE, ONE), STREAM, SENT_AGAIN, budget=Budget(crashes=1, replays=1)
+    ),
+    scenario_of(
+        "stream: asked for what is missing",
+        (TWO, ONE, ONE),
+        STREAM,
+        SENT_AGAIN,
+        budget=replace(READS, replays=1),
+        missing=(2, 2),
+    ),
+    scenario_of("stream: the settler", (TWO,), STREAM, *SEEN, PARKED, budget=replace(FAULTS, poisoned=1)),
+)
+
+COLOCATED: Final = (
+    scenario_of("co-located: all faults", (TWO, ONE), BESIDE, *WITHOUT_TOKENS, budget=FAULTS),
+    scenario_of(
+        "co-located: attempts told apart", (ONE, ONE), BESIDE, RECORD, OWN, OTHER, LATE, budget=FRESH, apart=True
+    ),
+    scenario_of("co-located: groups of two", (TWO, ONE), BESIDE, RECORD, OTHER, group=2, budget=Budget(1, 1)),
+    scenario_of("co-located: keeping and deleting", (KEEPS, DELETES), BESIDE, RECORD, OTHER, budget=Budget(1, 1)),
+    scenario_of(
+        "co-located: tokens remembered",
+        (ONE, ONE),
+        BESIDE,
+        RECORD,
+        OTHER,
+        BEHIND,
+        budget=replace(FAULTS, repeated=0),
+        tokens=True,
+    ),
+    scenario_of(
+        "co-located: a document without a ledger", (TWO,), BESIDE, *WITHOUT_TOKENS, budget=FAULTS, adopted=True
+    ),
+    scenario_of("co-located: the sweeper", (ONE, ONE), BESIDE, RECORD, budget=replace(FAULTS, repeated=0, sweeps=1)),
+    scenario_of("co-located: the settler", (TWO,), BESIDE, *SEEN, PARKED, budget=replace(FAULTS, poisoned=1)),
+)
+
+RESEQUENCED: Final = (
+    scenario_of("resequencer: all faults", numbered(1, 1, 1), IN_ORDER, *READ, HELD, COPY, budget=FAULTS),
+    scenario_of("resequencer: copies", numbered(2, 1, 1), IN_ORDER, OTHER, LATE, HELD, COPY, budget=Budget(1, 1)),
+    scenario_of("resequencer: attempts told apart", numbered(2, 1), IN_ORDER, HELD, COPY, budget=FAULTS, apart=True),
+    scenario_of("resequencer: two sources", TWO_SOURCES, IN_ORDER, HELD, OTHER, budget=Budget(crashes=1)),
+    scenario_of("resequencer: two sources, stale reads", TWO_SOURCES, IN_ORDER, HELD, OTHER, STALE, budget=READS),
+    scenario_of(
+        "resequencer: released one by one", numbered(1, 1, 1), ONE_BY_ONE, HELD, PART, LATE, budget=Budget(1, 1)
+    ),
+    scenario_of(
+        "resequencer: groups of two",
+        numbered(1, 1, 1),
+        IN_ORDER,
+        HELD,
+        OTHER,
+        group=2,
+        budget=replace(READS, crashes=1),
+    ),
+    scenario_of(
+        "resequencer: a handler that raises",
+        (Message(number=1, raises=True), Message(number=2)),
+        IN_ORDER,
+        STOPPED,
+        RESUMED,
+        budget=replace(READS, crashes=1, raising=1, nudges=UNLIMITED),
+    ),
+    scenario_of(
+        "resequencer: two messages with one number",
+        (*numbered(1, 1), Message(2, number=1)),
+        IN_ORDER,
+        REFUSED,
+        HELD,
+        budget=replace(READS, crashes=1),
+    ),
+    scenario_of(
+        "resequencer: a document without a ledger", numbered(1, 1), IN_ORDER, HELD, budget=FAULTS, adopted=True
+    ),
+    scenario_of("resequencer: one order", ORDERED, IN_TIME, HELD, COPY, budget=Budget(1, nudges=UNLIMITED)),
+    scenario_of("resequencer: gaps skipped", numbered(1, 1, 1), SKIPPING, HELD, budget=Budget(1, nudges=UNLIMITED)),
+    scenario_of(
+        "resequencer: gaps skipped, copies",
+        numbered(2, 1),
+        SKIPPING,
+        HELD,
+        COPY,
+        budget=replace(READS, crashes=1, nudges=UNLIMITED),
+    ),
+    scenario_of(
+        "resequencer: lost messages asked for",
+        (*LOST[1:], Message(2, number=1)),
+        REBUILDING,
+        ASKED,
+        HELD,
+        COPY,
+        budget=Budget(1, 1, nudges=UNLIMITED),
+    ),
+    scenario_of("resequencer: the settler", numbered(1, 1), IN_ORDER, PARKED, budget=replace(FRESH, poisoned=1)),
+    scenario_of("resequencer: marking", numbered(2, 1), IN_ORDER, HELD, COPY, budget=FRESH, marking=True),
+)
+
+ONCE: Final = Budget(crashes=1, unknown=1, forgotten=1)
+CLEANED: Final = (
+    scenario_of("stream: clean-up", (ONE, TWO), STREAM, *SEEN, DELETED, budget=replace(FAULTS, forgotten=1)),
+    scenario_of(
+        "stream: clean-up, three messages", (ONE, TWO, ONE), STREAM, DELETED, budget=replace(READS, forgotten=2)
+    ),
+    scenario_of(
+        "stream: clean-up of events", (ONE, ONE, TWO), STREAM, DELETED, budget=replace(ONCE, unknown=0), sourced=True
+    ),
+    scenario_of(
+        "stream: clean-up of events, stale reads",
+        (ONE, ONE, TWO),
+        STREAM,
+        DELETED,
+        budget=replace(READS, forgotten=2),
+        sourced=True,
+    ),
+    scenario_of("co-located: clean-up", (TWO, ONE), BESIDE, DELETED, budget=replace(ONCE, unknown=0)),
+    scenario_of(
+        "co-located: clean-up, sweeper and settler",
+        (TWO,),
+        BESIDE,
+        DELETED,
+        PARKED,
+        budget=Budget(crashes=1, stale=UNLIMITED, forgotten=1, sweeps=1, poisoned=1),
+    ),
+    scenario_of("resequencer: clean-up", numbered(2, 1), IN_ORDER, HELD, DELETED, budget=ONCE),
+    scenario_of(
+        "resequencer: clean-up, three messages",
+        numbered(1, 1, 1),
+        IN_ORDER,
+        HELD,
+        DELETED,
+        budget=replace(ONCE, unknown=0),
+    ),
+)
+
+SMALL: Final = (*STREAMS, *COLOCATED, *RESEQUENCED, *CLEANED)
+
+LARGE: Final = (
+    scenario_of("stream: all faults, attempts told apart", (TWO, TWO), STREAM, *SEEN, budget=FAULTS, apart=True),
+    scenario_of("stream: three messages, all faults", (TWO, ONE, ONE), STREAM, *SEEN, budget=FAULTS),
+    scenario_of("stream: three workers", (TWO, ONE), STREAM, *SEEN, budget=FAULTS, workers=3),
+    scenario_of("stream: groups of two, copies", (TWO, ONE), STREAM, *SEEN, budget=FAULTS, group=2),
+    scenario_of(
+        "stream: two crashes, two lost", (TWO, ONE), STREAM, *SEEN, budget=replace(FAULTS, crashes=2, unknown=2)
+    ),
+    scenario_of(
+        "co-located: all faults, attempts told apart", (TWO, TWO), BESIDE, *WITHOUT_TOKENS, budget=FAULTS, apart=True
+    ),
+    scenario_of("co-located: three messages", (TWO, ONE, ONE), BESIDE, RECORD, OTHER, LATE, budget=FRESH),
+    scenario_of("co-located: three workers", (TWO, ONE), BESIDE, RECORD, OTHER, LATE, budget=FRESH, workers=3),
+    scenario_of("co-located: groups of two, all faults", (TWO, ONE), BESIDE, *WITHOUT_TOKENS, budget=FAULTS, group=2),
+    scenario_of("resequencer: copies, all faults", numbered(2, 1, 1), IN_ORDER, *READ, HELD, COPY, budget=FAULTS),
+    scenario_of("resequencer: more copies", numbered(2, 2, 1), IN_ORDER, OWN, LATE, HELD, COPY, budget=FRESH),
+    scenario_of("resequencer: three told apart", numbered(1, 1, 1), IN_ORDER, *READ, HELD, budget=FAULTS, apart=True),
+    scenario_of("resequencer: two sources, all faults", TWO_SOURCES[:3], IN_ORDER, *READ, HELD, budget=FAULTS),
+    scenario_of("resequencer: two sources, lost writes", TWO_SOURCES, IN_ORDER, LATE, HELD, budget=Budget(1, 1)),
+    scenario_of("resequencer: one by one, repeated writes", numbered(2, 1, 1), ONE_BY_ONE, OWN, PART, budget=FRESH),
+    scenario_of(
+        "resequencer: groups of two, lost writes", numbered(1, 1, 1), IN_ORDER, HELD, LATE, group=2, budget=FRESH
+    ),
+    scenario_of("resequencer: three workers", numbered(1, 1, 1), IN_ORDER, OTHER, HELD, workers=3, budget=Budget(1, 1)),
+    scenario_of(
+        "resequencer: one order, two of each",
+        (*ORDERED, Message(source="b", number=2, time=3)),
+        IN_TIME,
+        HELD,
+        budget=Budget(crashes=1, nudges=UNLIMITED),
+    ),
+    scenario_of("resequencer: one order, groups", ORDERED, IN_TIME, HELD, group=2, budget=Budget(nudges=UNLIMITED)),
+    scenario_of(
+        "resequencer: one order, stale reads", ORDERED, IN_TIME, HELD, STALE, budget=replace(READS, nudges=UNLIMITED)
+    ),
+    scenario_of("resequencer: four messages", numbered(1, 1, 1, 1), IN_ORDER, OTHER, HELD, budget=Budget(1, 1)),
+)

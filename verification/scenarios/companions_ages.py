@@ -1,0 +1,81 @@
+"""Scenarios of one partition in which time passes: small ones for every test run, large ones for `make model`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from exactlyonce.values.lifetimes import Retention
+from verification.explorers.ages import KNOWN, REFUSED
+from verification.scenarios.companions import BESIDE, KEEPS, KEEPS_ONCE, ONE, STREAM, TWO
+from verification.scenarios.outbox import LATE, OTHER, RECORD
+from verification.scenarios.outbox_ages import changing
+from verification.world.answers import OLD, OVERDUE
+from verification.world.scenario import UNLIMITED, Ages, Budget, Message, Scenario, scenario_of
+from verification.world.writes import DELETED
+
+CLEANING: Final = Budget(forgotten=UNLIMITED)
+ANY_VIEW: Final = replace(CLEANING, stale=UNLIMITED, unknown=1)
+"""Replies are lost once, and any read may be as old as its token allows."""
+AHEAD: Final = Ages(6, (2, 0))
+"""The clock of the first sender is a day ahead."""
+PROMPT: Final = Ages(6, (2,), prompt=True)
+
+
+def _scenario(name: str, messages: tuple[Message, ...], strategy: Any, ages: Ages, *seen: str, **more: Any) -> Scenario:
+    return scenario_of(
+        name, messages, strategy, REFUSED, *seen, ages=ages, **{"workers": 1, "budget": CLEANING, **more}
+    )
+
+
+def _changing(days: int, before: int) -> Ages:
+    """A retention that is changed a day and a half after the beginning, for one message."""
+    return replace(changing(Retention, days, before), times=(0,))
+
+
+SMALL: Final = (
+    _scenario("co-located: records go with age", (TWO, ONE), BESIDE, AHEAD, RECORD, DELETED),
+    _scenario(
+        "co-located: records go with age, any view", (TWO,), BESIDE, PROMPT, RECORD, OTHER, OLD, LATE, DELETED,
+        workers=2, budget=ANY_VIEW,
+    ),
+    _scenario("co-located: a retention is shortened", (TWO,), BESIDE, _changing(2, 4), RECORD, DELETED),
+    _scenario("co-located: a retention is lengthened", (TWO,), BESIDE, _changing(4, 2), RECORD, DELETED),
+    _scenario(
+        "co-located: what is owed grows too old", (KEEPS_ONCE, KEEPS_ONCE), BESIDE, Ages(3, (0, 0)), OVERDUE,
+        budget=Budget(crashes=2, sweeps=1),
+    ),
+    _scenario("stream: entries go with age", (TWO, ONE), STREAM, AHEAD, RECORD, DELETED),
+    _scenario(
+        "stream: entries go with age, any view", (TWO,), STREAM, PROMPT, RECORD, OTHER, OLD, LATE, DELETED, KNOWN,
+        workers=2, budget=ANY_VIEW,
+    ),
+    _scenario(
+        "stream: a way back goes with age", (TWO, ONE), STREAM, Ages(4, (0, 6)), DELETED, KNOWN, workers=2, group=2
+    ),
+    _scenario(
+        "stream: events go with age", (ONE, TWO), STREAM, Ages(6, (2, 2), prompt=True), DELETED, KNOWN, LATE,
+        budget=replace(CLEANING, unknown=1), sourced=True,
+    ),
+    _scenario(
+        "stream: what is computed again is too old", (KEEPS,), STREAM, Ages(5, (0,)), OVERDUE, DELETED,
+        budget=replace(CLEANING, crashes=1),
+    ),
+)  # fmt: skip
+
+LARGE: Final = (
+    _scenario("co-located: records go with age, two workers", (TWO, ONE), BESIDE, AHEAD, RECORD, OTHER, workers=2),
+    _scenario(
+        "co-located: records go with age beside a crash and the sweeper", (KEEPS, ONE), BESIDE, AHEAD, RECORD, OVERDUE,
+        budget=replace(CLEANING, crashes=1, sweeps=1),
+    ),
+    _scenario("stream: entries go with age, two workers", (TWO, ONE), STREAM, AHEAD, RECORD, OTHER, KNOWN, workers=2),
+    _scenario(
+        "stream: entries go with age, a part of them", (TWO, ONE), STREAM, Ages(6, (2, 2)), LATE, KNOWN,
+        budget=replace(CLEANING, unknown=1),
+    ),
+    _scenario(
+        "stream: events go with age, two workers", (ONE, TWO), STREAM, Ages(6, (2, 2)), OTHER, KNOWN, workers=2,
+        sourced=True,
+    ),
+)  # fmt: skip

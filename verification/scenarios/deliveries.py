@@ -1,0 +1,83 @@
+"""Scenarios about what host and driver do with deliveries: small ones for every test run, large ones for `make model`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from exactlyonce import Outbox
+from verification.scenarios.companions import BESIDE, IN_ORDER, ONE, numbered
+from verification.scenarios.companions import STREAM as VERSIONS
+from verification.scenarios.outbox import INLINE, LATE, OTHER, PARKED, RECORD, STAGED, STALE
+from verification.world.scenario import Budget, Scenario, scenario_of
+
+AGAIN: Final = "a parked message was sent again"
+BACK: Final = "a delivery was given back while its attempt went on"
+SPOILED: Final = "a batch came again"
+PAIRS: Final = Outbox(window=2)
+"""Room for groups of two."""
+
+
+def _scenario(name: str, copies: tuple[int, ...], strategy: Outbox, *seen: str, **more: Any) -> Scenario:
+    return Scenario(name, copies, strategy, witnesses=frozenset(seen), **more)
+
+
+def _beside(name: str, strategy: Any, **more: int) -> Scenario:
+    messages = numbered(1, 1) if strategy is IN_ORDER else (ONE, ONE)
+    budget = Budget(poisoned=1, returned=1, **more)
+    return replace(scenario_of(name, messages, strategy, PARKED, BACK, OTHER, budget=budget), group=2)
+
+
+SMALL: Final = (
+    _scenario(
+        "a delivery is given back", (1,), INLINE, PARKED, BACK, OTHER, LATE, STALE,
+        budget=Budget(1, 1, 0, 1, poisoned=1, returned=1),
+    ),
+    _scenario("a copy is given back", (2,), INLINE, PARKED, BACK, budget=Budget(1, poisoned=2, returned=1)),
+    _scenario(
+        "a group gives a delivery back", (1, 1), PAIRS, PARKED, BACK, OTHER, group=2, budget=Budget(poisoned=1, returned=1)
+    ),
+    _scenario(
+        "a group gives all back", (1, 1), PAIRS, PARKED, BACK, OTHER, group=2, budget=Budget(poisoned=1, returned=2)
+    ),
+    _beside("stream: a group gives a delivery back", VERSIONS),
+    _beside("co-located: a group gives a delivery back", BESIDE),
+    _beside("resequencer: a group gives a delivery back", IN_ORDER),
+    _scenario(
+        "a batch comes again, all faults", (1,), INLINE, PARKED, SPOILED, LATE, STALE,
+        budget=Budget(1, 1, 0, 1, poisoned=1, spoiled=1),
+    ),
+    _scenario(
+        "a batch of two comes again", (1, 1), INLINE, PARKED, SPOILED, RECORD, OTHER, budget=Budget(1, poisoned=2, spoiled=2)
+    ),
+    _scenario(
+        "a parked message is sent again", (1,), INLINE, PARKED, AGAIN, OTHER, LATE,
+        budget=Budget(1, 1, poisoned=2, requeues=1),
+    ),
+    _scenario(
+        "copies of a parked message", (2,), INLINE, PARKED, AGAIN, BACK, OTHER,
+        budget=Budget(poisoned=2, requeues=2, returned=1),
+    ),
+)  # fmt: skip
+
+LARGE: Final = (
+    _scenario(
+        "a delivery is given back, staged outputs", (1, 1), STAGED, PARKED, BACK, OTHER,
+        budget=Budget(crashes=1, poisoned=1, returned=1),
+    ),
+    _scenario(
+        "a group gives a delivery back, lost writes", (1, 1), PAIRS, PARKED, BACK, LATE, group=2,
+        budget=Budget(unknown=1, poisoned=1, returned=1),
+    ),
+    _scenario(
+        "a group gives a delivery back, copies", (2, 1), PAIRS, PARKED, BACK, OTHER, group=2,
+        budget=Budget(crashes=1, poisoned=1, returned=1),
+    ),
+    _beside("stream: a group gives a delivery back, all faults", VERSIONS, crashes=1, unknown=1, repeated=1),
+    _beside("co-located: a group gives a delivery back, all faults", BESIDE, crashes=1, unknown=1, repeated=1),
+    _beside("resequencer: a group gives a delivery back, all faults", IN_ORDER, crashes=1, unknown=1, repeated=1),
+    _scenario(
+        "a batch of two comes again, copies and requeues", (2, 1), INLINE, PARKED, SPOILED, AGAIN,
+        budget=Budget(poisoned=2, spoiled=1, requeues=1),
+    ),
+)  # fmt: skip

@@ -1,0 +1,29 @@
+"""Scenarios in which a parked message is sent as a new one: small ones for every test run, large ones for `make model`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from verification.explorers.ages import REFUSED
+from verification.explorers.renewal import ONCE_MORE, renewing_of
+from verification.scenarios.outbox import INLINE, OTHER
+from verification.world.scenario import Budget
+
+SMALL: Final = (
+    renewing_of(
+        "a parked message is renewed beside a crash", 3, REFUSED, ONCE_MORE, strategy=INLINE, workers=1,
+        budget=Budget(crashes=1, requeues=2),
+    ),
+    renewing_of(
+        "a parked message is renewed, lost replies", 2, REFUSED, ONCE_MORE, strategy=INLINE, workers=1,
+        budget=Budget(unknown=1, requeues=2),
+    ),
+    renewing_of("a parked message is renewed by two", 1, OTHER, strategy=INLINE, budget=Budget(requeues=2)),
+)  # fmt: skip
+
+LARGE: Final = (
+    renewing_of(
+        "a parked message is renewed by two beside a crash", 3, REFUSED, ONCE_MORE, OTHER, strategy=INLINE,
+        budget=Budget(crashes=1, requeues=2),
+    ),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Broken twins: modules of the library made anew, with something else in the place of what ships."""

@@ -1,0 +1,162 @@
+"""Broken twins: the shipped modules with something replaced, so that checking can be shown to fail.
+
+A twin is made of the modules as they are now: what is to be replaced is named as Python names it, so nothing of how it is
+written matters, and a name that is gone is an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from types import CodeType, ModuleType
+from typing import Any, Final
+
+from exactlyonce.drivers import lanes as combining
+from exactlyonce.hosting import receiver as receiving
+from exactlyonce.hosting import returner as returning_host
+from exactlyonce.hosting import settlement as giving_up
+from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.protocols.resequencer import gaps, places
+from exactlyonce.protocols.resequencer import order as total_order
+from exactlyonce.protocols.resequencer import protocol as resequencer
+from exactlyonce.protocols.resequencer import release as resequencing
+from exactlyonce.protocols.steps import batch as batching
+from exactlyonce.protocols.steps import clean_blobs
+from exactlyonce.protocols.steps import clean_companions as truncation
+from exactlyonce.protocols.steps import give_back as returning
+from exactlyonce.protocols.steps import load as loading
+from exactlyonce.protocols.steps import park as parking
+from exactlyonce.protocols.steps import save as saving
+from exactlyonce.protocols.steps import settle as settling
+from exactlyonce.protocols.stream import protocol as version_stream
+from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.protocols.stream import versions
+from verification.twins.all_effects import effects
+
+STEPS: Final = (loading, saving, parking, settling, truncation, clean_blobs, batching)
+OUTBOX: Final = (drafting, outbox)
+EVERYTHING: Final = (
+    *(*STEPS, *OUTBOX, retention, colocated, versions, version_stream, replaying),
+    *(places, total_order, resequencing, gaps, resequencer),
+)
+"""All strategies that have mutants, in an order in which each comes after what it imports from."""
+_HOST: Final = (returning, combining, returning_host, giving_up, receiving)
+"""What else there are twins of, in such an order."""
+
+_SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
+    parking.__name__: {"Requeued": parking.Requeued, "Renewed": parking.Renewed},
+    retention.__name__: {"Cleaned": retention.Cleaned},
+    gaps.__name__: {"Rebuild": gaps.Rebuild},
+    replaying.__name__: {"Replayed": replaying.Replayed},
+}
+"""Classes of results and settings that twins have in common with what ships: whoever reads one asks for its class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Something of a module, and what takes its place.
+
+    Attributes:
+        module: its name.
+        path: of what is replaced, in the module: a name, or that of a class and one of its methods.
+        wrapper: makes what takes its place, from what is there.
+    """
+
+    module: str
+    path: str
+    wrapper: Callable[[Any], Any]
+
+    def apply(self, module: ModuleType) -> None:
+        """Put it in place. Whoever imports from the module afterwards imports what takes the place."""
+        *owners, name = self.path.split(".")
+        owner: Any = module
+        for one in owners:
+            owner = getattr(owner, one)
+        setattr(owner, name, self.wrapper(vars(owner)[name]))
+
+
+def around(shipped: Any, wrapper: Callable[[Any], Any]) -> Patch:
+    """A function, method or class that ships, wrapped. `alterations` has wrappers."""
+    return Patch(shipped.__module__, shipped.__qualname__, wrapper)
+
+
+def constant(module: ModuleType, name: str, value: Any) -> Patch:
+    """A constant of a module with another value."""
+    return Patch(module.__name__, name, lambda _: value)
+
+
+def twin_of(name: str, shipped: Any, *patches: Patch) -> Any:
+    """What became of a function or class that ships, in modules with these patches."""
+    made = modules_of(name, {shipped.__module__}, patches=patches)
+    return getattr(made[shipped.__module__], shipped.__qualname__)
+
+
+def modules_of(
+    name: str, wanted: Collection[str], sources: Mapping[str, str] | None = None, patches: Collection[Patch] = ()
+) -> dict[str, ModuleType]:
+    """The modules that sources and patches make, and those that import from one of them, as far as the wanted ones need them.
+
+    Args:
+        name: of the twin.
+        wanted: names of modules. Those that nothing has changed for are left out of the result.
+        sources: that differ from what ships, by the names of their modules.
+        patches: to be applied to the modules, each before any other module imports from its own.
+    """
+    sources = sources or {}
+    affected, needed = {*sources, *(patch.module for patch in patches)}, set(wanted)
+    for module, imported in _imports().items():
+        if imported & affected:
+            affected.add(module)
+    for module, imported in reversed(_imports().items()):
+        if module in needed:
+            needed |= imported
+    made = {one: sources.get(one) or _sources()[one] for one in _imports() if one in affected & needed}
+    return _modules(name, made, patches)
+
+
+@cache
+def _sources() -> dict[str, str]:
+    return {module.__name__: inspect.getsource(module) for module in (*EVERYTHING, *_HOST)}
+
+
+@cache
+def _imports() -> dict[str, frozenset[str]]:
+    """For each module the others that it imports from."""
+    names = _sources().keys()
+    return {
+        module: frozenset(one for one in names if f"from {one} import" in source)
+        for module, source in _sources().items()
+    }
+
+
+def _modules(name: str, sources: Mapping[str, str], patches: Collection[Patch]) -> dict[str, ModuleType]:
+    """Modules made of these sources, one after the other; what they import of each other, they import of their twins."""
+    plain = "".join(character if character.isalnum() else "_" for character in name)
+    made: dict[str, ModuleType] = {}
+    shipped = {original: sys.modules[original] for original in sources}
+    try:
+        for original, source in sources.items():
+            module = made[original] = ModuleType(f"broken_{plain}_{original.replace('.', '_')}")
+            module.__dict__["effects"] = effects  # Mutants name the replies that they make up.
+            sys.modules[module.__name__] = module  # Dataclasses look their module up.
+            exec(_compiled(source, original), module.__dict__)  # noqa: S102
+            module.__dict__.update(_SHARED.get(original, {}))
+            for patch in patches:
+                if patch.module == original:
+                    patch.apply(module)
+            sys.modules[original] = module
+    finally:
+        sys.modules.update(shipped)
+    return made
+
+
+@lru_cache(4 * len(EVERYTHING))
+def _compiled(source: str, name: str) -> CodeType:
+    """Code of a module. Most of the modules of a twin are as shipped, and compiling them takes long."""
+    return compile(source, f"<{name}>", "exec")

@@ -1,0 +1,390 @@
+"""What the world may answer to an effect: every reply the fault model allows, with what each does to the store.
+
+Rules of reading (Session consistency): a read with a token returns that version or a later one; a read of companions or of the
+library without one returns any version, each read its own. Of the views that show a read the same, it is given the token of the
+oldest: whatever a later token allows, that one allows too. Writes are judged at the end of the log. A write has four outcomes,
+applied or not and answered or not; and an unanswered one may take effect at any later time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any, Final
+
+from exactlyonce.drivers.overdue import divided
+from exactlyonce.effects.companions import (
+    DeleteCompanions,
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    FoundCompanions,
+    FoundNumbered,
+    HasCompanions,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
+)
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.library import (
+    DeleteParked,
+    DeleteProcessed,
+    DeleteStaged,
+    FindProcessed,
+    Found,
+    FoundParked,
+    FoundStaged,
+    HasRecords,
+    LoadParked,
+    LoadStaged,
+    Park,
+    Stage,
+    WriteProcessed,
+)
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
+from verification.world.companions_handler import keys_of
+from verification.world.companions_judge import CompanionsJudge
+from verification.world.judge import Judge
+from verification.world.mentions import Write, described
+from verification.world.outbox_handler import key_of_number, sent_again, told_by
+from verification.world.outbox_judge import OutboxJudge
+from verification.world.replays import asked_for, is_request, versions_with
+from verification.world.scenario import AT, PLACES, TICK, Scenario
+from verification.world.store import (
+    NOW,
+    Entity,
+    Library,
+    Store,
+    Stores,
+    Version,
+    entity_number,
+    position_of,
+    token_at,
+)
+from verification.world.writes import Answer, Writes
+
+_PRESENT: Final = datetime.fromtimestamp(NOW, timezone.utc)
+STALE: Final = PLACES["stale"]
+LOST: Final = PLACES["unknown"]
+REPEATED: Final = PLACES["repeated"]
+OVERDUE: Final = "an output was too old to be published"
+OLD: Final = "companions were seen in an older view"
+ASKED: Final = "a source was asked to send again what was lost"
+WAS_BEHIND: Final = "a replica was behind"
+
+
+def judge_of(scenario: Scenario) -> Judge:
+    """The judge of a scenario."""
+    if scenario.companions:
+        return CompanionsJudge(scenario, keys_of(scenario.messages))
+    return OutboxJudge(scenario, [key_of_number(number) for number in range(len(scenario.copies))])
+
+
+class World:
+    """Answers effects for one scenario.
+
+    Args:
+        scenario: that is explored.
+        judge: of what happens; the scenario's own unless given.
+    """
+
+    def __init__(self, scenario: Scenario, judge: Judge | None = None) -> None:
+        self.scenario = scenario
+        self.stores = Stores()
+        self.judge = judge or judge_of(scenario)
+        self.writes = Writes(self.stores, scenario, self.judge)
+        self._stale = bool(scenario.budget.stale)
+        self._ages = scenario.ages
+        self._linearizable = scenario.linearizable
+        self._delayed = scenario.delayed > 0 and not scenario.linearizable
+
+    def answers(self, effect: Effect[Any], store: Store) -> Iterator[Answer]:  # noqa: C901, PLR0912
+        """Every answer to an effect."""
+        match effect:
+            case LoadEntity():
+                yield from self._load(effect, store)
+            case LoadCompanions():
+                yield from self._read(effect.token, store, _by_id(effect.ids))
+            case FindEntries():
+                yield from self._read(effect.token, store, _entries(effect.ranges))
+            case FindOwing():
+                yield from self._read(None, store, _owing)
+            case FindNumbered():
+                yield from self._look_up(effect, store)
+            case HasCompanions():
+                yield from self._any_companion(store)
+            case FindProcessed():
+                yield from self._find(effect, store)
+            case LoadStaged():
+                yield from self._load_staged(effect, store)
+            case HasRecords():
+                library = store.libraries[entity_number(effect.entity)]
+                yield Answer(any(id.startswith("processed:") for id in library.now), store, said="looks for any record")
+            case LoadParked():
+                yield from self._load_parked(effect, store)
+            case Publish():
+                yield from self._publish(effect, store)
+            case DeleteStaged() | DeleteProcessed() | DeleteParked() | ReplaceCompanions() | DeleteCompanions():
+                yield from self._best_effort(effect, store)
+            case SaveEntity() | SaveBatch() | WriteProcessed() | Stage() | Park():
+                yield from self._write(effect, store)
+            case _:
+                raise TypeError(effect)
+
+    def land(self, write: Write, store: Store) -> Answer:
+        """A write takes effect, if its condition holds."""
+        return self.writes.applied(write, store)
+
+    def _load(self, effect: LoadEntity, store: Store) -> Iterator[Answer]:
+        entity = store.entities[entity_number(effect.entity)]
+        oldest: dict[str | None, int] = {}
+        for position in _views(entity, effect.token):
+            oldest.setdefault(entity.versions[position - entity.first].etag, position)
+        for etag, position in reversed(oldest.items()):
+            version = entity.versions[position - entity.first]
+            loaded = Loaded(version.document, etag, _written(version) if version.document else 0, token_at(position))
+            if etag == entity.truth.etag:
+                yield Answer(loaded, store, said=f"loads version {position}")
+            else:
+                said = f"loads version {position}, though {entity.newest} is the newest"
+                yield Answer(loaded, store, STALE, said=said, witnessed="stale load")
+        # Processes of the outbox remember tokens of which the model knows nothing.
+        yield from self._unanswered(store, may_be_behind=effect.token is not None or not self.scenario.companions)
+
+    def _any_companion(self, store: Store) -> Iterator[Answer]:
+        entity = store.partition
+        yield Answer(bool(entity.now), store, said="looks for any companion")
+        if entity.now and any(not entity.companions(position) for position in _views(entity, None)):
+            yield Answer(False, store, STALE, said="looks for any companion in an older view, and finds none")
+        yield self._unread(store)
+
+    def _read(
+        self,
+        token: str | None,
+        store: Store,
+        find: Callable[[Entity, int], FoundCompanions],
+    ) -> Iterator[Answer]:
+        """Companions, in every view."""
+        entity = store.partition
+        found = dict.fromkeys(find(entity, position) for position in reversed(_views(entity, token)))
+        for number, reply in enumerate(found):
+            told = ", ".join(_told(companion) for companion, _ in reply.companions) or "nothing"
+            hit = any(isinstance(one, ColocatedRecord | StreamEntry) for one, _ in reply.companions)
+            seen = "duplicate found its record" if hit else OLD if number else None
+            said = f"reads the companions {told}"
+            if number == 0:
+                yield Answer(reply, store, said=said, witnessed=seen)
+            else:
+                yield Answer(reply, store, STALE, said=f"{said}, in an older view", witnessed=seen)
+        yield from self._unanswered(store, may_be_behind=token is not None)
+
+    def _look_up(self, effect: FindNumbered, store: Store) -> Iterator[Answer]:
+        entity = store.partition
+        views = reversed(_views(entity, effect.token))
+        found = dict.fromkeys(versions_with(effect, entity, position) for position in views)
+        for number, versions in enumerate(found):
+            said = f"looks up which versions have sent numbers {effect.numbers[0]} to {effect.numbers[1]}"
+            if number == 0:
+                yield Answer(FoundNumbered(versions), store, said=said)
+            else:
+                yield Answer(FoundNumbered(versions), store, STALE, said=f"{said}, in an older view", witnessed=OLD)
+        yield from self._unanswered(store, may_be_behind=effect.token is not None)
+
+    def _find(self, effect: FindProcessed, store: Store) -> Iterator[Answer]:
+        library = store.libraries[entity_number(effect.entity)]
+        yield from self._unanswered(store, may_be_behind=effect.token is not None)
+        for position in self._views_of(library, effect.token):
+            view = library.view(position)
+            found = frozenset(message for message in effect.messages if f"processed:{message}" in view)
+            said = f"finds {len(found)} of {len(effect.messages)} records in view {position} of {library.end}"
+            seen = "duplicate found its record" if found else None
+            token = token_at(0 if self._linearizable else position)
+            yield Answer(Found(found, token), store, said=said, witnessed=seen, aged=position < library.end)
+
+    def _load_staged(self, effect: LoadStaged, store: Store) -> Iterator[Answer]:
+        library = store.libraries[entity_number(effect.entity)]
+        yield from self._unanswered(store, may_be_behind=effect.token is not None)
+        for position in self._views_of(library, effect.token):
+            view = library.view(position)
+            found = tuple(view[f"staged:{tx}"] for tx in effect.transactions if f"staged:{tx}" in view)
+            gone = len(found) < len(effect.transactions)
+            said = f"reads staged outputs: {len(found)} of {len(effect.transactions)} are there"
+            seen = "staged outputs were gone" if gone else None
+            yield Answer(FoundStaged(found), store, said=said, witnessed=seen, aged=position < library.end)
+
+    def _load_parked(self, effect: LoadParked, store: Store) -> Iterator[Answer]:
+        library = store.libraries[entity_number(effect.entity)]
+        yield from self._unanswered(store, may_be_behind=effect.token is not None)
+        views = [
+            library.view(position).get(f"parked:{effect.message}") for position in self._views_of(library, effect.token)
+        ]
+        for parked in dict.fromkeys(reversed(views)):
+            aged = parked != views[-1]
+            said = f"reads {'no' if parked is None else 'the'} parked {effect.message}{', in an older view' if aged else ''}"
+            etag, message = (None, None) if parked is None else parked
+            read_at = None if parked is None else _PRESENT
+            yield Answer(FoundParked(message, etag, read_at), store, said=said, aged=aged)
+
+    def _unanswered(self, store: Store, *, may_be_behind: bool) -> Iterator[Answer]:
+        """A read that fails, or that asks a replica which has not reached its token."""
+        if self._stale and may_be_behind:
+            yield Answer(BEHIND, store, STALE, said="asks a replica that is behind", witnessed=WAS_BEHIND)
+        yield self._unread(store)
+
+    @staticmethod
+    def _unread(store: Store) -> Answer:
+        """A read that fails."""
+        return Answer(UNKNOWN, store, LOST, said="gets no answer to a read")
+
+    def _views_of(self, library: Library, token: str | None) -> range:
+        """Positions that a read of the library may see."""
+        return range(library.end if self._linearizable else position_of(token), library.end + 1)
+
+    def _publish(self, effect: Publish, store: Store) -> Iterator[Answer]:
+        if effect.outputs and all(map(is_request, effect.outputs)):
+            yield from self._ask(effect, store)
+            return
+        again = tuple(key for key in map(sent_again, effect.outputs) if key is not None)
+        if again:
+            after = self.stores.changed(store, requeued=store.requeued | frozenset(again))
+            sent = Answer(PUBLISHED, after, said=f"sends {', '.join(again)} again", again=again)
+            yield from self._sent(replace(sent, witnessed="a parked message was sent again"), store)
+            return
+        outputs, overdue = self._divided(effect, store)
+        keys = tuple(told_by(output)[0] for output in outputs)
+        after = self.stores.changed(
+            store,
+            committed=store.committed | self._untold(outputs, store),
+            published=store.published | frozenset(keys),
+            overdue=store.overdue | frozenset(overdue),
+        )
+        said = f"publishes {', '.join(output.id for output in outputs) or 'nothing'}"
+        said += f" and parks what {', '.join(overdue)} owes, since it is too old" if overdue else ""
+        violation = self.judge.outputs(effect.outputs if self.scenario.companions else outputs, store)
+        violation = violation or self._late(effect, outputs, store)
+        sent = Answer(PUBLISHED, after, violation=violation, said=said, arrivals=keys)
+        yield from self._sent(replace(sent, witnessed=OVERDUE if overdue else None), store)
+
+    def _ask(self, effect: Publish, store: Store) -> Iterator[Answer]:
+        """Sources are asked; what they send again arrives at once, and is taken at any later time."""
+        keys = tuple(key for output in effect.outputs for key in asked_for(self.scenario, output))
+        asked = Answer(PUBLISHED, store, said=f"asks for {', '.join(keys) or 'nothing that there is'}", asked=keys)
+        yield from self._sent(replace(asked, witnessed=ASKED), store)
+
+    def _sent(self, sent: Answer, store: Store) -> Iterator[Answer]:
+        """What is sent arrives, with a reply or without one, or it does not."""
+        yield sent
+        if not self._linearizable:
+            said = f"{sent.said}; the reply is lost"
+            yield replace(sent, reply=UNKNOWN, cost=LOST, said=said, witnessed=None)
+        yield Answer(UNKNOWN, store, LOST, said=f"{sent.said}, which fails")
+
+    def _untold(self, outputs: tuple[Output, ...], store: Store) -> frozenset[tuple[str, str]]:
+        """What outputs say of messages that may be processed without a trace."""
+        if not self.scenario.untold:
+            return frozenset()
+        known = {key for key, _ in store.committed}
+        told = ((told_by(output)[0], output.envelope.text) for output in outputs)
+        return frozenset(one for one in told if one[0] not in known)
+
+    def _divided(self, effect: Publish, store: Store) -> tuple[tuple[Output, ...], tuple[str, ...]]:
+        """What is to be published, and keys of messages whose outputs are too old for that and are parked."""
+        if self._ages is None or not self._ages.limits:
+            return effect.outputs, ()
+        kept, _ = divided(effect, self._ages.lifetimes, AT + store.now * TICK)
+        return kept, tuple(told_by(output)[0] for output in effect.outputs if output not in kept)
+
+    def _late(self, effect: Publish, outputs: tuple[Output, ...], store: Store) -> str | None:
+        """What is wrong with the age of what was owed and is published: its receiver must be able to judge it."""
+        if self._ages is None or effect.owed is None:
+            return None
+        now = AT + store.now * TICK
+        for output in outputs:
+            time = Envelope.read(output.envelope.text).time
+            if output.order is None and time is not None and now - time > self._ages.lifetimes.oldest_judged(now):
+                return f"nothing_lost: {output.id} is published when nobody can judge it any more"
+        return None
+
+    def _best_effort(self, effect: BestEffort, store: Store) -> Iterator[Answer]:
+        """A write that is done as well as may be: all of it, one of several companions, nothing, or later."""
+        yield self.land(effect, store)
+        yield Answer(None, store, LOST, said=f"{described(effect)}, which is lost")
+        for one in _parts(effect):
+            part = self.land(one, store)
+            yield Answer(None, part.store, LOST, said=f"{part.said}; the rest is lost")
+        if self._delayed:
+            yield Answer(None, store, LOST, effect, said=f"{described(effect)}, which will arrive later")
+
+    def _write(self, effect: Write, store: Store) -> Iterator[Answer]:
+        applied = self.land(effect, store)
+        yield applied
+        if not isinstance(applied.reply, Conflict) and not self._linearizable:
+            said, after, violation = applied.said, applied.store, applied.violation
+            yield Answer(UNKNOWN, after, LOST, None, violation, f"{said}; the reply is lost")
+            if isinstance(effect, SaveEntity | SaveBatch | Stage):
+                reply = self.land(effect, after).reply
+                twice = f"{said}; sent twice, so the reply says conflict"
+                yield Answer(reply, after, REPEATED, None, violation, twice, "own success seen as a conflict")
+        yield Answer(UNKNOWN, store, LOST, said=f"{described(effect)}, which is lost")
+        if self._delayed:
+            yield Answer(UNKNOWN, store, LOST, effect, said=f"{described(effect)}, which will arrive later")
+
+
+BestEffort = DeleteStaged | DeleteProcessed | DeleteParked | ReplaceCompanions | DeleteCompanions
+
+
+def _parts(effect: BestEffort) -> Iterator[ReplaceCompanions | DeleteCompanions]:
+    """A write of several companions, one by one."""
+    match effect:
+        case ReplaceCompanions(companions=replaced) if len(replaced) > 1:
+            yield from (replace(effect, companions=(one,)) for one in replaced)
+        case DeleteCompanions(companions=deleted) if len(deleted) > 1:
+            yield from (replace(effect, companions=(one,)) for one in deleted)
+
+
+def _written(version: Version) -> int:
+    """The server's time of writing a version, in seconds."""
+    return NOW + int(version.tick * TICK.total_seconds())
+
+
+def _views(entity: Entity, token: str | None) -> range:
+    """Positions that a read may see."""
+    return range(max(position_of(token), entity.first), entity.newest + 1)
+
+
+def _by_id(ids: tuple[str, ...]) -> Callable[[Entity, int], FoundCompanions]:
+    def find(entity: Entity, position: int) -> FoundCompanions:
+        view = entity.companions(position)
+        return FoundCompanions(tuple(view[id] for id in dict.fromkeys(ids) if id in view))
+
+    return find
+
+
+def _entries(ranges: tuple[tuple[int, int], ...]) -> Callable[[Entity, int], FoundCompanions]:
+    def find(entity: Entity, position: int) -> FoundCompanions:
+        entries = {
+            one.version: (one, etag)
+            for one, etag in entity.companions(position).values()
+            if isinstance(one, StreamEntry) and any(first <= one.version <= last for first, last in ranges)
+        }
+        return FoundCompanions(tuple(entry for _, entry in sorted(entries.items())))
+
+    return find
+
+
+def _owing(entity: Entity, position: int) -> FoundCompanions:
+    records = entity.companions(position).values()
+    return FoundCompanions(
+        tuple((one, etag) for one, etag in records if isinstance(one, ColocatedRecord) and one.owing_since)
+    )
+
+
+def _told(companion: ColocatedRecord | StreamEntry | NumberedMessage) -> str:
+    owes = isinstance(companion, ColocatedRecord) and companion.owed is not None
+    held = isinstance(companion, NumberedMessage) and companion.held is not None
+    return f"{companion.message}{', which owes' if owes else ', held' if held else ''}"

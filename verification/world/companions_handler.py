@@ -1,0 +1,115 @@
+"""The business of the model: a handler whose state and outputs tell everything that it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cache, reduce
+from typing import Final
+
+from exactlyonce.attempt import Before, Handled, key_of
+from exactlyonce.errors import HandlerFailed
+from exactlyonce.records.companions import Event
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import Order, numbered
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from verification.world.outbox_handler import grown
+from verification.world.scenario import AT, Message
+from verification.world.store import entity_ref
+
+ENTITY: Final = entity_ref(0)
+ABSENT: Final = Json.of({"id": ENTITY.id})
+HAS_WAITED: Final = AT + timedelta(days=1000)
+"""The time of whoever looks after a read model: by then everything has waited long enough."""
+BALLAST: Final = "." * 400
+"""Large enough for the way back to be shorter than a whole state."""
+
+UNADOPTED: Final = Json.of({"id": ENTITY.id, "ballast": BALLAST, "history": ""})
+
+
+@cache
+def envelope_of(number: int, message: Message) -> Envelope:
+    """The envelope of the message in this place of a scenario."""
+    order = () if message.number is None else Order(ENTITY.id, message.number).extensions
+    time = None if message.time is None else AT + timedelta(days=message.time)
+    return Envelope(message.source, f"m{number}", "test", Json("{}"), time, extensions=order)
+
+
+@cache
+def keys_of(messages: tuple[Message, ...]) -> tuple[str, ...]:
+    """The keys of the messages of a scenario."""
+    return tuple(key_of(envelope_of(number, message)) for number, message in enumerate(messages))
+
+
+@cache
+def by_key(messages: tuple[Message, ...]) -> Mapping[str, Message]:
+    """The messages of a scenario by their keys."""
+    return dict(zip(keys_of(messages), messages, strict=True))
+
+
+def handle(
+    before: Before,
+    envelope: Envelope,
+    *,
+    messages: tuple[Message, ...],
+    raising: frozenset[str] = frozenset(),
+    sourced: bool = False,
+    dates: bool = False,
+) -> Handled:
+    """Append the message to the history, and send what tells everything that the handler was given.
+
+    Args:
+        before, envelope: as for every handler.
+        messages: of the scenario.
+        raising: keys of the messages whose handler raises.
+        sourced: whether the entity is event-sourced.
+        dates: whether what is sent tells when it came about.
+
+    Raises:
+        HandlerFailed: so it is.
+    """
+    key = key_of(envelope)
+    if key in raising:
+        raise HandlerFailed(f"The handler of {key} raised.")
+    message = by_key(messages)[key]
+    history: str = before.body.value["history"] if before.body is not None else ""
+    if message.does == "keeps":
+        kept = () if sourced else None
+        outputs = (_output(key, history, before, None, dates=dates),)
+        return Handled(_state(history), outputs, sequences=before.sequences, events=kept)
+    sequences, order = numbered(before.sequences, "out", "all")
+    outputs = (_output(key, history, before, order, dates=dates),)
+    if message.does == "deletes":
+        return Handled(ABSENT, outputs, deleted=True, sequences=sequences)
+    events = (Event("handled", Json.of(key)),) if sourced else None
+    return Handled(_state(grown(history, key)), outputs, sequences=sequences, events=events)
+
+
+def evolve(body: Json | None, events: tuple[Event, ...]) -> Json:
+    """The state after what happened."""
+    history: str = body.value["history"] if body is not None else ""
+    return _state(reduce(lambda before, event: grown(before, event.data.value), events, history))
+
+
+@cache
+def _state(history: str) -> Json:
+    return Json.of({"id": ENTITY.id, "ballast": BALLAST, "history": history})
+
+
+def _output(key: str, history: str, before: Before, order: Order | None, *, dates: bool) -> Output:
+    told = {
+        "message": key,
+        "on": history,
+        "at": before.at.isoformat(),
+        "tx": before.tx,
+        "number": None if order is None else order.number,
+    }
+    data = Json.of(told)
+    content = Envelope("out", key, "out", data, before.at).to_json() if dates else data
+    return Output(id_of_output(key), "out", content, order=order)
+
+
+def id_of_output(key: str) -> str:
+    """The id of the output of a message."""
+    return f"out:{key}"

@@ -1,0 +1,106 @@
+"""The business of the model: a handler whose state and outputs tell in which order which messages were handled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from functools import cache
+
+from exactlyonce.attempt import Before, Handled, Work, key_of
+from exactlyonce.handling.age import AgeCheck
+from exactlyonce.records.outputs import Output, digest
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
+from verification.world.scenario import AT, TICK, Ages
+
+
+@cache
+def envelope_of(number: int) -> Envelope:
+    """The message with this number."""
+    return Envelope("web", f"m{number}", "test", Json("{}"))
+
+
+@cache
+def dated(number: int, time: datetime) -> Envelope:
+    """The message with this number, which came about at this time."""
+    return replace(envelope_of(number), time=time)
+
+
+@cache
+def sent_again(output: Output) -> str | None:
+    """The key of the message that this is, if it is one that is sent again, and not what a handler sent."""
+    told = output.envelope.value
+    return message_key(told["source"], told["id"]) if told.get("type") == "test" else None
+
+
+@cache
+def key_of_number(number: int) -> str:
+    """Its key."""
+    return key_of(envelope_of(number))
+
+
+def handle(before: Before, envelope: Envelope, *, deletes: str | None, entity: str, dates: bool = False) -> Handled:
+    """Append the message to the history, and send what tells on which history it was handled.
+
+    Args:
+        before, envelope: as for every handler.
+        deletes: key of the message that deletes the entity; None if none does.
+        entity: id of the entity.
+        dates: whether what is sent tells when it came about.
+    """
+    history = before.body.value["history"] if before.body is not None else ""
+    key = key_of(envelope)
+    state = Json.of({"id": entity, "history": grown(history, key)})
+    return Handled(state, (output_of(key, history, before.at if dates else None),), deleted=key == deletes)
+
+
+def grown(history: str, key: str) -> str:
+    """The history with one more message."""
+    return f"{history}>{key.partition('/')[2]}"
+
+
+@cache
+def output_of(key: str, history: str, time: datetime | None = None) -> Output:
+    """What the handler sends for a message it handled on this history, at this time where that is told."""
+    told = Json.of({"message": key, "on": history})
+    if time is None:
+        return Output(f"out:{key}", "out", told)
+    return Output(f"out:{key}", "out", Envelope("out", key, "out", told, time).to_json())
+
+
+@cache
+def digest_of(key: str, history: str, time: datetime | None = None) -> str:
+    """The digest that the entry of such a commit has."""
+    return digest((output_of(key, history, time),))
+
+
+@cache
+def told_by(output: Output) -> tuple[str, str]:
+    """Message and history that an output tells of."""
+    told = output.envelope.value
+    told = told.get("data", told)
+    return told["message"], told["on"]
+
+
+def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = True, tick: int = 0) -> Work:
+    """The work where messages have an age: they tell their time, and are judged by it.
+
+    Args:
+        work: to be done.
+        messages: their numbers.
+        ages: of the scenario.
+        heard: whether the process that does it has heard of the last change of the retention.
+        tick: at which it begins.
+    """
+    lifetimes = ages.known(heard=heard)
+    return replace(
+        work,
+        messages=tuple(
+            replace(envelope, time=AT + ages.times[number] * TICK)
+            for number, envelope in zip(messages, work.messages, strict=True)
+        ),
+        handle=AgeCheck(work.handle, work.entity, lifetimes) if ages.judges else work.handle,
+        retention=lifetimes.retention.kept(AT + tick * TICK) if ages.trimmed is None else ages.trimmed * TICK,
+        refusal=lifetimes.refusal,
+    )

@@ -1,0 +1,120 @@
+"""What is wrong with a commit of the outbox, with what is published, and with an acknowledgement; and when all is done."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from exactlyonce.records.ledger import Entry
+from exactlyonce.records.outputs import Output
+from verification.world.judge import Commit, Committed, Judge
+from verification.world.outbox_handler import digest_of, grown, told_by
+from verification.world.store import Entity, Library, Store, ledger_of, told_history
+
+OVERWRITTEN = "serial_execution: a commit was overwritten by one that did not know of it"
+
+
+class OutboxJudge(Judge):
+    """Judges what happens in one scenario of the outbox. `committed` has the history that each message was handled on."""
+
+    @property
+    def _deletes(self) -> str | None:
+        """Key of the message that deletes the entity; None if none does."""
+        return self.keys[-1] if self.scenario.deletes else None
+
+    def outputs(self, outputs: tuple[Output, ...], store: Store) -> str | None:
+        """What is wrong with publishing these outputs."""
+        for output in outputs:
+            key, history = told_by(output)
+            if (key, history) in store.committed:
+                continue
+            if any(key == committed for committed, _ in store.committed):
+                return f"consistent_state_and_output: another output of {key} is published than was committed"
+            return f"no_ghost_output: {key} is published, but was never committed"
+        return None
+
+    def lost(self, key: str, store: Store) -> str | None:
+        """The violation in acknowledging a message."""
+        if key in store.parked:
+            return None
+        if not any(key == committed for committed, _ in store.committed):
+            return f"nothing_lost: {key} is acknowledged, but was never committed"
+        if key not in store.published | store.overdue:
+            return f"nothing_lost: {key} is acknowledged, but its output was never published"
+        return None
+
+    def left_undone(self, store: Store, but: Container[str] = ()) -> str | None:
+        """The violation if nobody is at work any more: a message that is lost, or staged outputs that no entry names."""
+        committed = {key for key, _ in store.committed}
+        numbered = zip(self.keys, self.scenario.copies, strict=True)
+        expected = (key for key, copies in numbered if (copies or key in committed) and key not in but)
+        undone = self.first_lost(expected, store)
+        if (
+            undone is None
+            and self.scenario.budget.cleanings
+            and any(map(_has_garbage, store.entities, store.libraries))
+        ):
+            undone = "no_garbage: all is done, and staged outputs are left that no entry names"
+        return undone
+
+    def commit(self, write: Commit, before: Entity, after: Entity, store: Store) -> tuple[Committed, str | None]:
+        """What is committed once a write has taken effect, and the violation."""
+        committed, violation = self._committed(write, before, store)
+        if violation is None and self.scenario.ages is not None:
+            violation = _dropped(before, after, store)
+        return committed, violation
+
+    def _committed(self, write: Commit, entity: Entity, store: Store) -> tuple[Committed, str | None]:
+        before, after = entity.ledger, ledger_of(write.document)
+        told = told_history(write.document)
+        count = after.version - before.version
+        if count == 0:
+            unchanged = told == told_history(entity.truth.document) or entity.truth.document is None
+            return store.committed, None if unchanged else OVERWRITTEN
+        violation = None
+        history = latest = entity.history
+        committed = set(store.committed)
+        known = {key for key, _ in committed}
+        deleted = before.deleted
+        for number, entry in enumerate(after.entries[-count:] if count > 0 else ()):
+            violation = violation or self._wrong(entry, history, before.version + number + 1, known, store)
+            committed.add((entry.message, history))
+            known.add(entry.message)
+            deleted = entry.message == self._deletes
+            latest = grown(history, entry.message)
+            history = "" if deleted else latest
+        if told != latest:
+            violation = violation or OVERWRITTEN
+        if deleted != after.deleted:
+            violation = violation or "serial_execution: a deletion was lost or made up"
+        return frozenset(committed), violation
+
+    def _wrong(self, entry: Entry, history: str, version: int, known: set[str], store: Store) -> str | None:
+        """What is wrong with committing an entry on this history as this version. Streams blot out digests and versions."""
+        if entry.message in known:
+            return f"at_most_one_state_change: {entry.message} is committed a second time"
+        if entry.message in self.alone(store) & store.parked:
+            return f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
+        if entry.digest not in {
+            "",
+            digest_of(entry.message, history, entry.at if self.scenario.ages is not None else None),
+        }:
+            return f"serial_execution: {entry.message} was not handled on the state it follows"
+        if entry.version not in {0, version}:
+            return f"serial_execution: {entry.message} is entered as version {entry.version} and made version {version}"
+        return None
+
+
+def _dropped(before: Entity, after: Entity, store: Store) -> str | None:
+    """What is wrong with the entries that a commit drops."""
+    kept = {entry.message for entry in after.ledger.entries}
+    paid = store.published | store.overdue
+    for entry in before.ledger.entries:
+        if entry.message not in kept and entry.owed is not None and entry.message not in paid:
+            return f"nothing_lost: the ledger forgets {entry.message}, but its output was never published"
+    return None
+
+
+def _has_garbage(entity: Entity, library: Library) -> bool:
+    named = {entry.tx for entry in entity.ledger.entries}
+    staged = (id.removeprefix("staged:") for id in library.now if id.startswith("staged:"))
+    return any(tx not in named for tx in staged)

@@ -1,0 +1,95 @@
+"""Sending again what was lost: what a read model asks for, and whether a stream sends what it is asked for.
+
+Read model and stream are explored apart. To the read model the stream is somebody who answers every request, some time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from exactlyonce.effects.companions import FindNumbered
+from exactlyonce.effects.entity import Loaded
+from exactlyonce.protocols.resequencer.gaps import REPLAY, Rebuild, read_request
+from exactlyonce.protocols.stream.replay import Missing, Replayed
+from exactlyonce.records.companions import StreamEntry
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from verification.world.companions_handler import ENTITY, by_key
+from verification.world.scenario import Scenario
+from verification.world.store import Entity, Store, view_of
+from verification.world.tasks import ANSWER, Start
+from yieldcheck.situations import Situation
+
+SEQUENCE: Final = ("out", "all")
+"""Destination and ordering key of what the handler of the model sends."""
+
+
+def is_request(output: Output) -> bool:
+    """Whether an output asks a source to send something again."""
+    return bool(output.envelope.value.get("type") == REPLAY)
+
+
+def asked_for(scenario: Scenario, request: Output) -> tuple[str, ...]:
+    """Keys of the messages that come of a request; none if it goes astray."""
+    source, missing = read_request(Envelope.read(request.envelope.text))
+    rebuild = scenario.strategy.on_gap
+    assert isinstance(rebuild, Rebuild)  # noqa: S101
+    asked = (request.destination, missing.destination, missing.key)
+    if asked != (rebuild.through, rebuild.destination, ENTITY.id):
+        return ()
+    messages = by_key(scenario.messages).items()
+    return tuple(
+        key for key, one in messages if one.source == source and missing.first <= (one.number or 0) <= missing.last
+    )
+
+
+def missing_of(scenario: Scenario) -> Missing | None:
+    """What a stream is asked to send again; None for everything."""
+    return None if scenario.missing is None else scenario.chores.missing(*SEQUENCE, *scenario.missing)
+
+
+def was_sent(scenario: Scenario, store: Store) -> bool:
+    """Whether a stream has given out all the numbers that are missing. Nobody asks before."""
+    sequences = (store.partition.view.ledger or Ledger()).sequences
+    return scenario.missing is None or any(one.last >= scenario.missing[1] for one in sequences)
+
+
+def versions_with(effect: FindNumbered, partition: Entity, position: int) -> tuple[int, ...]:
+    """The versions whose outputs have numbers that are looked for, in one view."""
+    missing = Missing(effect.destination, effect.key, *effect.numbers)
+    entries = (one for one, _ in partition.companions(position).values() if isinstance(one, StreamEntry))
+    nothing = Json("null")
+    return tuple(
+        sorted(
+            entry.version
+            for entry in entries
+            if any(missing.includes(Output(one.id, one.destination, nothing, order=one.order)) for one in entry.outputs)
+        )
+    )
+
+
+def unsent(scenario: Scenario, situation: Situation[Start], store: Store) -> str | None:
+    """What is wrong with the end of a run that sent again what was asked for: all of it has to be published by then."""
+    result: Any = situation.result
+    is_over = isinstance(result, Replayed) and result.following is None
+    in_vain = situation.start.task == ANSWER and result is None
+    if not (is_over or in_vain):
+        return None
+    committed = dict(store.committed)
+    for key in _asked(scenario, situation, store, committed):
+        if key not in store.published:
+            return f"nothing_lost: {key} was to be sent again, and was never published"
+    return None
+
+
+def _asked(scenario: Scenario, situation: Situation[Start], store: Store, committed: dict[str, str]) -> tuple[str, ...]:
+    """Keys of the messages whose outputs were asked for: those that are missing, or all that the view knew of."""
+    if scenario.missing is not None:
+        first, last = scenario.missing
+        return tuple(key for key, text in committed.items() if first <= (Json(text).value["number"] or 0) <= last)
+    loaded = next(reply for reply in reversed(situation.replies) if isinstance(reply, Loaded))
+    ledger = view_of(loaded.document).ledger or Ledger()
+    entries = (one for one, _ in store.partition.now.values() if isinstance(one, StreamEntry))
+    return tuple(one.message for one in entries if one.version <= ledger.version)

@@ -1,0 +1,269 @@
+"""What a write does to the store, and which property it breaks.
+
+Its condition is judged on the newest version: all of it applies, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any, Final
+
+from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.library import (
+    DeleteParked,
+    DeleteProcessed,
+    DeleteStaged,
+    Park,
+    Stage,
+    WriteProcessed,
+    Written,
+)
+from exactlyonce.records.companions import Companion, NumberedMessage, id_of
+from verification.world.judge import Commit, Judge
+from verification.world.mentions import Write, described
+from verification.world.scenario import Scenario
+from verification.world.store import (
+    RECORD,
+    Companions,
+    Entity,
+    Library,
+    Store,
+    Stores,
+    Version,
+    entity_number,
+    etag_at,
+    token_at,
+)
+
+ANY: Final = "*"
+"""An ETag that fits always: only broken twins save like that."""
+OTHER: Final = "somebody else's commit won"
+HELD: Final = "a held message was released by a later arrival"
+RESUMED: Final = "a sequence that had stopped went on"
+DELETED: Final = "companions were cleaned up"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One possible answer.
+
+    Attributes:
+        reply: to the strategy.
+        store: afterwards.
+        cost: place of the fault it takes; None for none.
+        delayed: a write that may still take effect.
+        violation: the property that this breaks.
+        said: for the story.
+        witnessed: what a scenario may want to have seen.
+        arrivals: keys of messages whose outputs arrive where they are sent to.
+        again: keys of messages that arrive again.
+        asked: keys of messages that arrive because a read model asked for them.
+        aged: whether it is an older view of the library. That costs nothing, but finishing the work must not rely on it.
+    """
+
+    reply: Any
+    store: Store
+    cost: int | None = None
+    delayed: Write | None = None
+    violation: str | None = None
+    said: str = ""
+    witnessed: str | None = None
+    arrivals: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    aged: bool = False
+
+
+class Writes:
+    """Applies writes.
+
+    Args:
+        stores: where worlds are interned.
+        scenario: that is explored.
+        judge: of what they commit.
+    """
+
+    def __init__(self, stores: Stores, scenario: Scenario, judge: Judge) -> None:
+        self._stores = stores
+        self._judge = judge
+        self._logs_parked = scenario.logs_parked
+        self._dates = scenario.ages is not None
+        self._stamps = not scenario.companions  # Only the outbox reads when an entity was written.
+        self._keeps_versions = bool(scenario.budget.stale)
+        self._linearizable = scenario.linearizable
+
+    def applied(self, write: Write, store: Store) -> Answer:
+        """The answer if the write takes effect now, or fails on its condition."""
+        match write:
+            case SaveEntity() | SaveBatch():
+                return self._save(write, store)
+            case ReplaceCompanions():
+                return self._replace(write, store)
+            case DeleteCompanions():
+                return self._delete(write, store)
+            case Park():
+                return self._park(write, store)
+            case DeleteParked():
+                return self._unpark(write, store)
+            case _:
+                return self._append(write, store)
+
+    def _append(self, write: WriteProcessed | Stage | DeleteStaged | DeleteProcessed, store: Store) -> Answer:
+        """Change the library's log. What changes no view needs no place in it."""
+        number = entity_number(write.entity)
+        library = store.libraries[number]
+        changes: tuple[tuple[str, Any], ...]
+        match write:
+            case WriteProcessed():
+                content = (RECORD, store.now) if self._dates else RECORD
+                changes = tuple((f"processed:{record.message}", content) for record in write.records)
+            case Stage():
+                changes = tuple((f"staged:{document.tx}", document) for document in write.documents)
+                if len(dict(changes)) < len(changes) or any(id in library.now for id, _ in changes):
+                    return Answer(Conflict(self._token(library)), store, said=f"{described(write)}: conflict")
+            case DeleteStaged():
+                changes = tuple((f"staged:{tx}", None) for tx in write.transactions)
+            case DeleteProcessed():
+                changes = tuple((f"processed:{key}", None) for key, _ in write.records)
+        new = tuple(change for change in changes if library.now.get(change[0]) != change[1])
+        if new:
+            writes = (*library.writes, *new)
+            if self._linearizable:
+                writes = tuple(sorted((one for one in dict(writes).items() if one[1] is not None), key=itemgetter(0)))
+            library = self._stores.library(writes)
+            store = self._stores.with_library(store, number, library)
+        reply = None if isinstance(write, DeleteStaged | DeleteProcessed) else Written(self._token(library))
+        return Answer(reply, store, said=described(write), witnessed=_WITNESSED.get(type(write)) if new else None)
+
+    def _token(self, library: Library) -> str:
+        """The session token of the newest view."""
+        return token_at(0 if self._linearizable else library.end)
+
+    def _park(self, write: Park, store: Store) -> Answer:
+        key = write.message.message
+        violation = None
+        if key in self._judge.alone(store) and any(key == committed for committed, _ in store.committed):
+            violation = f"parked_is_unprocessed: {key} is parked as never processed, but it was committed"
+        parked = self._stores.changed(store, parked=store.parked | {key})
+        token = token_at(0)
+        if store.libraries:
+            number = entity_number(write.entity)
+            library = store.libraries[number]
+            if self._logs_parked:
+                content = (str(library.end + 1), write.message)
+                library = self._stores.library((*library.writes, (f"parked:{key}", content)))
+                parked = self._stores.with_library(parked, number, library)
+            token = self._token(library)
+        said = described(write)
+        return Answer(Written(token), parked, violation=violation, said=said, witnessed="a message was parked")
+
+    def _unpark(self, write: DeleteParked, store: Store) -> Answer:
+        number = entity_number(write.entity)
+        library = store.libraries[number]
+        id = f"parked:{write.message}"
+        if id not in library.now or write.etag not in (ANY, library.now[id][0]):
+            return Answer(None, store, said=f"{described(write)}, which has changed")
+        after = self._stores.with_library(store, number, self._stores.library((*library.writes, (id, None))))
+        after = self._stores.changed(after, parked=store.parked - {write.message})
+        return Answer(None, after, said=described(write))
+
+    def _save(self, write: Commit, store: Store) -> Answer:
+        number = entity_number(write.entity)
+        entity = store.entities[number]
+        if not _holds(write, entity):
+            said = f"{described(write)}: conflict"
+            return Answer(Conflict(self.entity_token(entity)), store, said=said, witnessed=OTHER)
+        saved = self.entity_after(entity, write, store.now)
+        committed, violation = self._judge.commit(write, entity, saved, store)
+        entities = (*store.entities[:number], saved, *store.entities[number + 1 :])
+        after = self._stores.changed(store, entities=entities, committed=committed)
+        assert saved.truth.etag is not None  # noqa: S101
+        reply = Saved(saved.truth.etag, self.entity_token(saved))
+        return Answer(reply, after, violation=violation, said=described(write), witnessed=_seen(write, entity, saved))
+
+    def entity_token(self, entity: Entity) -> str | None:
+        """The session token of the newest version."""
+        return token_at(entity.newest)
+
+    def entity_after(self, entity: Entity, write: Commit, tick: int) -> Entity:
+        """The entity with one more version."""
+        companions = dict(entity.now)
+        created, replaced = _companions_of(write)
+        etag = self._etag(entity, tick)
+        companions.update({id_of(write.entity, one): (one, etag) for one in (*created, *(one for one, _ in replaced))})
+        tick = tick if self._stamps else 0
+        version = Version(write.document, str(entity.newest + 1), tick=tick, companions=_listed(companions))
+        return self._with(entity, version)
+
+    def _replace(self, write: ReplaceCompanions, store: Store) -> Answer:
+        """Write over companions. What changes nothing keeps its ETag: whoever is conditional on it would write the same."""
+        entity = store.partition
+        companions = dict(entity.now)
+        for one, wanted in write.companions:
+            id = id_of(write.entity, one)
+            current = companions.get(id)
+            if current is not None and wanted in (None, current[1]) and current[0] != one:
+                companions[id] = (one, self._etag(entity, store.now))
+        return self._with_companions(write, store, companions)
+
+    def _delete(self, write: DeleteCompanions, store: Store) -> Answer:
+        companions = dict(store.partition.now)
+        for id, etag in write.companions:
+            if id in companions and etag in (ANY, companions[id][1]):
+                del companions[id]
+        answer = self._with_companions(write, store, companions)
+        return answer if answer.store is store else replace(answer, witnessed=DELETED)
+
+    def _with_companions(self, write: Write, store: Store, companions: dict[str, tuple[Companion, str]]) -> Answer:
+        """The answer to a write that leaves the entity as it is."""
+        entity = store.partition
+        if companions == entity.now:
+            return Answer(None, store, said=described(write))
+        after = self._with(entity, replace(entity.truth, companions=_listed(companions)))
+        return Answer(None, self._stores.with_entity(store, 0, after), said=described(write))
+
+    def _etag(self, entity: Entity, tick: int) -> str:
+        """The ETag of companions that are written now."""
+        return etag_at(entity.newest + 1, tick if self._dates else None)
+
+    def _with(self, entity: Entity, version: Version) -> Entity:
+        """The entity with one more version."""
+        if self._keeps_versions:
+            return self._stores.entity(entity.first, (*entity.versions, version))
+        return self._stores.entity(entity.newest + 1, (version,))
+
+
+def _holds(write: Commit, entity: Entity) -> bool:
+    """Whether the conditions of a write hold."""
+    if write.etag not in (ANY, entity.truth.etag):
+        return False
+    created, replaced = _companions_of(write)
+    ids = [id_of(write.entity, one) for one in created]
+    if len(set(ids)) < len(ids) or any(id in entity.now for id in ids):
+        return False
+    etags = {id: etag for id, (_, etag) in entity.now.items()}
+    return all(etag in (ANY, etags.get(id_of(write.entity, one))) for one, etag in replaced)
+
+
+def _companions_of(write: Commit) -> tuple[tuple[Companion, ...], tuple[tuple[Companion, str], ...]]:
+    """What a write creates, and what it replaces."""
+    return (write.create, write.replace) if isinstance(write, SaveBatch) else ((), ())
+
+
+def _listed(companions: Mapping[str, tuple[Companion, str]]) -> Companions:
+    return tuple((id, *one) for id, one in companions.items())
+
+
+def _seen(write: Commit, before: Entity, after: Entity) -> str | None:
+    """What a commit shows that a scenario may want to have seen."""
+    failing = {one.source for one in before.ledger.receptions if one.failing}
+    if any(one.source in failing and one.failing is None for one in after.ledger.receptions):
+        return RESUMED
+    _, replaced = _companions_of(write)
+    return HELD if any(isinstance(one, NumberedMessage) and one.message for one, _ in replaced) else None
+
+
+_WITNESSED: Final[dict[type[Any], str]] = {DeleteProcessed: "a record was forgotten"}
