@@ -10,7 +10,7 @@ from exactlyonce.attempt import Again, Finished
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.protocols.steps import clean_companions as truncation
-from tests.model.broken_beside import COLOCATED, ONE, STALE, TWO, BrokenBeside, scenario
+from tests.model.broken_companions import COLOCATED, ONE, STALE, TWO, BrokenCompanions, scenario
 from tests.model.broken_resequencers import FIRST, FIRST_TWICE, READ_MODEL, SECOND, SECOND_TWICE
 from tests.model.broken_streams import STREAM
 from tests.model.zoo import Broken
@@ -52,7 +52,7 @@ WHATEVER_THE_ETAG = around(
 EVENT_SOURCED = replace(scenario(STREAM, ONE, TWO, forgotten=1), sourced=True)
 AT_WORK = replace(scenario(READ_MODEL, FIRST, SECOND_TWICE, forgotten=1), workers=3)
 
-BROKEN_CLEANERS: tuple[BrokenBeside, ...] = (
+BROKEN_CLEANERS: tuple[BrokenCompanions, ...] = (
     Broken(
         "clean-up that deletes a record that owes",
         (judged("processed", lambda facts: {**facts, "unfinished": False}),),
@@ -91,7 +91,7 @@ BROKEN_CLEANERS: tuple[BrokenBeside, ...] = (
     ),
 )
 
-HARMLESS_CLEANERS: Final[tuple[tuple[BrokenBeside, str], ...]] = (
+HARMLESS_CLEANERS: Final[tuple[tuple[BrokenCompanions, str], ...]] = (
     (
         Broken(
             "clean-up that deletes whatever the ETag",

@@ -17,7 +17,7 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.sequences import Reception, order_of
-from tests.model.broken_beside import STALE, BrokenBeside, scenario, upserted
+from tests.model.broken_companions import STALE, BrokenCompanions, scenario, upserted
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
 from verification.scenarios.companions import ONE_AT_A_TIME
@@ -82,7 +82,7 @@ def remembered_all_the_same(reply: Any, _publish: Any, entity: Any, release: Any
 
 IGNORED_GAPS = around(Release._place, expected)
 
-BROKEN_RESEQUENCERS: tuple[BrokenBeside, ...] = (
+BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
     Broken(
         "held without a condition",
         (

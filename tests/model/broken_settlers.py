@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.model.broken_beside import COLOCATED, ONE, STALE, BrokenBeside, scenario
+from tests.model.broken_companions import COLOCATED, ONE, STALE, BrokenCompanions, scenario
 from tests.model.broken_resequencers import FIRST, READ_MODEL, SECOND
 from tests.model.broken_streams import STREAM
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
 
-BROKEN_SETTLERS: tuple[BrokenBeside, ...] = (
+BROKEN_SETTLERS: tuple[BrokenCompanions, ...] = (
     Broken(
         "a settler that trusts an older view of a read model",
         (Mutation("a settler that trusts an older view of a read model"),),

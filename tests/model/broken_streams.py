@@ -15,7 +15,7 @@ from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import versions
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.outputs import Output
-from tests.model.broken_beside import KEEPS, ONE, STALE, TWO, BrokenBeside, scenario, upserted
+from tests.model.broken_companions import KEEPS, ONE, STALE, TWO, BrokenCompanions, scenario, upserted
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
@@ -86,7 +86,7 @@ NOT_COMPARED = Mutation("stream: digests not compared")
 WITHOUT_TOKEN = Mutation("stream: a range read without a token")
 GAPS_NOT_NOTICED = Mutation("stream: gaps in a range not noticed")
 
-BROKEN_STREAMS: tuple[BrokenBeside, ...] = (
+BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
     Broken(
         "no entry where the state is unchanged",
         (around(COMMIT, unnoticed_where_unchanged),),

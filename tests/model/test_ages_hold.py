@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.model.broken_ages import BROKEN_AGES, BrokenAges
+from tests.model.searches import assert_falls, assert_holds, name_of
 from verification.checker.search import explore
 from verification.scenarios.outbox_ages import SMALL
 from verification.world.scenario import Scenario
 
-LONGEST_STORY = 20
 LIMIT = 20_000
 """More states than any twin takes to fall."""
 STATES = {
@@ -24,25 +24,16 @@ STATES = {
     "entries that owe stay": 34_031,
     "what is owed grows too old": 24_372,
 }
-"""Pinned: a scenario that suddenly has fewer states shows less than it did."""
 
 
-@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", SMALL, ids=name_of)
 def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
-    report = explore(scenario, liveness=True)
-    assert report.violation is None, "\n".join(report.ending)
-    assert report.complete
-    assert report.stuck == 0, "\n".join(report.ending)
-    assert scenario.witnesses <= report.witnessed
-    assert report.states == STATES[scenario.name]
+    assert_holds(scenario, STATES[scenario.name])
 
 
-@pytest.mark.parametrize("twin", BROKEN_AGES, ids=lambda twin: twin.name)
+@pytest.mark.parametrize("twin", BROKEN_AGES, ids=name_of)
 def test_a_broken_twin_is_found(twin: BrokenAges) -> None:
-    report = explore(twin.scenario_with_twin(), LIMIT)
-    assert report.violation is not None
-    assert report.violation.startswith(twin.falls), report.violation
-    assert 0 < len(report.story) <= LONGEST_STORY
+    assert_falls(twin, LIMIT)
 
 
 def test_a_late_copy_is_applied_again_where_nobody_judges_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verification.checker.search import explore
+from tests.model.searches import assert_holds
 from verification.mutants.finding import ALL_STATES, ALL_WORLDS, COSTS, NO_END, QUIET, all_mutants, find
 from verification.mutants.outside import fails, file_and_name
 from verification.mutants.reviewed import Tables
@@ -47,11 +47,7 @@ def test_every_reason_is_a_sentence() -> None:
 
 @pytest.mark.parametrize("world", ALL_WORLDS, ids=lambda world: world.name)
 def test_what_ships_stands_wherever_mutants_fall(world: Scenario) -> None:
-    report = explore(Twin({}).within(world), liveness=True)
-    assert report.violation is None, "\n".join(report.story)
-    assert report.complete
-    assert report.stuck == 0
-    assert report.states == ALL_STATES[world.name]
+    assert_holds(Twin({}).within(world), ALL_STATES[world.name])
 
 
 @pytest.mark.parametrize("world", [*ALL_WORLDS, None], ids=lambda world: world.name if world else QUIET)

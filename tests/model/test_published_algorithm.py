@@ -8,6 +8,7 @@ import pytest
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Attempts
+from tests.model.searches import assert_holds
 from verification.checker.search import explore
 from verification.mutants.quiet_outbox import QuietWorld, handled_in_turn
 from verification.published.algorithm import AS_PUBLISHED, REPAIRED, Deletion, PublishedAlgorithm, Repairs
@@ -28,10 +29,7 @@ REPAIRS = {(fault.scenario, fault.ends): fault for fault in FAULTS}
 
 @pytest.mark.parametrize("fault", REPAIRS.values(), ids=lambda fault: fault.name)
 def test_its_repair_ends_it(fault: Fault) -> None:
-    report = explore(fault.scenario_with(fault.ends), liveness=True)
-    assert report.violation is None, "\n".join(report.story)
-    assert report.complete
-    assert report.stuck == 0
+    assert_holds(fault.scenario_with(fault.ends))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -58,10 +56,7 @@ def test_an_update_is_lost_without_any_failure() -> None:
     ids=str,
 )
 def test_repaired_it_holds(copies: tuple[int, ...], budget: Budget) -> None:
-    report = explore(playing(Scenario("repaired", copies, budget=budget), REPAIRED), liveness=True)
-    assert report.violation is None, "\n".join(report.story)
-    assert report.complete
-    assert report.stuck == 0
+    assert_holds(playing(Scenario("repaired", copies, budget=budget), REPAIRED))
 
 
 @pytest.mark.parametrize(

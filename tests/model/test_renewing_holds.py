@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.model.broken_renewing import BROKEN_RENEWING, BrokenRenewing
-from verification.checker.search import explore
+from tests.model.searches import assert_falls, assert_holds, name_of
 from verification.explorers.renewal import RenewingScenario
 from verification.scenarios.renewals import SMALL
 
@@ -16,22 +16,13 @@ STATES = {
     "a parked message is renewed, lost replies": 9_589,
     "a parked message is renewed by two": 4_470,
 }
-"""Pinned: a scenario that suddenly has fewer states shows less than it did."""
 
 
-@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", SMALL, ids=name_of)
 def test_no_property_falls_and_the_work_can_always_be_finished(scenario: RenewingScenario) -> None:
-    report = explore(scenario, liveness=True)
-    assert report.violation is None, "\n".join(report.ending)
-    assert report.complete
-    assert report.stuck == 0, "\n".join(report.ending)
-    assert scenario.witnesses <= report.witnessed
-    assert report.states == STATES[scenario.name]
+    assert_holds(scenario, STATES[scenario.name])
 
 
-@pytest.mark.parametrize("twin", BROKEN_RENEWING, ids=lambda twin: twin.name)
+@pytest.mark.parametrize("twin", BROKEN_RENEWING, ids=name_of)
 def test_a_broken_twin_is_found(twin: BrokenRenewing) -> None:
-    report = explore(twin.scenario_with_twin(), LIMIT)
-    assert report.violation is not None
-    assert report.violation.startswith(twin.falls), report.violation
-    assert len(report.story) == twin.steps
+    assert_falls(twin, LIMIT, twin.steps)

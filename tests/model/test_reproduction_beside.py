@@ -12,10 +12,10 @@ from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import LoadEntity
 from local_cosmos.inprocess import RunningEmulator
-from tests.model.broken_beside import BrokenBeside
-from tests.model.test_broken_beside import ZOO, told
+from tests.model.broken_companions import BrokenCompanions
+from tests.model.test_broken_companions import ZOO, told
 from tests.model.walking import played, walked
-from tests.model.walking_beside import WALKS
+from tests.model.walking_companions import WALKS
 from verification.checker.search import explore, explorer_of
 from verification.explorers.trace import NOBODY, replayed
 from verification.reproduction import __main__ as command
@@ -26,7 +26,7 @@ from verification.world.scenario import Scenario
 
 
 @pytest.mark.parametrize("twin", ZOO, ids=told)
-async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulator, twin: BrokenBeside) -> None:
+async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulator, twin: BrokenCompanions) -> None:
     scenario = twin.scenario_with_twin()
     report = explore(scenario, limit=100_000)
     reproduction = await played(emulator, scenario, report.trace, CarelessStore)

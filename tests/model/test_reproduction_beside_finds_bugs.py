@@ -23,7 +23,7 @@ from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.walking import played, walked
-from tests.model.walking_beside import WALKS
+from tests.model.walking_companions import WALKS
 from verification.reproduction.conductor import Divergence
 from verification.reproduction.correspondence import Correspondence, entity_log
 from verification.world.companions_handler import ENTITY

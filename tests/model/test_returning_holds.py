@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.model.broken_returning import BROKEN_RETURNING, PARKED_FOR_EVER, BrokenReturning
+from tests.model.searches import assert_falls, assert_holds, name_of
 from verification.checker.search import explore
 from verification.explorers.settlement import ReturningScenario
 from verification.scenarios.returns import SMALL
@@ -23,25 +24,16 @@ STATES = {
     "returned until too old": 9_826,
     "parked until too old": 8_426,
 }
-"""Pinned: a scenario that suddenly has fewer states shows less than it did."""
 
 
-@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", SMALL, ids=name_of)
 def test_no_property_falls_and_the_work_can_always_be_finished(scenario: ReturningScenario) -> None:
-    report = explore(scenario, liveness=True)
-    assert report.violation is None, "\n".join(report.ending)
-    assert report.complete
-    assert report.stuck == 0, "\n".join(report.ending)
-    assert scenario.witnesses <= report.witnessed
-    assert report.states == STATES[scenario.name]
+    assert_holds(scenario, STATES[scenario.name])
 
 
-@pytest.mark.parametrize("twin", BROKEN_RETURNING, ids=lambda twin: twin.name)
+@pytest.mark.parametrize("twin", BROKEN_RETURNING, ids=name_of)
 def test_a_broken_twin_is_found(twin: BrokenReturning) -> None:
-    report = explore(twin.scenario_with_twin(), LIMIT)
-    assert report.violation is not None
-    assert report.violation.startswith(twin.falls), report.violation
-    assert len(report.story) == twin.steps
+    assert_falls(twin, LIMIT, twin.steps)
 
 
 def test_a_host_that_leaves_parked_what_it_processed_is_found() -> None:

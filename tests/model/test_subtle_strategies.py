@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import pytest
 
+from tests.model.searches import assert_falls, assert_holds, name_of
 from tests.model.subtle_strategies import HARMLESS, SUBTLE
 from tests.model.zoo import Broken
 from verification.checker.search import explore
 from verification.world.scenario import Scenario
 
-LONGEST_STORY = 20
 LIMIT = 5_000
 """More states than any twin takes to fall; the shipped strategy is looked at as far. The catalogue has complete searches."""
 
 
-@pytest.mark.parametrize("twin", SUBTLE, ids=lambda twin: twin.name)
+@pytest.mark.parametrize("twin", SUBTLE, ids=name_of)
 def test_a_subtle_twin_is_found(twin: Broken[Scenario]) -> None:
-    report = explore(twin.scenario_with_twin(), LIMIT)
-    assert report.violation is not None
-    assert report.violation.startswith(twin.falls), report.violation
-    assert 0 < len(report.story) <= LONGEST_STORY
+    assert_falls(twin, LIMIT)
 
 
-@pytest.mark.parametrize(
-    "scenario", dict.fromkeys(twin.scenario for twin in SUBTLE), ids=lambda scenario: scenario.name
-)
+@pytest.mark.parametrize("scenario", dict.fromkeys(twin.scenario for twin in SUBTLE), ids=name_of)
 def test_the_shipped_strategy_stands_where_subtle_twins_fall(scenario: Scenario) -> None:
     report = explore(scenario, LIMIT)
     assert report.violation is None, "\n".join(report.story)
 
 
-@pytest.mark.parametrize("twin", HARMLESS, ids=lambda twin: twin.name)
+@pytest.mark.parametrize("twin", HARMLESS, ids=name_of)
 def test_a_harmless_variant_holds_and_gets_stuck_nowhere(twin: Broken[Scenario]) -> None:
-    report = explore(twin.scenario_with_twin(), liveness=True)
-    assert report.violation is None, "\n".join(report.story)
-    assert report.complete
-    assert report.stuck == 0
+    assert_holds(twin.scenario_with_twin())

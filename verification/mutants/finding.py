@@ -19,7 +19,7 @@ from verification.checker.search import explore
 from verification.mutants import quiet_companions as quiet
 from verification.mutants.costs import costs_of_world
 from verification.mutants.scenarios import STATES, WORLDS
-from verification.mutants.scenarios_beside import STATES_BESIDE, WORLDS_BESIDE
+from verification.mutants.scenarios_companions import STATES_BESIDE, WORLDS_OF_COMPANIONS
 from verification.mutants.source import Mutant, mutants_of
 from verification.mutants.twin import Twin
 from verification.twins.modules import EVERYTHING, OUTBOX, STEPS
@@ -32,7 +32,7 @@ PATIENCE: Final = 20
 COSTS: Final = "costs more"
 NO_END: Final = "no end"
 QUIET: Final = "nothing goes wrong"
-ALL_WORLDS: Final[tuple[Scenario, ...]] = (*WORLDS, *WORLDS_BESIDE)
+ALL_WORLDS: Final[tuple[Scenario, ...]] = (*WORLDS, *WORLDS_OF_COMPANIONS)
 ALL_STATES: Final = {**STATES, **STATES_BESIDE}
 _SHIPPED: Final = Twin({})
 
@@ -169,7 +169,7 @@ def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
 
 @cache
 def _usual(name: str, lagging: bool) -> tuple[int, ...]:
-    world = next(one for one in WORLDS_BESIDE if one.name == name)
+    world = next(one for one in WORLDS_OF_COMPANIONS if one.name == name)
     return quiet.costs(_beside(_SHIPPED, world), lagging=lagging)
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
-from verification.mutants.scenarios_beside import PATCHES
+from verification.mutants.scenarios_companions import PATCHES
 from verification.twins.modules import Patch, modules_of
 from verification.world.scenario import Chores, Scenario
 

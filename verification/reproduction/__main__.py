@@ -96,7 +96,7 @@ def _twins() -> Iterator[tuple[str, Callable[[], Scenario]]]:
     """The zoo, which lives with the tests and is not needed for walks: names, and what makes the scenarios."""
     from tests.model.broken_chores import BROKEN_CHORES  # noqa: PLC0415
     from tests.model.broken_strategies import TWINS  # noqa: PLC0415
-    from tests.model.test_broken_beside import ZOO, told  # noqa: PLC0415
+    from tests.model.test_broken_companions import ZOO, told  # noqa: PLC0415
 
     yield from ((twin.name, twin.scenario_with_twin) for twin in TWINS)
     yield from ((chore.name, chore.scenario_with_twin) for chore in BROKEN_CHORES)

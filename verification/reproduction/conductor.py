@@ -17,10 +17,10 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from verification.checker.search import explorer_of
 from verification.explorers.trace import NOBODY, Event
-from verification.reproduction.apart import RecordsApart
-from verification.reproduction.beside import RecordsBeside
+from verification.reproduction.companions import CompanionRecords
 from verification.reproduction.correspondence import entity_log, library_log, log_of
 from verification.reproduction.families import Family
+from verification.reproduction.library import LibraryRecords
 from verification.reproduction.processes import MakeStore, Process
 from verification.reproduction.reality import ENTITIES, Documents, Reality
 from verification.reproduction.trouble import Trouble
@@ -96,7 +96,7 @@ async def reproduce(
 
 def family_of(scenario: Scenario) -> Family:
     """Who knows how to play a scenario."""
-    return RecordsBeside(scenario) if scenario.companions else RecordsApart(scenario)
+    return CompanionRecords(scenario) if scenario.companions else LibraryRecords(scenario)
 
 
 class _Conductor:

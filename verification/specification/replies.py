@@ -41,7 +41,7 @@ from exactlyonce.effects.publish import Publish
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.values.frozen_json import Json
-from verification.specification.replies_beside import seen_beside
+from verification.specification.companion_replies import seen_beside
 from verification.specification.stored import NOW, TOKEN, Stored, ledger_of, position_of
 
 Record = TypeVar("Record", StagedOutputs, ParkedMessage)

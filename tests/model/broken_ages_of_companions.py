@@ -34,7 +34,7 @@ GONE, JUDGED = "raised DamagedDocument", "no_failure"
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenAgesBeside:
+class BrokenAgesOfCompanions:
     """A broken world or protocol, a scenario in which it shows, the property that falls there, and after how many steps."""
 
     name: str
@@ -85,33 +85,35 @@ REFUSES_ALL = (around(version_stream.handled_again, comes_to(refused_together)),
 ASKED_FIRST = (around(version_stream.handled_again, asked_first),)
 SINCE_THE_LAST = (around(colocated.publish_records, asks(Publish, as_young_as_the_youngest)),)
 
-BROKEN_AGES_BESIDE: tuple[BrokenAgesBeside, ...] = (
-    BrokenAgesBeside("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
-    BrokenAgesBeside("nobody judges, and entries go", ENTRIES, TWICE, 15, (("judges", False),)),
-    BrokenAgesBeside("records go by a shorter retention than the judge's", RECORDS, TWICE, 14, (("cleaned", 3),)),
-    BrokenAgesBeside("entries go by a shorter retention than the judge's", ENTRIES, TWICE, 14, (("cleaned", 3),)),
-    BrokenAgesBeside("the present is behind where a sender is a day ahead", ENTRIES, TWICE, 15, (("behind", 1),)),
-    BrokenAgesBeside("a batch lives as long as a record", RECORDS_IN_ANY_VIEW, TWICE, 15, (("prompt", False),)),
-    BrokenAgesBeside("a batch lives as long as an entry", ENTRIES_IN_ANY_VIEW, TWICE, 14, (("prompt", False),)),
-    BrokenAgesBeside(
+BROKEN_AGES_OF_COMPANIONS: tuple[BrokenAgesOfCompanions, ...] = (
+    BrokenAgesOfCompanions("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
+    BrokenAgesOfCompanions("nobody judges, and entries go", ENTRIES, TWICE, 15, (("judges", False),)),
+    BrokenAgesOfCompanions("records go by a shorter retention than the judge's", RECORDS, TWICE, 14, (("cleaned", 3),)),
+    BrokenAgesOfCompanions("entries go by a shorter retention than the judge's", ENTRIES, TWICE, 14, (("cleaned", 3),)),
+    BrokenAgesOfCompanions("the present is behind where a sender is a day ahead", ENTRIES, TWICE, 15, (("behind", 1),)),
+    BrokenAgesOfCompanions("a batch lives as long as a record", RECORDS_IN_ANY_VIEW, TWICE, 15, (("prompt", False),)),
+    BrokenAgesOfCompanions("a batch lives as long as an entry", ENTRIES_IN_ANY_VIEW, TWICE, 14, (("prompt", False),)),
+    BrokenAgesOfCompanions(
         "a shorter retention is deleted by at once",
         WORLDS["co-located: a retention is shortened"],
         TWICE,
         15,
         (("lifetimes", changing(DeletedAtOnce, 2, 4).lifetimes),),
     ),
-    BrokenAgesBeside(
+    BrokenAgesOfCompanions(
         "a longer retention is judged by at once",
         WORLDS["co-located: a retention is lengthened"],
         TWICE,
         15,
         (("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
     ),
-    BrokenAgesBeside("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
-    BrokenAgesBeside("what is owed is as young as the youngest of it", OWED, LOST, 12, patches=SINCE_THE_LAST),
-    BrokenAgesBeside("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
-    BrokenAgesBeside("no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE),
-    BrokenAgesBeside("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),
-    BrokenAgesBeside("a duplicate takes its group along", WAY_BACK, JUDGED, 17, patches=REFUSES_ALL),
-    BrokenAgesBeside("the time is asked for before the entries", WAY_BACK, GONE, 15, patches=ASKED_FIRST),
+    BrokenAgesOfCompanions("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
+    BrokenAgesOfCompanions("what is owed is as young as the youngest of it", OWED, LOST, 12, patches=SINCE_THE_LAST),
+    BrokenAgesOfCompanions("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
+    BrokenAgesOfCompanions(
+        "no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE
+    ),
+    BrokenAgesOfCompanions("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),
+    BrokenAgesOfCompanions("a duplicate takes its group along", WAY_BACK, JUDGED, 17, patches=REFUSES_ALL),
+    BrokenAgesOfCompanions("the time is asked for before the entries", WAY_BACK, GONE, 15, patches=ASKED_FIRST),
 )

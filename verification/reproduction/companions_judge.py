@@ -27,7 +27,7 @@ from verification.world.scenario import UNLIMITED, Message, Scenario
 from verification.world.tasks import NUDGE
 
 
-def fallen_beside(reality: Reality, scenario: Scenario, deeds: Sequence[Deeds]) -> frozenset[str]:
+def fallen_companions(reality: Reality, scenario: Scenario, deeds: Sequence[Deeds]) -> frozenset[str]:
     """The names of the properties that do not hold.
 
     Args:

@@ -155,7 +155,7 @@ RESEQUENCED: Final = (
     _world("read model: copies at once, stale reads", numbered(2, 1), IN_ORDER, workers=2, **READS),
 )
 
-WORLDS_BESIDE: Final = (*STREAMS, *COLOCATED, *RESEQUENCED)
+WORLDS_OF_COMPANIONS: Final = (*STREAMS, *COLOCATED, *RESEQUENCED)
 
 ROOM_FOR_THREE: Final = (constant(resequencing, "BATCH_DOCUMENTS", 3),)
 PATCHES: Final[Mapping[str, tuple[Patch, ...]]] = {

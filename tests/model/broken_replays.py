@@ -12,7 +12,7 @@ from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream.replay import Replayed
 from exactlyonce.records.outputs import Output
-from tests.model.broken_beside import ONE, STALE, BrokenBeside, scenario, upserted
+from tests.model.broken_companions import ONE, STALE, BrokenCompanions, scenario, upserted
 from tests.model.broken_resequencers import FIRST, SECOND, THIRD
 from tests.model.broken_streams import ON_THE_NEWEST_STATE, STREAM
 from tests.model.zoo import Broken
@@ -51,7 +51,7 @@ def asked(*, missing: tuple[int, int], **budget: int) -> Scenario:
     return replace(scenario(STREAM, ONE, ONE, replays=1, **budget), missing=missing)
 
 
-BROKEN_MENDERS: tuple[BrokenBeside, ...] = (
+BROKEN_REPLAYS: tuple[BrokenCompanions, ...] = (
     Broken(
         "skipped without a condition",
         (Mutation("skipped without a condition"),),

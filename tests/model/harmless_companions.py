@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from exactlyonce.effects.companions import SaveBatch
-from tests.model.broken_beside import COLOCATED, ONE, STALE, TWO, BrokenBeside, scenario, upserted
+from tests.model.broken_companions import COLOCATED, ONE, STALE, TWO, BrokenCompanions, scenario, upserted
 from tests.model.broken_resequencers import COMMIT as COMMIT_OF_A_READ_MODEL
 from tests.model.broken_resequencers import FIRST_TWICE, READ_MODEL, SECOND
 from tests.model.broken_streams import GAPS_NOT_NOTICED, ONE_BY_ONE, STREAM, UPSERT
@@ -17,7 +17,7 @@ from verification.twins.modules import around
 IN_A_STREAM = scenario(STREAM, TWO, ONE, crashes=1, unknown=1, stale=STALE)
 IN_A_READ_MODEL = scenario(READ_MODEL, FIRST_TWICE, SECOND, crashes=1, unknown=1, stale=STALE)
 
-HARMLESS: Final[tuple[tuple[BrokenBeside, str], ...]] = (
+HARMLESS: Final[tuple[tuple[BrokenCompanions, str], ...]] = (
     (
         Broken("an entry created by an upsert, read in a view as new as the state", (UPSERT, ONE_BY_ONE), IN_A_STREAM),
         "Who sees the state together with its entries misses none; its condition does the rest. What ships needs the conflict.",

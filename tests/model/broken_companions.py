@@ -18,7 +18,7 @@ from verification.twins.alterations import answers, asks, deferred, first, unask
 from verification.twins.modules import around
 from verification.world.scenario import UNLIMITED, Budget, Message, Scenario, scenario_of
 
-BrokenBeside = Broken[Scenario]
+BrokenCompanions = Broken[Scenario]
 
 
 def scenario(base: Scenario, *messages: Message, **budget: int) -> Scenario:
@@ -41,7 +41,7 @@ def upserted(save: SaveBatch, *_: Any) -> SaveBatch:
     )
 
 
-BROKEN_COLOCATED: tuple[BrokenBeside, ...] = (
+BROKEN_COLOCATED: tuple[BrokenCompanions, ...] = (
     Broken(
         "published before the commit",
         (

@@ -6,45 +6,39 @@ from dataclasses import replace
 
 import pytest
 
-from tests.model.broken_beside import BROKEN_COLOCATED, BrokenBeside
 from tests.model.broken_cleaners import BROKEN_CLEANERS, HARMLESS_CLEANERS
-from tests.model.broken_menders import BROKEN_MENDERS
+from tests.model.broken_companions import BROKEN_COLOCATED, BrokenCompanions
+from tests.model.broken_replays import BROKEN_REPLAYS
 from tests.model.broken_resequencers import BROKEN_RESEQUENCERS
 from tests.model.broken_settlers import BROKEN_SETTLERS
 from tests.model.broken_streams import BROKEN_STREAMS
-from tests.model.harmless_beside import HARMLESS
+from tests.model.harmless_companions import HARMLESS
+from tests.model.searches import assert_falls, assert_holds
 from verification.checker.search import explore
 from verification.world.scenario import Scenario
 
-LONGEST_STORY = 20
-ZOO: tuple[BrokenBeside, ...] = (
+ZOO: tuple[BrokenCompanions, ...] = (
     *BROKEN_COLOCATED,
     *BROKEN_STREAMS,
     *BROKEN_RESEQUENCERS,
     *BROKEN_SETTLERS,
-    *BROKEN_MENDERS,
+    *BROKEN_REPLAYS,
     *BROKEN_CLEANERS,
 )
 
 
-def told(twin: BrokenBeside) -> str:
+def told(twin: BrokenCompanions) -> str:
     return f"{twin.scenario.protocol}, {twin.name}"
 
 
 @pytest.mark.parametrize("twin", ZOO, ids=told)
-def test_a_broken_twin_is_found(twin: BrokenBeside) -> None:
-    report = explore(twin.scenario_with_twin(), limit=100_000)
-    assert report.violation is not None
-    assert report.violation.startswith(twin.falls), report.violation
-    assert 0 < len(report.story) <= LONGEST_STORY
+def test_a_broken_twin_is_found(twin: BrokenCompanions) -> None:
+    assert_falls(twin, 100_000)
 
 
 @pytest.mark.parametrize("scenario", dict.fromkeys(twin.scenario for twin in ZOO), ids=lambda one: f"{one.name}")
 def test_the_shipped_protocol_stands_where_its_twins_fall(scenario: Scenario) -> None:
-    report = explore(replace(scenario, untold=False), limit=100_000, liveness=True)
-    assert report.violation is None, "\n".join(report.ending)
-    assert report.complete
-    assert report.stuck == 0, "\n".join(report.ending)
+    assert_holds(replace(scenario, untold=False))
 
 
 @pytest.mark.parametrize(
@@ -52,11 +46,8 @@ def test_the_shipped_protocol_stands_where_its_twins_fall(scenario: Scenario) ->
     [*HARMLESS, *HARMLESS_CLEANERS],
     ids=lambda one: one if isinstance(one, str) else one.name,
 )
-def test_a_harmless_variant_holds_and_gets_stuck_nowhere(variant: BrokenBeside, reason: str) -> None:
-    report = explore(variant.scenario_with_twin(), liveness=True)
-    assert report.violation is None, "\n".join(report.ending)
-    assert report.complete
-    assert report.stuck == 0, "\n".join(report.ending)
+def test_a_harmless_variant_holds_and_gets_stuck_nowhere(variant: BrokenCompanions, reason: str) -> None:
+    assert_holds(variant.scenario_with_twin())
     assert reason.endswith(".")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.model.broken_ages_beside import BROKEN_AGES_BESIDE, BrokenAgesBeside
+from tests.model.broken_ages_of_companions import BROKEN_AGES_OF_COMPANIONS, BrokenAgesOfCompanions
+from tests.model.searches import assert_falls, assert_holds, name_of
 from verification.checker.search import explore
 from verification.scenarios.companions_ages import SMALL
 from verification.world.scenario import Scenario
@@ -23,29 +24,22 @@ STATES = {
     "stream: events go with age": 10_288,
     "stream: what is computed again is too old": 1_280,
 }
-"""Pinned: a scenario that suddenly has fewer states shows less than it did."""
 
 
-@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", SMALL, ids=name_of)
 def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
-    report = explore(scenario, liveness=True)
-    assert report.violation is None, "\n".join(report.ending)
-    assert report.complete
-    assert report.stuck == 0, "\n".join(report.ending)
-    assert scenario.witnesses <= report.witnessed
-    assert report.states == STATES[scenario.name]
+    assert_holds(scenario, STATES[scenario.name])
 
 
-@pytest.mark.parametrize("twin", BROKEN_AGES_BESIDE, ids=lambda twin: twin.name)
-def test_a_broken_twin_is_found(twin: BrokenAgesBeside) -> None:
-    report = explore(twin.scenario_with_twin(), LIMIT)
-    assert report.violation is not None
-    assert report.violation.startswith(twin.falls), report.violation
-    assert len(report.story) == twin.steps
+@pytest.mark.parametrize("twin", BROKEN_AGES_OF_COMPANIONS, ids=name_of)
+def test_a_broken_twin_is_found(twin: BrokenAgesOfCompanions) -> None:
+    assert_falls(twin, LIMIT, twin.steps)
 
 
 def test_a_duplicate_is_refused_alone_when_clean_up_has_taken_its_way_back() -> None:
-    twin = next(one for one in BROKEN_AGES_BESIDE if one.name == "no duplicate is refused where its way back is gone")
+    twin = next(
+        one for one in BROKEN_AGES_OF_COMPANIONS if one.name == "no duplicate is refused where its way back is gone"
+    )
     report = explore(twin.scenario_with_twin(), LIMIT)
     assert report.story.count("Twelve hours pass") == 4  # The retention is two days.
     assert "if clean-up has taken them" in str(report.violation).lower()

@@ -12,10 +12,10 @@ from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.protocols.stream.replay import Replayed
 from verification.explorers.trace import Event
+from verification.reproduction.companion_holdings import companion_differences
+from verification.reproduction.companions_judge import fallen_companions
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.families import Deeds, Task
-from verification.reproduction.holdings_beside import beside_differences
-from verification.reproduction.judging_beside import fallen_beside
 from verification.reproduction.reality import ENTITIES, Documents, Reality
 from verification.world.answers import World
 from verification.world.companions_handler import ENTITY, HAS_WAITED, keys_of
@@ -25,7 +25,7 @@ from verification.world.tasks import ANSWER, EVERYTHING, NUDGE, Start
 from verification.world.workers import COMES_BACK, Workers
 
 
-class RecordsBeside:
+class CompanionRecords:
     """Plays scenarios of one partition.
 
     Args:
@@ -107,11 +107,11 @@ class RecordsBeside:
 
     def differences(self, reality: Reality, documents: Documents, store: Store) -> Iterator[str]:
         """Where reality holds something else than the model."""
-        return beside_differences(reality, documents, store, self.names)
+        return companion_differences(reality, documents, store, self.names)
 
     def fallen(self, reality: Reality, deeds: Sequence[Deeds]) -> frozenset[str]:
         """The names of the properties that do not hold in reality."""
-        return fallen_beside(reality, self.scenario, deeds)
+        return fallen_companions(reality, self.scenario, deeds)
 
     def _alone(self, partition: Entity, position: int, store: Store) -> Store:
         """The store as if one version of the partition were the only one that can be read."""

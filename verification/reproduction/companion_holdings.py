@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from exactlyonce.records.companions import KIND
 from verification.reproduction.correspondence import Correspondence
-from verification.reproduction.holdings import entity_document, outside_differences
+from verification.reproduction.library_holdings import entity_document, outside_differences
 from verification.reproduction.moments import companion_of
 from verification.reproduction.reality import ENTITIES, Documents, Reality, partition_text
 from verification.world.companions_handler import ENTITY
 from verification.world.store import Store
 
 
-def beside_differences(reality: Reality, documents: Documents, store: Store, names: Correspondence) -> Iterator[str]:
+def companion_differences(reality: Reality, documents: Documents, store: Store, names: Correspondence) -> Iterator[str]:
     """Where reality holds something else than the model.
 
     Args:

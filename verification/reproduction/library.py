@@ -13,8 +13,8 @@ from exactlyonce.effects.library import Found, FoundStaged, LoadStaged
 from verification.explorers.trace import Event
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.families import Deeds, Task
-from verification.reproduction.holdings import holding_differences, library_documents
-from verification.reproduction.judging import fallen
+from verification.reproduction.library_holdings import holding_differences, library_documents
+from verification.reproduction.library_judge import fallen
 from verification.reproduction.reality import Documents, Reality
 from verification.world.scenario import AT, Scenario
 from verification.world.store import Store, entity_number, entity_ref, position_of
@@ -22,7 +22,7 @@ from verification.world.tasks import Start
 from verification.world.workers import Workers
 
 
-class RecordsApart:
+class LibraryRecords:
     """Plays scenarios of the outbox.
 
     Args:
