@@ -1,4 +1,4 @@
-"""More of the zoo: what can go wrong with the clean-up beside an entity if one guard is missing, and where it shows."""
+"""More of the zoo: what can go wrong with the clean-up of companions if one guard is missing, and where it shows."""
 
 from __future__ import annotations
 

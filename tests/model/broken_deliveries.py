@@ -21,7 +21,7 @@ from verification.world.scenario import Scenario
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 GIVEN_BACK = WORLDS["a delivery is given back"]
 GROUP = WORLDS["a group gives a delivery back"]
-BESIDE = WORLDS["co-located: a group gives a delivery back"]
+COLOCATED = WORLDS["co-located: a group gives a delivery back"]
 SENT_AGAIN = WORLDS["a parked message is sent again"]
 
 
@@ -66,7 +66,7 @@ BROKEN_DELIVERIES: tuple[BrokenDelivery, ...] = (
         if "gives a delivery back" in name or name == GIVEN_BACK.name
     ),
     BrokenDelivery("a message without a transaction is handled", GIVEN_BACK, HANDLING_ALL, UNPROCESSED),
-    BrokenDelivery("a message without a transaction is handled", BESIDE, HANDLING_ALL, UNPROCESSED),
+    BrokenDelivery("a message without a transaction is handled", COLOCATED, HANDLING_ALL, UNPROCESSED),
     *(
         BrokenDelivery("a batch that processes what it gave up", WORLDS[name], lenient, UNPROCESSED)
         for name in WORLDS

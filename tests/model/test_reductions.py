@@ -17,7 +17,7 @@ from tests.model.searches import name_of
 from verification.explorers import explorer as exploring
 from verification.explorers.explorer import Explorer
 from verification.explorers.reductions import State
-from verification.scenarios.companions import BESIDE, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
+from verification.scenarios.companions import COLOCATED, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
 from verification.world.answers import STALE, World
 from verification.world.scenario import UNLIMITED, Budget, Scenario, scenario_of
 from verification.world.store import NOW, Entity, Library, Store, position_of, token_at, told_history
@@ -35,12 +35,12 @@ FED = Scenario("fed", (1, 0), INLINE, budget=Budget(crashes=2, unknown=1), targe
 COMPANIONS = (
     scenario_of("stream, copies", (TWO,), STREAM, budget=FAULTS),
     scenario_of("stream, two messages", (ONE, ONE), STREAM, budget=replace(OLD, crashes=1)),
-    scenario_of("co-located, copies", (TWO,), BESIDE, budget=FAULTS),
-    scenario_of("co-located, two messages", (ONE, ONE), BESIDE, budget=Budget(unknown=1)),
+    scenario_of("co-located, copies", (TWO,), COLOCATED, budget=FAULTS),
+    scenario_of("co-located, two messages", (ONE, ONE), COLOCATED, budget=Budget(unknown=1)),
     scenario_of("resequencer, copies", numbered(2, 1), IN_ORDER, budget=LOST),
     scenario_of("resequencer, one by one", numbered(1, 1), ONE_BY_ONE, budget=LOST),
     scenario_of("stream, clean-up", (TWO, ONE), STREAM, budget=Budget(unknown=1, forgotten=1)),
-    scenario_of("co-located, clean-up", (TWO,), BESIDE, budget=replace(LOST, forgotten=1)),
+    scenario_of("co-located, clean-up", (TWO,), COLOCATED, budget=replace(LOST, forgotten=1)),
 )
 
 

@@ -45,7 +45,7 @@ def test_a_scenario_that_shows_less_than_it_says_does_not_hold() -> None:
 def test_tables_go_between_their_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "before\n<!-- table: begin -->\nold\n<!-- table: end -->\nthen\n<!-- beside: begin -->\n<!-- beside: end -->\n"
+        "before\n<!-- table: begin -->\nold\n<!-- table: end -->\nthen\n<!-- companions: begin -->\n<!-- companions: end -->\n"
         "<!-- matrix: begin -->\n<!-- matrix: end -->\nafter\n"
     )
     kept = str(tmp_path / "findings.json")
@@ -54,9 +54,9 @@ def test_tables_go_between_their_marks(tmp_path: Path) -> None:
     )
     text = page.read_text()
     assert text.startswith("before\n<!-- table: begin -->\nA core of")
-    outboxes, _, beside = text.partition("<!-- beside: begin -->")
+    outboxes, _, companions = text.partition("<!-- companions: begin -->")
     assert "| processes that remember tokens | " in outboxes
-    assert "| stream: tokens remembered | " in beside
+    assert "| stream: tokens remembered | " in companions
     assert "| | Outbox(window=1) | transaction_id() |" in text
     assert "| tokens | > " in text
     assert text.endswith("|\n<!-- matrix: end -->\nafter\n")

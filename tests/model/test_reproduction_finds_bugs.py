@@ -8,16 +8,28 @@ from typing import Any
 
 import pytest
 
+from exactlyonce.effects.companions import (
+    DeleteCompanions,
+    FindEntries,
+    FoundCompanions,
+    LoadCompanions,
+    ReplaceCompanions,
+    SaveBatch,
+)
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
-from exactlyonce.effects.entity import Conflict, SaveEntity
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, LoadStaged, Stage, WriteProcessed, Written
+from exactlyonce.records.outputs import Output
 from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.walking import SCENARIOS, named, played, walked
+from tests.model.walking_companions import WALKS
 from verification.checker.search import explore
 from verification.reproduction.conductor import Divergence
-from verification.reproduction.correspondence import Correspondence, TornViewError, library_log
+from verification.reproduction.correspondence import Correspondence, TornViewError, entity_log, library_log
 from verification.scenarios.outbox import SMALL
+from verification.world.companions_handler import ENTITY
 
 
 class ForgetsTokens(CosmosStore):
@@ -64,6 +76,61 @@ class ReadsOneOfTwo(CosmosStore):
         return await super().load_staged(replace(effect, transactions=effect.transactions[:1]))
 
 
+class ForgetsTokensOfCompanions(CosmosStore):
+    async def load_companions(self, effect: LoadCompanions) -> Any:
+        return await super().load_companions(replace(effect, token=None))
+
+
+class TakesBehindForNoCompanions(CosmosStore):
+    async def load_companions(self, effect: LoadCompanions) -> Any:
+        reply = await super().load_companions(effect)
+        return FoundCompanions(()) if reply is BEHIND else reply
+
+
+class ReadsOneCompanionOfTwo(CosmosStore):
+    async def load_companions(self, effect: LoadCompanions) -> Any:
+        return await super().load_companions(replace(effect, ids=effect.ids[:1]))
+
+
+class ReadsBackwards(CosmosStore):
+    async def find_entries(self, effect: FindEntries) -> Any:
+        reply = await super().find_entries(effect)
+        return FoundCompanions(reply.companions[::-1]) if isinstance(reply, FoundCompanions) else reply
+
+
+class TakesUnknownBatchForConflict(CosmosStore):
+    async def save_batch(self, effect: SaveBatch) -> Any:
+        reply = await super().save_batch(effect)
+        return Conflict(None) if reply is UNKNOWN else reply
+
+
+class TakesBatchConflictForUnknown(CosmosStore):
+    async def save_batch(self, effect: SaveBatch) -> Any:
+        reply = await super().save_batch(effect)
+        return UNKNOWN if isinstance(reply, Conflict) else reply
+
+
+class TellsTheEtagOfACompanion(CosmosStore):
+    async def save_batch(self, effect: SaveBatch) -> Any:
+        reply = await super().save_batch(effect)
+        return replace(reply, etag='"of a companion"') if isinstance(reply, Saved) else reply
+
+
+class LosesOneCompanionOfTwo(CosmosStore):
+    async def save_batch(self, effect: SaveBatch) -> Any:
+        return await super().save_batch(replace(effect, create=effect.create[:1]))
+
+
+class WritesNothingDown(CosmosStore):
+    async def replace_companions(self, effect: ReplaceCompanions) -> None:
+        del effect
+
+
+class KeepsWhatIsToGo(CosmosStore):
+    async def delete_companions(self, effect: DeleteCompanions) -> None:
+        del effect
+
+
 SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
     ForgetsTokens: lambda asked, reply: (
         isinstance(asked, FindProcessed) and asked.token is not None and reply is BEHIND
@@ -77,6 +144,22 @@ SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
     ),
     LosesOneOfTwo: lambda asked, reply: isinstance(asked, WriteProcessed) and len(asked.records) > 1,
     ReadsOneOfTwo: lambda asked, reply: isinstance(reply, FoundStaged) and len(reply.documents) > 1,
+    ForgetsTokensOfCompanions: lambda asked, reply: (
+        isinstance(asked, LoadCompanions) and asked.token is not None and reply is BEHIND
+    ),
+    TakesBehindForNoCompanions: lambda asked, reply: isinstance(asked, LoadCompanions) and reply is BEHIND,
+    ReadsOneCompanionOfTwo: lambda asked, reply: (
+        isinstance(asked, LoadCompanions) and isinstance(reply, FoundCompanions) and len(reply.companions) > 1
+    ),
+    ReadsBackwards: lambda asked, reply: (
+        isinstance(asked, FindEntries) and isinstance(reply, FoundCompanions) and len(reply.companions) > 1
+    ),
+    TakesUnknownBatchForConflict: lambda asked, reply: isinstance(asked, SaveBatch) and reply is UNKNOWN,
+    TakesBatchConflictForUnknown: lambda asked, reply: isinstance(asked, SaveBatch) and isinstance(reply, Conflict),
+    TellsTheEtagOfACompanion: lambda asked, reply: isinstance(asked, SaveBatch) and isinstance(reply, Saved),
+    LosesOneCompanionOfTwo: lambda asked, _: isinstance(asked, SaveBatch) and len(asked.create) > 1,
+    WritesNothingDown: lambda asked, _: isinstance(asked, ReplaceCompanions),
+    KeepsWhatIsToGo: lambda asked, _: isinstance(asked, DeleteCompanions),
 }
 
 
@@ -87,8 +170,7 @@ async def test_an_adapter_with_a_bug_is_found_as_soon_as_a_walk_meets_it(
     """The walks would not be worth much if they went well whatever the adapter did."""
     scenario, trace = next(
         (scenario, walked(scenario, seed))
-        for seed in range(20)
-        for scenario in SCENARIOS
+        for scenario, seed in (*((one, seed) for seed in range(20) for one in SCENARIOS), *WALKS)
         if any(shows(event.effect, event.reply) for event in walked(scenario, seed))
     )
     with pytest.raises(Divergence, match="reality differs from the model"):
@@ -142,3 +224,37 @@ def test_a_view_within_a_batch_is_refused() -> None:
         names.lsn_before(library_log(0), 1)
     assert names.lsn_before(library_log(0), 0) == 0
     assert names.lsn_before(library_log(0), 2) is None
+
+
+class TestNames:
+    """Of reality and of the model, where outputs tell their transaction and one batch writes several documents."""
+
+    def test_an_output_may_differ_by_the_name_of_its_transaction_only(self) -> None:
+        names = Correspondence(outputs_tell=True)
+        real, model = Json.of({"message": "m", "tx": "real-1"}), Json.of({"message": "m", "tx": "t0"})
+        assert names.differences(Output("o", "out", real), Output("o", "out", model), 0) == ()
+        other = Json.of({"message": "n", "tx": "real-1"})
+        assert names.differences(Output("o", "out", other), Output("o", "out", model), 0) != ()
+        swapped = Json.of({"message": "m", "tx": "t1"})
+        assert names.differences(Output("o", "out", real), Output("o", "out", swapped), 0) != ()
+
+    def test_a_document_that_was_not_written_over_keeps_its_version(self) -> None:
+        names = Correspondence()
+        assert tuple(names.version_differences("processed:m0", "1", '"a"')) == ()
+        assert tuple(names.version_differences("processed:m0", "2", '"a"')) == (
+            "processed:m0: is as in version 1 still, in place of version 2",
+        )
+
+    def test_what_is_written_over_without_a_change_has_several_etags(self) -> None:
+        names = Correspondence()
+        known = [difference for real in ('"a"', '"b"') for difference in names.version_differences("m0", "1", real)]
+        assert known == []
+        for real in ('"a"', '"b"'):
+            asked = DeleteCompanions(ENTITY, (("m0", real),))
+            assert names.differences(asked, DeleteCompanions(ENTITY, (("m0", "1"),)), 0) == ()
+
+    def test_the_view_before_a_step_of_several_commits_is_that_before_all_of_them(self) -> None:
+        names = Correspondence()
+        names.advance(entity_log(0), 1, lsn=1)
+        names.advance(entity_log(0), 2, lsn=4)
+        assert names.lsn_before(entity_log(0), 1) == 1

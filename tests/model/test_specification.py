@@ -161,7 +161,7 @@ def test_what_was_committed_and_not_published_is_found_and_gone_after_a_redelive
 
 
 @pytest.mark.parametrize("preset", [COLOCATED, STREAM])
-def test_what_was_committed_beside_the_entity_is_found_and_gone_after_a_redelivery(preset: str) -> None:
+def test_what_was_committed_with_the_entity_is_found_and_gone_after_a_redelivery(preset: str) -> None:
     stored = before_publishing(preset)
     assert [one.kind for one in leftovers(stored)] == ["committed, not published"]
     occasion = Occasion(preset, attempt(STRATEGIES[preset], Memory(), NEW), stored, (FIRST,))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from verification.scenarios.companions import (
-    BESIDE,
+    COLOCATED,
     DELETES,
     IN_ORDER,
     IN_TIME,
@@ -31,12 +31,12 @@ RICH: Final = (
     scenario_of(
         "co-located, chores",
         (TWO, ONE, ONE),
-        BESIDE,
+        COLOCATED,
         group=3,
         workers=3,
         budget=replace(TROUBLE, sweeps=3, forgotten=2, poisoned=1),
     ),
-    scenario_of("co-located, late", (TWO, TWO, TWO), BESIDE, group=3, apart=True, budget=replace(LATE, sweeps=3)),
+    scenario_of("co-located, late", (TWO, TWO, TWO), COLOCATED, group=3, apart=True, budget=replace(LATE, sweeps=3)),
     scenario_of("stream, all faults", (TWO, ONE, KEEPS, DELETES), STREAM, group=2, apart=True, budget=TROUBLE),
     scenario_of(
         "stream, chores",

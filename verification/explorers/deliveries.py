@@ -1,4 +1,4 @@
-"""What becomes of deliveries besides being acknowledged: they come again, alone or with their batch, or are given up."""
+"""Deliveries that are not acknowledged: they come again, alone or with their batch, or the host gives up on them."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class ReturningExplorer(Explorer):
     def _copied(self, queue: tuple[int, ...], workers: tuple[Worker, ...]) -> frozenset[str]:
         """Keys of messages of which there are several copies.
 
-        One that was settled before is neither processed nor parked, where that is known. So it counts only beside one that is
+        One that was settled before is neither processed nor parked, where that is known. So it counts only with one that is
         settled for the first time: what that parks it may have looked for before.
         """
         places = [place for place, copies in enumerate(queue) for _ in range(copies)]

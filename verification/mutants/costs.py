@@ -18,7 +18,7 @@ _ABSENT: Final = Json.of({"id": ENTITY.id})
 
 
 def costs_of_world(world: Scenario, shipped: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
-    """What the strategy and the chores of a world cost; the chores beside the strategy that ships."""
+    """What the strategy and the chores of a world cost; the chores with the strategy that ships."""
     return (
         *costs(world.strategy, marking, lagging),
         *costs_of_chores(shipped, world, marking, lagging),

@@ -19,7 +19,7 @@ from verification.checker.search import explore
 from verification.mutants import quiet_companions as quiet
 from verification.mutants.costs import costs_of_world
 from verification.mutants.scenarios import STATES, WORLDS
-from verification.mutants.scenarios_companions import STATES_BESIDE, WORLDS_OF_COMPANIONS
+from verification.mutants.scenarios_companions import STATES_OF_COMPANIONS, WORLDS_OF_COMPANIONS
 from verification.mutants.source import Mutant, mutants_of
 from verification.mutants.twin import Twin
 from verification.twins.modules import EVERYTHING, OUTBOX, STEPS
@@ -33,7 +33,7 @@ COSTS: Final = "costs more"
 NO_END: Final = "no end"
 QUIET: Final = "nothing goes wrong"
 ALL_WORLDS: Final[tuple[Scenario, ...]] = (*WORLDS, *WORLDS_OF_COMPANIONS)
-ALL_STATES: Final = {**STATES, **STATES_BESIDE}
+ALL_STATES: Final = {**STATES, **STATES_OF_COMPANIONS}
 _SHIPPED: Final = Twin({})
 
 
@@ -148,13 +148,13 @@ def reached() -> dict[str, frozenset[tuple[str, int]]]:
 
 
 def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
-    """Whether it asks for more than what is shipped beside an entity, where nothing goes wrong, or hardly anything."""
+    """Whether it asks for more than what ships, where records are companions and nothing goes wrong, or hardly anything."""
     if not world.companions:
         return None
     for lagging in (False, True):
         try:
             with _patience():
-                now = quiet.costs(_beside(twin, world), lagging=lagging)
+                now = quiet.costs(_companions(twin, world), lagging=lagging)
         except _OutOfPatienceError:
             return Verdict(world.name, f"{QUIET}: no end")
         except Exception as error:
@@ -170,10 +170,10 @@ def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
 @cache
 def _usual(name: str, lagging: bool) -> tuple[int, ...]:
     world = next(one for one in WORLDS_OF_COMPANIONS if one.name == name)
-    return quiet.costs(_beside(_SHIPPED, world), lagging=lagging)
+    return quiet.costs(_companions(_SHIPPED, world), lagging=lagging)
 
 
-def _beside(twin: Twin, world: Scenario) -> Scenario:
+def _companions(twin: Twin, world: Scenario) -> Scenario:
     changed = twin.within(world)
     assert changed.companions  # noqa: S101
     return changed

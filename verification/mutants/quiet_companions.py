@@ -111,7 +111,7 @@ class _Quiet:
         return self.counted
 
     def _chores(self, coming: list[int]) -> Iterator[Start]:
-        """Everything that is done beside processing in the scenario, while these messages are still to come."""
+        """Every chore of the scenario, while these messages are still to come."""
         budget = self._scenario.budget
         if self._scenario.marking:
             yield Start("mark", 0)

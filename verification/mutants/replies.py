@@ -6,8 +6,8 @@ import ast
 from types import ModuleType
 from typing import Final
 
-_BESIDE: Final = "effects"
-_NOTHING_BESIDE: Final = f"{_BESIDE}.FoundCompanions(())"
+_MODULE: Final = "effects"
+_NO_COMPANIONS: Final = f"{_MODULE}.FoundCompanions(())"
 
 _REPLIES: Final[dict[str, str | None]] = {
     "LoadEntity": "effects.Loaded(None, None, 0, None)",
@@ -24,10 +24,10 @@ _REPLIES: Final[dict[str, str | None]] = {
     "DeleteStaged": "None",
     "DeleteProcessed": "None",
     "LoadProcessed": "effects.FoundRecords(())",
-    "LoadCompanions": _NOTHING_BESIDE,
-    "FindEntries": _NOTHING_BESIDE,
-    "FindOwing": _NOTHING_BESIDE,
-    "FindNumbered": f"{_BESIDE}.FoundNumbered(())",
+    "LoadCompanions": _NO_COMPANIONS,
+    "FindEntries": _NO_COMPANIONS,
+    "FindOwing": _NO_COMPANIONS,
+    "FindNumbered": f"{_MODULE}.FoundNumbered(())",
     "ReplaceCompanions": "None",
     "DeleteCompanions": "None",
     "WriteOnce": "KEPT",

@@ -8,7 +8,7 @@ from typing import Any, Final
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.stream.protocol import VersionStream
 from verification.scenarios.companions import (
-    BESIDE,
+    COLOCATED,
     DELETES,
     IN_ORDER,
     IN_TIME,
@@ -91,23 +91,23 @@ STREAMS: Final = (
     _world("stream: copies at once, stale reads", (TWO,), STREAM, workers=2, **READS),
 )
 
-COLOCATED: Final = (
-    _world("co-located: a lonely message", (ONE,), BESIDE, **FAULTS),
-    _world("co-located: copies", (TWO,), BESIDE, **FAULTS, **READS),
-    _world("co-located: two in turn", (TWO, ONE), BESIDE, crashes=1),
-    _world("co-located: a group", (TWO, ONE), BESIDE, group=2, crashes=1),
-    _world("co-located: keeping and deleting", (KEEPS, DELETES), BESIDE, crashes=1),
-    _world("co-located: a handler that raises", (SHAKY, TWO), BESIDE, group=2, raising=1),
-    _world("co-located: handlers that raise", (SHAKY, SHAKY), BESIDE, group=2, raising=1),
-    _world("co-located: a group with one that deletes", (DELETES_ONCE, ONE), BESIDE, group=2, crashes=1),
-    _world("co-located: no ledger", (TWO,), BESIDE, adopted=True, **FAULTS, **READS),
-    _world("co-located: swept", (ONE,), BESIDE, sweeps=1, crashes=1, unknown=1, **READS),
-    _world("co-located: given back", (ONE,), BESIDE, workers=2, poisoned=1, returned=1),
-    _world("co-located: given up", (TWO,), BESIDE, poisoned=1, **FAULTS, **READS),
-    _world("co-located: cleaned", (TWO,), BESIDE, forgotten=1, crashes=1, unknown=1),
-    _world("co-located: two at once", (ONE, ONE), BESIDE, workers=2, crashes=1),
-    _world("co-located: copies at once", (TWO,), BESIDE, workers=2, crashes=1, unknown=1),
-    _world("co-located: swept at once", (ONE, ONE), BESIDE, workers=2, sweeps=1),
+RECORDED: Final = (
+    _world("co-located: a lonely message", (ONE,), COLOCATED, **FAULTS),
+    _world("co-located: copies", (TWO,), COLOCATED, **FAULTS, **READS),
+    _world("co-located: two in turn", (TWO, ONE), COLOCATED, crashes=1),
+    _world("co-located: a group", (TWO, ONE), COLOCATED, group=2, crashes=1),
+    _world("co-located: keeping and deleting", (KEEPS, DELETES), COLOCATED, crashes=1),
+    _world("co-located: a handler that raises", (SHAKY, TWO), COLOCATED, group=2, raising=1),
+    _world("co-located: handlers that raise", (SHAKY, SHAKY), COLOCATED, group=2, raising=1),
+    _world("co-located: a group with one that deletes", (DELETES_ONCE, ONE), COLOCATED, group=2, crashes=1),
+    _world("co-located: no ledger", (TWO,), COLOCATED, adopted=True, **FAULTS, **READS),
+    _world("co-located: swept", (ONE,), COLOCATED, sweeps=1, crashes=1, unknown=1, **READS),
+    _world("co-located: given back", (ONE,), COLOCATED, workers=2, poisoned=1, returned=1),
+    _world("co-located: given up", (TWO,), COLOCATED, poisoned=1, **FAULTS, **READS),
+    _world("co-located: cleaned", (TWO,), COLOCATED, forgotten=1, crashes=1, unknown=1),
+    _world("co-located: two at once", (ONE, ONE), COLOCATED, workers=2, crashes=1),
+    _world("co-located: copies at once", (TWO,), COLOCATED, workers=2, crashes=1, unknown=1),
+    _world("co-located: swept at once", (ONE, ONE), COLOCATED, workers=2, sweeps=1),
 )
 
 RESEQUENCED: Final = (
@@ -155,7 +155,7 @@ RESEQUENCED: Final = (
     _world("read model: copies at once, stale reads", numbered(2, 1), IN_ORDER, workers=2, **READS),
 )
 
-WORLDS_OF_COMPANIONS: Final = (*STREAMS, *COLOCATED, *RESEQUENCED)
+WORLDS_OF_COMPANIONS: Final = (*STREAMS, *RECORDED, *RESEQUENCED)
 
 ROOM_FOR_THREE: Final = (constant(resequencing, "BATCH_DOCUMENTS", 3),)
 PATCHES: Final[Mapping[str, tuple[Patch, ...]]] = {
@@ -168,7 +168,7 @@ PATCHES: Final[Mapping[str, tuple[Patch, ...]]] = {
 }
 """What is patched in every twin in these worlds, so that batches are small."""
 
-STATES_BESIDE: Final = {
+STATES_OF_COMPANIONS: Final = {
     "stream: a lonely message": 135,
     "stream: copies": 376,
     "stream: three in turn": 138,

@@ -24,7 +24,7 @@ class Twin:
 
     Args:
         sources: that differ from what ships, by the names of their modules.
-        patches: to be applied besides.
+        patches: to be applied, too.
     """
 
     def __init__(self, sources: Mapping[str, str], patches: Collection[Patch] = ()) -> None:

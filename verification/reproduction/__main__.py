@@ -1,4 +1,4 @@
-"""`python -m verification.reproduction`: play a trace on the real stack, and print the model's story beside it."""
+"""`python -m verification.reproduction`: play a trace on the real stack, and print it with the model's story."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _options() -> Namespace:
     chosen.add_argument(
         "--twin",
         metavar="NAME",
-        help="a shortest counterexample to a broken twin; of one with records beside the entity 'PROTOCOL, NAME'",
+        help="a shortest counterexample to a broken twin; where records are companions, 'PROTOCOL, NAME'",
     )
     chosen.add_argument(
         "--walk", metavar="SCENARIO", help="a random walk of the shipped strategy; part of the name will do"
@@ -100,7 +100,7 @@ def _twins() -> Iterator[tuple[str, Callable[[], Scenario]]]:
 
     yield from ((twin.name, twin.scenario_with_twin) for twin in TWINS)
     yield from ((chore.name, chore.scenario_with_twin) for chore in BROKEN_CHORES)
-    yield from ((told(beside), beside.scenario_with_twin) for beside in ZOO)
+    yield from ((told(twin), twin.scenario_with_twin) for twin in ZOO)
 
 
 def _first(fitting: Iterator[Found], name: str) -> Found:

@@ -1,4 +1,4 @@
-"""Whether reality holds what the model holds, where companions lie beside the entity."""
+"""Whether reality holds what the model holds, where records are companions."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def companion_differences(reality: Reality, documents: Documents, store: Store, 
     for id, (companion, _) in partition.now.items():
         real = found.pop(id, None)
         if real is None:
-            yield f"beside the entity: {id} is gone"
+            yield f"companions: {id} is gone"
         else:
             yield from names.differences(companion_of(real), companion, 0)
-    yield from (f"beside the entity: there is {id}, which the model does not know" for id in found)
+    yield from (f"companions: there is {id}, which the model does not know" for id in found)
     yield from outside_differences(reality, documents, store)

@@ -1,4 +1,4 @@
-"""The protocols of one partition and their chores: what the library keeps lies beside the entity."""
+"""Protocols whose records are companions, and their chores, as they are played in reality."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class CompanionRecords:
         raise LookupError(f"no view of the model's log has what {event} found")
 
     def etags(self, store: Store) -> Iterator[tuple[str, str]]:
-        """Id and ETag of the entity and of what lies beside it."""
+        """Id and ETag of the entity and of its companions."""
         partition = store.partition
         if partition.truth.etag is not None:
             yield ENTITY.id, partition.truth.etag

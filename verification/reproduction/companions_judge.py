@@ -1,4 +1,4 @@
-"""Which properties fell in reality, where records lie beside the entity: by the accepted batches, queues and acknowledgements.
+"""Which properties fell in reality, where records are companions: by the accepted batches, queues and acknowledgements.
 
 The judgement knows nothing of the model's. It handles the messages of each batch anew, on what was stored before it.
 """

@@ -34,7 +34,7 @@ _IN_CONTAINERS_OF_ENTITIES: Final = (
     *(LoadEntity, Loaded, SaveEntity, Saved, SaveBatch, LoadCompanions),
     *(FindEntries, FindNumbered, FindOwing, HasCompanions, ReplaceCompanions, DeleteCompanions),
 )
-"""Effects, and replies with a token, that are about an entity and what lies beside it."""
+"""Effects, and replies with a token, that are about an entity and its companions."""
 
 
 Pairs = tuple[tuple[Companion | str, str | None], ...]
@@ -54,7 +54,7 @@ class Log(NamedTuple):
 
 
 def entity_log(entity: int) -> Log:
-    """The log of an entity's document, and of what lies beside it."""
+    """The log of an entity's document, and of its companions."""
     return Log(ENTITIES.container, entity)
 
 

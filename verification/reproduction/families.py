@@ -1,4 +1,4 @@
-"""What is played differently where records lie apart from the entity, and where they lie beside it."""
+"""What is played differently where records are in the library, and where they are companions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Task:
         name: as in an event.
         entity: number of the entity.
         messages: numbers of the messages.
-        candidates: what it is about besides, as in `workers.Start`.
+        candidates: what else it is about, as in `tasks.Start`.
         records: key and ETag of records to be forgotten.
     """
 

@@ -22,7 +22,7 @@ class Moment:
 
     Attributes:
         before, after: the entity as it was, and as it is.
-        known, held: what lay beside it, and what does, by id.
+        known, held: its companions before and after, by id.
         written: companions that it wrote.
         saved: whether it saved the entity.
     """
@@ -48,19 +48,19 @@ class Moment:
 def moments(reality: Reality) -> Iterator[Moment]:
     """What was accepted, in its order."""
     entity = read_entity(ENTITY, None)
-    beside: dict[str, Companion] = {}
+    companions: dict[str, Companion] = {}
     accepted = (write for write in reality.writes if write.container == ENTITIES.container)
     for _, batch in groupby(accepted, key=lambda write: write.batch or -write.sequence):
-        before, known, written, saved = entity, dict(beside), [], False
+        before, known, written, saved = entity, dict(companions), [], False
         for write in batch:
             if write.document is None:
-                del beside[write.id]
+                del companions[write.id]
             elif write.id == ENTITY.id:
                 entity, saved = read_entity(ENTITY, taken_from(write.document)), True
             else:
-                beside[write.id] = companion_of(write.document)
-                written.append(beside[write.id])
-        yield Moment(before, entity, known, dict(beside), tuple(written), saved)
+                companions[write.id] = companion_of(write.document)
+                written.append(companions[write.id])
+        yield Moment(before, entity, known, dict(companions), tuple(written), saved)
 
 
 def ledger_in(entity: EntityView) -> Ledger:

@@ -77,6 +77,6 @@ def _is_in_part(move: Move, before: State) -> bool:
         return False
     if move.slot >= 0:
         return isinstance(move.what, Answer) and move.what.cost is not None
-    beside = before[0].partition.now
+    companions = before[0].partition.now
     noted = ((one if isinstance(one, str) else id_of(note.entity, one), etag) for one, etag in note.companions)
-    return not all(id in beside and etag in (None, ANY, beside[id][1]) for id, etag in noted)
+    return not all(id in companions and etag in (None, ANY, companions[id][1]) for id, etag in noted)

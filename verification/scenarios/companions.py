@@ -33,7 +33,7 @@ WITHOUT_TOKENS: Final = (RECORD, OWN, OTHER, LATE, STALE)
 SEEN: Final = (*WITHOUT_TOKENS, BEHIND)
 READ: Final = SEEN[1:]
 
-STREAM, BESIDE, IN_ORDER = VersionStream(2), Colocated(), Resequencer()
+STREAM, COLOCATED, IN_ORDER = VersionStream(2), Colocated(), Resequencer()
 
 
 def numbered(*copies: int, source: str = "web", **more: Any) -> tuple[Message, ...]:
@@ -94,17 +94,17 @@ STREAMS: Final = (
     scenario_of("stream: the settler", (TWO,), STREAM, *SEEN, PARKED, budget=replace(FAULTS, poisoned=1)),
 )
 
-COLOCATED: Final = (
-    scenario_of("co-located: all faults", (TWO, ONE), BESIDE, *WITHOUT_TOKENS, budget=FAULTS),
+RECORDED: Final = (
+    scenario_of("co-located: all faults", (TWO, ONE), COLOCATED, *WITHOUT_TOKENS, budget=FAULTS),
     scenario_of(
-        "co-located: attempts told apart", (ONE, ONE), BESIDE, RECORD, OWN, OTHER, LATE, budget=FRESH, apart=True
+        "co-located: attempts told apart", (ONE, ONE), COLOCATED, RECORD, OWN, OTHER, LATE, budget=FRESH, apart=True
     ),
-    scenario_of("co-located: groups of two", (TWO, ONE), BESIDE, RECORD, OTHER, group=2, budget=Budget(1, 1)),
-    scenario_of("co-located: keeping and deleting", (KEEPS, DELETES), BESIDE, RECORD, OTHER, budget=Budget(1, 1)),
+    scenario_of("co-located: groups of two", (TWO, ONE), COLOCATED, RECORD, OTHER, group=2, budget=Budget(1, 1)),
+    scenario_of("co-located: keeping and deleting", (KEEPS, DELETES), COLOCATED, RECORD, OTHER, budget=Budget(1, 1)),
     scenario_of(
         "co-located: tokens remembered",
         (ONE, ONE),
-        BESIDE,
+        COLOCATED,
         RECORD,
         OTHER,
         BEHIND,
@@ -112,10 +112,10 @@ COLOCATED: Final = (
         tokens=True,
     ),
     scenario_of(
-        "co-located: a document without a ledger", (TWO,), BESIDE, *WITHOUT_TOKENS, budget=FAULTS, adopted=True
+        "co-located: a document without a ledger", (TWO,), COLOCATED, *WITHOUT_TOKENS, budget=FAULTS, adopted=True
     ),
-    scenario_of("co-located: the sweeper", (ONE, ONE), BESIDE, RECORD, budget=replace(FAULTS, repeated=0, sweeps=1)),
-    scenario_of("co-located: the settler", (TWO,), BESIDE, *SEEN, PARKED, budget=replace(FAULTS, poisoned=1)),
+    scenario_of("co-located: the sweeper", (ONE, ONE), COLOCATED, RECORD, budget=replace(FAULTS, repeated=0, sweeps=1)),
+    scenario_of("co-located: the settler", (TWO,), COLOCATED, *SEEN, PARKED, budget=replace(FAULTS, poisoned=1)),
 )
 
 RESEQUENCED: Final = (
@@ -195,11 +195,11 @@ CLEANED: Final = (
         budget=replace(READS, forgotten=2),
         sourced=True,
     ),
-    scenario_of("co-located: clean-up", (TWO, ONE), BESIDE, DELETED, budget=replace(ONCE, unknown=0)),
+    scenario_of("co-located: clean-up", (TWO, ONE), COLOCATED, DELETED, budget=replace(ONCE, unknown=0)),
     scenario_of(
         "co-located: clean-up, sweeper and settler",
         (TWO,),
-        BESIDE,
+        COLOCATED,
         DELETED,
         PARKED,
         budget=Budget(crashes=1, stale=UNLIMITED, forgotten=1, sweeps=1, poisoned=1),
@@ -215,7 +215,7 @@ CLEANED: Final = (
     ),
 )
 
-SMALL: Final = (*STREAMS, *COLOCATED, *RESEQUENCED, *CLEANED)
+SMALL: Final = (*STREAMS, *RECORDED, *RESEQUENCED, *CLEANED)
 
 LARGE: Final = (
     scenario_of("stream: all faults, attempts told apart", (TWO, TWO), STREAM, *SEEN, budget=FAULTS, apart=True),
@@ -226,11 +226,13 @@ LARGE: Final = (
         "stream: two crashes, two lost", (TWO, ONE), STREAM, *SEEN, budget=replace(FAULTS, crashes=2, unknown=2)
     ),
     scenario_of(
-        "co-located: all faults, attempts told apart", (TWO, TWO), BESIDE, *WITHOUT_TOKENS, budget=FAULTS, apart=True
+        "co-located: all faults, attempts told apart", (TWO, TWO), COLOCATED, *WITHOUT_TOKENS, budget=FAULTS, apart=True
     ),
-    scenario_of("co-located: three messages", (TWO, ONE, ONE), BESIDE, RECORD, OTHER, LATE, budget=FRESH),
-    scenario_of("co-located: three workers", (TWO, ONE), BESIDE, RECORD, OTHER, LATE, budget=FRESH, workers=3),
-    scenario_of("co-located: groups of two, all faults", (TWO, ONE), BESIDE, *WITHOUT_TOKENS, budget=FAULTS, group=2),
+    scenario_of("co-located: three messages", (TWO, ONE, ONE), COLOCATED, RECORD, OTHER, LATE, budget=FRESH),
+    scenario_of("co-located: three workers", (TWO, ONE), COLOCATED, RECORD, OTHER, LATE, budget=FRESH, workers=3),
+    scenario_of(
+        "co-located: groups of two, all faults", (TWO, ONE), COLOCATED, *WITHOUT_TOKENS, budget=FAULTS, group=2
+    ),
     scenario_of("resequencer: copies, all faults", numbered(2, 1, 1), IN_ORDER, *READ, HELD, COPY, budget=FAULTS),
     scenario_of("resequencer: more copies", numbered(2, 2, 1), IN_ORDER, OWN, LATE, HELD, COPY, budget=FRESH),
     scenario_of("resequencer: three told apart", numbered(1, 1, 1), IN_ORDER, *READ, HELD, budget=FAULTS, apart=True),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from exactlyonce.values.lifetimes import Retention
 from verification.explorers.ages import KNOWN, REFUSED
-from verification.scenarios.companions import BESIDE, KEEPS, KEEPS_ONCE, ONE, STREAM, TWO
+from verification.scenarios.companions import COLOCATED, KEEPS, KEEPS_ONCE, ONE, STREAM, TWO
 from verification.scenarios.outbox import LATE, OTHER, RECORD
 from verification.scenarios.outbox_ages import changing
 from verification.world.answers import OLD, OVERDUE
@@ -34,15 +34,15 @@ def _changing(days: int, before: int) -> Ages:
 
 
 SMALL: Final = (
-    _scenario("co-located: records go with age", (TWO, ONE), BESIDE, AHEAD, RECORD, DELETED),
+    _scenario("co-located: records go with age", (TWO, ONE), COLOCATED, AHEAD, RECORD, DELETED),
     _scenario(
-        "co-located: records go with age, any view", (TWO,), BESIDE, PROMPT, RECORD, OTHER, OLD, LATE, DELETED,
+        "co-located: records go with age, any view", (TWO,), COLOCATED, PROMPT, RECORD, OTHER, OLD, LATE, DELETED,
         workers=2, budget=ANY_VIEW,
     ),
-    _scenario("co-located: a retention is shortened", (TWO,), BESIDE, _changing(2, 4), RECORD, DELETED),
-    _scenario("co-located: a retention is lengthened", (TWO,), BESIDE, _changing(4, 2), RECORD, DELETED),
+    _scenario("co-located: a retention is shortened", (TWO,), COLOCATED, _changing(2, 4), RECORD, DELETED),
+    _scenario("co-located: a retention is lengthened", (TWO,), COLOCATED, _changing(4, 2), RECORD, DELETED),
     _scenario(
-        "co-located: what is owed grows too old", (KEEPS_ONCE, KEEPS_ONCE), BESIDE, Ages(3, (0, 0)), OVERDUE,
+        "co-located: what is owed grows too old", (KEEPS_ONCE, KEEPS_ONCE), COLOCATED, Ages(3, (0, 0)), OVERDUE,
         budget=Budget(crashes=2, sweeps=1),
     ),
     _scenario("stream: entries go with age", (TWO, ONE), STREAM, AHEAD, RECORD, DELETED),
@@ -64,9 +64,9 @@ SMALL: Final = (
 )  # fmt: skip
 
 LARGE: Final = (
-    _scenario("co-located: records go with age, two workers", (TWO, ONE), BESIDE, AHEAD, RECORD, OTHER, workers=2),
+    _scenario("co-located: records go with age, two workers", (TWO, ONE), COLOCATED, AHEAD, RECORD, OTHER, workers=2),
     _scenario(
-        "co-located: records go with age beside a crash and the sweeper", (KEEPS, ONE), BESIDE, AHEAD, RECORD, OVERDUE,
+        "co-located: records go with age beside a crash and the sweeper", (KEEPS, ONE), COLOCATED, AHEAD, RECORD, OVERDUE,
         budget=replace(CLEANING, crashes=1, sweeps=1),
     ),
     _scenario("stream: entries go with age, two workers", (TWO, ONE), STREAM, AHEAD, RECORD, OTHER, KNOWN, workers=2),

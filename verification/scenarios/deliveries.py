@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from exactlyonce import Outbox
-from verification.scenarios.companions import BESIDE, IN_ORDER, ONE, numbered
+from verification.scenarios.companions import COLOCATED, IN_ORDER, ONE, numbered
 from verification.scenarios.companions import STREAM as VERSIONS
 from verification.scenarios.outbox import INLINE, LATE, OTHER, PARKED, RECORD, STAGED, STALE
 from verification.world.scenario import Budget, Scenario, scenario_of
@@ -22,7 +22,7 @@ def _scenario(name: str, copies: tuple[int, ...], strategy: Outbox, *seen: str, 
     return Scenario(name, copies, strategy, witnesses=frozenset(seen), **more)
 
 
-def _beside(name: str, strategy: Any, **more: int) -> Scenario:
+def _companions(name: str, strategy: Any, **more: int) -> Scenario:
     messages = numbered(1, 1) if strategy is IN_ORDER else (ONE, ONE)
     budget = Budget(poisoned=1, returned=1, **more)
     return replace(scenario_of(name, messages, strategy, PARKED, BACK, OTHER, budget=budget), group=2)
@@ -40,9 +40,9 @@ SMALL: Final = (
     _scenario(
         "a group gives all back", (1, 1), PAIRS, PARKED, BACK, OTHER, group=2, budget=Budget(poisoned=1, returned=2)
     ),
-    _beside("stream: a group gives a delivery back", VERSIONS),
-    _beside("co-located: a group gives a delivery back", BESIDE),
-    _beside("resequencer: a group gives a delivery back", IN_ORDER),
+    _companions("stream: a group gives a delivery back", VERSIONS),
+    _companions("co-located: a group gives a delivery back", COLOCATED),
+    _companions("resequencer: a group gives a delivery back", IN_ORDER),
     _scenario(
         "a batch comes again, all faults", (1,), INLINE, PARKED, SPOILED, LATE, STALE,
         budget=Budget(1, 1, 0, 1, poisoned=1, spoiled=1),
@@ -73,9 +73,9 @@ LARGE: Final = (
         "a group gives a delivery back, copies", (2, 1), PAIRS, PARKED, BACK, OTHER, group=2,
         budget=Budget(crashes=1, poisoned=1, returned=1),
     ),
-    _beside("stream: a group gives a delivery back, all faults", VERSIONS, crashes=1, unknown=1, repeated=1),
-    _beside("co-located: a group gives a delivery back, all faults", BESIDE, crashes=1, unknown=1, repeated=1),
-    _beside("resequencer: a group gives a delivery back, all faults", IN_ORDER, crashes=1, unknown=1, repeated=1),
+    _companions("stream: a group gives a delivery back, all faults", VERSIONS, crashes=1, unknown=1, repeated=1),
+    _companions("co-located: a group gives a delivery back, all faults", COLOCATED, crashes=1, unknown=1, repeated=1),
+    _companions("resequencer: a group gives a delivery back, all faults", IN_ORDER, crashes=1, unknown=1, repeated=1),
     _scenario(
         "a batch of two comes again, copies and requeues", (2, 1), INLINE, PARKED, SPOILED, AGAIN,
         budget=Budget(poisoned=2, spoiled=1, requeues=1),

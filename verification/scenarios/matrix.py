@@ -1,4 +1,4 @@
-"""Every preset under every trouble: what `make model` explores besides the scenarios of the catalogue."""
+"""Every preset under every trouble: what `make model` explores apart from the scenarios of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeper, clean-up, and who looks after boards: jobs beside everything, twice, and at any time."""
+"""Jobs at any time, twice, and while everything else runs: sweeper, clean-up, and what tends boards."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Caretakers:
         """The protocol under test that an entity belongs to."""
         if self._application.is_board(entity):
             return self._application.boards.strategy
-        return self._protocols.beside[0] if self._protocols.beside else self._protocols.outbox()
+        return self._protocols.companions[0] if self._protocols.companions else self._protocols.outbox()
 
     def garbage(self) -> Iterator[str]:
         """Entities with staged documents that their newest document does not name."""

@@ -33,7 +33,7 @@ class Owing:
         self._document(effect)
 
     def together(self, effect: SaveBatch) -> None:
-        """A batch was written; so may records beside the entity."""
+        """A batch was written; so may companions be."""
         self._document(effect)
         for one in effect.create:
             if isinstance(one, ColocatedRecord):

@@ -142,9 +142,9 @@ class Plan:
         return 1 + drawn // 1000 % (self.deliveries + 3) if drawn % 1000 < 1000 * self.failing else 0
 
     def settings(self, application: Application) -> Settings:
-        """What processes are started with: strategies beside the entity, or, without any, outboxes with the presets."""
+        """What processes are started with: strategies whose records are companions, or outboxes with the presets."""
         presets = (application.protocols.outbox(window, inline_limit) for window, inline_limit in self.presets)
-        strategies = application.protocols.beside or tuple(presets)
+        strategies = application.protocols.companions or tuple(presets)
         return Settings(
             application,
             strategies,

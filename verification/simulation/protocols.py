@@ -31,7 +31,7 @@ class Protocols:
 
     Attributes:
         protocol: of the tallies.
-        beside: strategies of processes that keep their records beside the entity; without any there are outboxes.
+        companions: strategies of processes whose records are companions; without any there are outboxes.
         resequencer: strategy of the boards.
         heals: whether nothing may be parked that only its environment failed.
         kept: age from which clean-up deletes what tells of messages.
@@ -39,7 +39,7 @@ class Protocols:
 
     protocol: str = "outbox"
     outbox: type[Outbox] = Outbox
-    beside: tuple[Strategy, ...] = ()
+    companions: tuple[Strategy, ...] = ()
     lanes: type[Lanes] = Lanes
     receiver: type[Receiver] = Receiver
     giving_up: type[Settler] = Settler
@@ -59,10 +59,10 @@ def _nothing_staged(_entity: EntityRef, _candidates: tuple[str, ...], _absent: J
 SNAPSHOTS: Final = (1, 3, 20)
 """How far apart whole states are: another number for each process, as settings change."""
 SHIPPED: Final = Protocols()
-COLOCATED: Final = Protocols("colocated", beside=(Colocated(),), clean_staged=_nothing_staged)
+COLOCATED: Final = Protocols("colocated", companions=(Colocated(),), clean_staged=_nothing_staged)
 STREAM: Final = Protocols(
     "stream",
-    beside=tuple(map(VersionStream, SNAPSHOTS)),
+    companions=tuple(map(VersionStream, SNAPSHOTS)),
     clean_staged=_nothing_staged,
 )
 

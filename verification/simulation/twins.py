@@ -220,11 +220,11 @@ def _cleaning(_name: str) -> Protocols:
 
 def _colocated(name: str) -> Protocols:
     twin = twin_of_parts(_COLOCATED[name])
-    return replace(COLOCATED, beside=(twin.of(Colocated)(),))
+    return replace(COLOCATED, companions=(twin.of(Colocated)(),))
 
 
 def _stream(name: str) -> Protocols:
-    return replace(STREAM, beside=tuple(map(twin_of_parts(_STREAMS[name]).of(VersionStream), SNAPSHOTS)))
+    return replace(STREAM, companions=tuple(map(twin_of_parts(_STREAMS[name]).of(VersionStream), SNAPSHOTS)))
 
 
 def _resequencer(name: str) -> Protocols:

@@ -97,7 +97,7 @@ CHAPTERS: Final = (
         colocated,
         (
             Part("Processing messages", Colocated.attempt, partial(occasions.attempts, COLOCATED)),
-            Part("Sweeping an entity", Colocated.sweep, occasions.sweeps_beside),
+            Part("Sweeping an entity", Colocated.sweep, occasions.sweeps_of_companions),
             Part(SETTLING, Colocated.settle, partial(occasions.settlements, COLOCATED)),
             Part("Deleting records", Colocated.clean, partial(occasions.cleanings, COLOCATED)),
         ),

@@ -21,7 +21,7 @@ from verification.specification.stored import Stored
 View = Mapping[str, tuple[Companion, str]]
 
 
-def seen_beside(effect: Effect[Any], stored: Stored) -> Iterator[tuple[str, Any]]:
+def seen_companions(effect: Effect[Any], stored: Stored) -> Iterator[tuple[str, Any]]:
     """Kind and reply for each view that differs, the newest first."""
     if isinstance(effect, HasCompanions):
         if stored.companions():

@@ -57,7 +57,7 @@ from verification.specification.settings import (
 from verification.specification.stored import ENTITY, Stored
 
 OUTBOX: Final = tuple(PRESETS)
-BESIDE: Final = (COLOCATED, STREAM, WAITING)
+COMPANIONS: Final = (COLOCATED, STREAM, WAITING)
 REASON: Final = "the host gave up on it"
 RETURNED: Final = replace(NEW, time=AT)
 
@@ -118,7 +118,7 @@ def sweeps() -> Iterator[Occasion]:
     return (Occasion(preset, sweeping(preset), stored) for preset in OUTBOX for _, stored in pasts(preset))
 
 
-def sweeps_beside() -> Iterator[Occasion]:
+def sweeps_of_companions() -> Iterator[Occasion]:
     """Sweep co-located records."""
     return (Occasion(COLOCATED, sweeping(COLOCATED), stored) for _, stored in pasts(COLOCATED))
 
@@ -210,7 +210,7 @@ def cleanings_of_processed() -> Iterator[Occasion]:
 
 def cleanings_of_blobs() -> Iterator[Occasion]:
     """Delete blobs."""
-    for preset in (*OUTBOX, *BESIDE):
+    for preset in (*OUTBOX, *COMPANIONS):
         for _, stored in pasts(preset):
             yield Occasion(preset, cleaning_blobs(preset, stored), stored)
 

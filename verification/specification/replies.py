@@ -41,7 +41,7 @@ from exactlyonce.effects.publish import Publish
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.values.frozen_json import Json
-from verification.specification.companion_replies import seen_beside
+from verification.specification.companion_replies import seen_companions
 from verification.specification.stored import NOW, TOKEN, Stored, ledger_of, position_of
 
 Record = TypeVar("Record", StagedOutputs, ParkedMessage)
@@ -80,13 +80,13 @@ def options(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
                     yield Option(kind, (one.reply, other.reply), other.stored)
         case Begin():
             # Fresh, and later, whatever began before: every transaction that reached the store is in one of these places.
-            used = len(stored.library) + len(stored.entity) + len(stored.beside) + len(stored.blobs)
+            used = len(stored.library) + len(stored.entity) + len(stored.companions_written) + len(stored.blobs)
             at = AT + timedelta(microseconds=used)
             yield Option("begun", Begun(at, tuple(f"t{used}-{number}" for number in range(effect.count))), stored)
         case LoadEntity() | FindProcessed() | LoadProcessed() | LoadStaged() | HasRecords() | LoadParked():
             yield from _read(effect, stored)
         case LoadCompanions() | FindEntries() | FindNumbered() | FindOwing() | HasCompanions():
-            for kind, reply in seen_beside(effect, stored):
+            for kind, reply in seen_companions(effect, stored):
                 yield Option(kind, reply, stored)
             yield from _no_answer(stored)
         case _:

@@ -57,8 +57,8 @@ class Stored:
     Attributes:
         entity: every version of the entity document, oldest first.
         library: accepted writes of the library's partition in order: id, and the record or None for a delete.
-        beside: accepted writes of companions, each all or nothing: the version of the entity from which on every view has it,
-            and what was written, as in `library`.
+        companions_written: accepted writes of companions, each all or nothing: the version of the entity from which on every
+            view has it, and id and companion of each; None for one that was deleted.
         blobs: that were written.
         published: ids of outputs that their transport took.
         acknowledged: keys of messages that will not be delivered again.
@@ -66,7 +66,7 @@ class Stored:
 
     entity: tuple[Json, ...] = ()
     library: tuple[tuple[str, LibraryRecord | None], ...] = ()
-    beside: tuple[tuple[int, tuple[tuple[str, Companion | None], ...]], ...] = ()
+    companions_written: tuple[tuple[int, tuple[tuple[str, Companion | None], ...]], ...] = ()
     blobs: frozenset[Blob] = frozenset()
     published: frozenset[str] = frozenset()
     acknowledged: frozenset[str] = frozenset()
@@ -88,7 +88,7 @@ class Stored:
         """That of the newest version; None if it is damaged, or was removed."""
         ledger = ledger_of(self.entity[-1] if self.entity else None)
         if ledger is None and self.entity and LEDGER not in self.entity[-1].value:
-            return None if any(self.library_documents(ProcessedRecord)) or self.beside else Ledger()
+            return None if any(self.library_documents(ProcessedRecord)) or self.companions_written else Ledger()
         return ledger
 
     def records(self, position: int | None = None) -> dict[str, LibraryRecord]:
@@ -106,7 +106,7 @@ class Stored:
 
     def companions(self, position: int | None = None) -> dict[str, tuple[Companion, str]]:
         """The companions by id, each with its ETag, as a replica at a position in their log has them."""
-        writes = enumerate(self.beside[:position], 1)
+        writes = enumerate(self.companions_written[:position], 1)
         found = {id: (one, str(number)) for number, (_, written) in writes for id, one in written}
         return {id: (one, etag) for id, (one, etag) in found.items() if one is not None}
 
@@ -116,8 +116,8 @@ class Stored:
 
     def companion_views(self, token: str | None) -> Iterator[dict[str, tuple[Companion, str]]]:
         """Every view of the companions that a replica at or after a token of the entity's partition may have, newest first."""
-        surely = sum(since <= position_of(token) for since, _ in self.beside)
-        return (self.companions(position) for position in range(len(self.beside), surely - 1, -1))
+        surely = sum(since <= position_of(token) for since, _ in self.companions_written)
+        return (self.companions(position) for position in range(len(self.companions_written), surely - 1, -1))
 
     def with_entity(self, document: Json) -> Stored:
         """A next version, whatever wrote it."""
@@ -130,7 +130,7 @@ class Stored:
         if isinstance(effect, SaveEntity | SaveBatch):
             return self._saved(effect)
         if isinstance(effect, ReplaceCompanions | DeleteCompanions):
-            return None, self._changed_beside(effect)
+            return None, self._changed(effect)
         writes = self._writes(effect)
         if isinstance(effect, Stage) and writes.keys() & self.records().keys():
             return Conflict(self.library_token), self
@@ -155,9 +155,11 @@ class Stored:
         after = self.with_entity(effect.document)
         written = tuple((id_of(ENTITY, one), one) for one in (*created, *(one for one, _ in replaced)))
         batch = ((len(after.entity), written),) if written else ()
-        return Saved(after.etag or "", after.entity_token), replace(after, beside=(*self.beside, *batch))
+        return Saved(after.etag or "", after.entity_token), replace(
+            after, companions_written=(*self.companions_written, *batch)
+        )
 
-    def _changed_beside(self, effect: ReplaceCompanions | DeleteCompanions) -> Stored:
+    def _changed(self, effect: ReplaceCompanions | DeleteCompanions) -> Stored:
         """After writes without a condition on the entity: views are sure to have them with its next version only."""
         known, since = self.companions(), len(self.entity) + 1
         asked: list[tuple[str, Companion | None, str | None]]
@@ -166,7 +168,7 @@ class Stored:
         else:
             asked = [(id_of(ENTITY, one), one, etag) for one, etag in effect.companions]
         written = ((since, ((id, one),)) for id, one, etag in asked if id in known and etag in (None, known[id][1]))
-        return replace(self, beside=(*self.beside, *written))
+        return replace(self, companions_written=(*self.companions_written, *written))
 
     def _writes(self, effect: Effect[Any]) -> dict[str, LibraryRecord | None]:
         """What a write does to the library's documents; None for those it deletes."""

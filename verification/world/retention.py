@@ -19,7 +19,7 @@ from verification.world.companions_handler import ENTITY
 from verification.world.scenario import TICK, Scenario
 from verification.world.store import Entity, written_at
 
-Beside = Mapping[str, tuple[Companion, str]]
+Companions = Mapping[str, tuple[Companion, str]]
 
 
 def lists(partition: Entity, past: frozenset[str], *, busy: bool) -> Iterator[tuple[str, ...]]:
@@ -45,14 +45,14 @@ def aged(partition: Entity, kept: timedelta, now: int) -> tuple[str, ...]:
         kept: age from which companions may go.
         now: the present, in ticks.
     """
-    beside = sorted((written_at(etag), id, etag) for id, (_, etag) in partition.now.items())
-    return tuple(told for (_, tick), id, etag in beside if (now - tick) * TICK >= kept for told in (id, etag))
+    companions = sorted((written_at(etag), id, etag) for id, (_, etag) in partition.now.items())
+    return tuple(told for (_, tick), id, etag in companions if (now - tick) * TICK >= kept for told in (id, etag))
 
 
-def _beginnings(beside: Beside, past: frozenset[str]) -> Iterator[tuple[str, ...]]:
+def _beginnings(companions: Companions, past: frozenset[str]) -> Iterator[tuple[str, ...]]:
     """Every beginning of a stream that may be old: what came before something old is old as well."""
     stream = {
-        one.version: (one.message, id, etag) for id, (one, etag) in beside.items() if isinstance(one, StreamEntry)
+        one.version: (one.message, id, etag) for id, (one, etag) in companions.items() if isinstance(one, StreamEntry)
     }
     listed: tuple[str, ...] = ()
     for _, (message, id, etag) in sorted(stream.items()):
