@@ -61,7 +61,7 @@ WORLDS: Final = (
 
 STATES: Final = {
     "a lonely message": 123,
-    "a lonely message, staged": 830,
+    "a lonely message, staged": 778,
     "two in turn": 186,
     "two in turn, staged": 648,
     "two at once": 728,
@@ -75,8 +75,8 @@ STATES: Final = {
     "swept, staged": 926,
     "given up": 218,
     "given back": 83,
-    "given up, two messages": 362,
-    "given up, stale reads": 1_236,
+    "given up, two messages": 358,
+    "given up, stale reads": 1_218,
     "cleaned": 67,
     "forgotten": 257,
     "everything embedded": 1_728,
@@ -89,7 +89,7 @@ STATES: Final = {
     "two at once, lost writes": 5_160,
     "two at once, staged": 10_202,
     "swept, stale reads": 741,
-    "given up at once": 1_894,
+    "given up at once": 1_862,
     "cleaned, stale reads": 303,
     "cleaned at once": 423,
     "cleaned at once, lost writes": 1_259,
