@@ -14,6 +14,7 @@ from exactlyonce import Outbox
 from exactlyonce.effects.entity import Loaded, LoadEntity
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage
 from tests.model.searches import name_of
+from verification.explorers import deliveries
 from verification.explorers import explorer as exploring
 from verification.explorers.explorer import Explorer
 from verification.explorers.reductions import State
@@ -61,7 +62,7 @@ REDUCTIONS: dict[str, tuple[Any, ...]] = {
         exploring, "swept", lambda _stores, store, _workers, _delayed, **_: store,
     ),
     "delayed saves that cannot take effect are dropped": (exploring, "alive", lambda delayed, _store: delayed),
-    "copies at a consumer are capped": (exploring, "COPIES", 4),
+    "copies at a consumer are capped": (deliveries, "COPIES", 4),
     "drafts that are saved in vain are forgotten": (Explorer, "_without_vain_drafts", lambda _self, state: state),
     "of views that show the same the oldest is enough": (World, "_load", every_version),
 }  # fmt: skip

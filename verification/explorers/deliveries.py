@@ -10,10 +10,13 @@ from verification.world.amounts import spent, with_copies, without_copies
 from verification.world.scenario import PLACES, Scenario
 from verification.world.store import Library, Store
 from verification.world.workers import Worker, Workers
+from verification.world.writes import Answer
 
 POISONED: Final = PLACES["poisoned"]
 RETURNED: Final = PLACES["returned"]
 SPOILED: Final = PLACES["spoiled"]
+COPIES = 2
+"""Most copies of an output that wait at its consumer: more would do what two do, one after the other."""
 
 
 def returned(
@@ -79,3 +82,18 @@ def ever_parked(keys: Sequence[str], library: Library) -> Iterator[int]:
     """Numbers of the messages that are parked in some view."""
     listed = {id for id, _ in library.writes}
     return (number for number, key in enumerate(keys) if f"parked:{key}" in listed)
+
+
+def arrived(scenario: Scenario, keys: tuple[str, ...], queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
+    """The queues after what was sent. One copy waits for all requests of a read model that nobody has taken."""
+    if answer.arrivals and scenario.feeds:
+        fed = list(queue)
+        for key in answer.arrivals:
+            number = scenario.feeds[keys.index(key)]
+            if number is not None:
+                fed[number] += fed[number] < COPIES
+        queue = tuple(fed)
+    if answer.asked:
+        copies = (max(queue[place], 1) if key in answer.asked else queue[place] for place, key in enumerate(keys))
+        queue = (*copies, *queue[len(keys) :])
+    return with_copies(queue, tuple(map(keys.index, answer.again))) if answer.again else queue

@@ -15,10 +15,10 @@ from exactlyonce.effects.library import DeleteParked
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.stream.replay import Replayed
-from exactlyonce.records.sequences import holds
 from verification.explorers.deliveries import (
     RETURNED,
     SPOILED,
+    arrived,
     come_again,
     ever_parked,
     given_up,
@@ -40,7 +40,7 @@ from verification.world.amounts import spent, with_copies, without_copies
 from verification.world.answers import World
 from verification.world.companions_handler import UNADOPTED
 from verification.world.mentions import Write, messages_in
-from verification.world.replays import unsent, was_sent
+from verification.world.replays import can_go_on, unsent, was_sent
 from verification.world.retention import lists
 from verification.world.scenario import PLACES, Scenario
 from verification.world.store import Store, Version
@@ -54,8 +54,6 @@ RAISING, NUDGES, REPLAYS = PLACES["raising"], PLACES["nudges"], PLACES["replays"
 GIVES_BACK = "gives back what it holds"
 PASSES = "Twelve hours pass"
 GOES_ON = "has to give back a delivery, and goes on"
-COPIES = 2
-"""Most copies of an output that wait at its consumer: more would do what two do, one after the other."""
 COPY = "a copy was dropped"
 PART = "a release took several batches"
 STOPPED = "a handler that raised stopped its sequence"
@@ -111,7 +109,7 @@ class Explorer:
         if self._empties:
             after = self._without_vain_drafts(after)
         fault = fault or _task_of(move.begun) == STUMBLE
-        if violation is None and is_at_rest(after) and not (after[4][NUDGES] and self._can_go_on(after[0])):
+        if violation is None and is_at_rest(after) and not (after[4][NUDGES] and can_go_on(self.scenario, after[0])):
             violation = self._left_undone(after[0])
         if after is move.state and violation is move.violation and fault is move.fault:
             return move
@@ -161,13 +159,6 @@ class Explorer:
                     return self._without_vain_drafts((store, queue, sorted_workers(others, emptied), delayed, left))
         return state
 
-    def _can_go_on(self, store: Store) -> bool:
-        """Whether what is next in some sequence is held, or to be skipped or asked for; or the read model owes something."""
-        ledger = store.partition.ledger
-        ready = any(holds(one.held, one.next) for one in ledger.receptions)
-        gap = self.scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
-        return ready or gap or bool(ledger.owing)
-
     def _tasks(
         self, worker: Worker, state: State, others: tuple[Worker, ...]
     ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
@@ -213,7 +204,7 @@ class Explorer:
         if left[FORGOTTEN]:
             busy = any(other.situation is not None for other in others)
             yield from ((FORGOTTEN, start) for start in self._retention(entity, state, busy=busy))
-        if left[NUDGES] and self._can_go_on(store):
+        if left[NUDGES] and can_go_on(self.scenario, store):
             yield NUDGES, Start(NUDGE, entity)
         if left[REPLAYS] and self.scenario.missing is None:
             yield REPLAYS, Start("replay", entity, candidates=EVERYTHING)
@@ -398,20 +389,8 @@ class Explorer:
             self.witnessed.add(COPY)
 
     def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
-        """The queues after what was sent. One copy waits for all requests of a read model that nobody has taken."""
-        if answer.arrivals and self.scenario.feeds:
-            fed = list(queue)
-            for key in answer.arrivals:
-                number = self.scenario.feeds[self.keys.index(key)]
-                if number is not None:
-                    fed[number] += fed[number] < COPIES
-            queue = tuple(fed)
-        if answer.asked:
-            copies = (
-                max(queue[place], 1) if key in answer.asked else queue[place] for place, key in enumerate(self.keys)
-            )
-            queue = (*copies, *queue[len(self.keys) :])
-        return with_copies(queue, tuple(map(self.keys.index, answer.again))) if answer.again else queue
+        """The queues after what was sent."""
+        return arrived(self.scenario, self.keys, queue, answer)
 
 
 def is_at_rest(state: State) -> bool:

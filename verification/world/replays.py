@@ -14,6 +14,7 @@ from exactlyonce.protocols.stream.replay import Missing, Replayed
 from exactlyonce.records.companions import StreamEntry
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import holds
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from verification.world.companions_handler import ENTITY, by_key
@@ -54,6 +55,14 @@ def was_sent(scenario: Scenario, store: Store) -> bool:
     """Whether a stream has given out all the numbers that are missing. Nobody asks before."""
     sequences = (store.partition.view.ledger or Ledger()).sequences
     return scenario.missing is None or any(one.last >= scenario.missing[1] for one in sequences)
+
+
+def can_go_on(scenario: Scenario, store: Store) -> bool:
+    """Whether what is next in some sequence is held, or to be skipped or asked for; or the read model owes something."""
+    ledger = store.partition.ledger
+    ready = any(holds(one.held, one.next) for one in ledger.receptions)
+    gap = scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
+    return ready or gap or bool(ledger.owing)
 
 
 def versions_with(effect: FindNumbered, partition: Entity, position: int) -> tuple[int, ...]:
