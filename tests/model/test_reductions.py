@@ -63,7 +63,7 @@ REDUCTIONS: dict[str, tuple[Any, ...]] = {
     ),
     "delayed saves that cannot take effect are dropped": (exploring, "alive", lambda delayed, _store: delayed),
     "copies at a consumer are capped": (deliveries, "COPIES", 4),
-    "drafts that are saved in vain are forgotten": (Explorer, "_without_vain_drafts", lambda _self, state: state),
+    "drafts that are saved in vain are forgotten": (exploring, "without_vain_drafts", lambda _workers, state: state),
     "of views that show the same the oldest is enough": (World, "_load", every_version),
 }  # fmt: skip
 OF_COMPANIONS = ("workers", "messages", "delayed", "drafts", "of views")

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from exactlyonce.attempt import Again, Finished
-from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.library import DeleteParked
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.protocols.outbox.clean import Cleaned
@@ -35,6 +34,7 @@ from verification.explorers.reductions import (
     sorted_workers,
     swept,
     used_transactions,
+    without_vain_drafts,
 )
 from verification.world.amounts import spent, with_copies, without_copies
 from verification.world.answers import World
@@ -45,8 +45,8 @@ from verification.world.retention import lists
 from verification.world.scenario import PLACES, Scenario
 from verification.world.store import Store, Version
 from verification.world.tasks import ANSWER, EVERYTHING, NUDGE, STUMBLE, Start
-from verification.world.workers import IN_VAIN, Worker, Workers
-from verification.world.writes import ANY, Answer
+from verification.world.workers import Worker, Workers
+from verification.world.writes import Answer
 
 CRASH, SWEEPS, CLEANINGS = PLACES["crashes"], PLACES["sweeps"], PLACES["cleanings"]
 REQUEUES, FORGOTTEN = PLACES["requeues"], PLACES["forgotten"]
@@ -107,7 +107,7 @@ class Explorer:
         """
         after, fault, violation = move.state, move.fault, move.violation
         if self._empties:
-            after = self._without_vain_drafts(after)
+            after = without_vain_drafts(self.workers, after)
         fault = fault or _task_of(move.begun) == STUMBLE
         if violation is None and is_at_rest(after) and not (after[4][NUDGES] and can_go_on(self.scenario, after[0])):
             violation = self._left_undone(after[0])
@@ -145,19 +145,6 @@ class Explorer:
     def _left_undone(self, store: Store) -> str | None:
         """What is wrong if nobody is at work any more and no delivery is left."""
         return self.judge.left_undone(store)
-
-    def _without_vain_drafts(self, state: State) -> State:
-        """The state in which workers that are about to save in vain have forgotten what they drafted."""
-        store, queue, workers, delayed, left = state
-        etag = store.entities[0].truth.etag
-        for slot, worker in enumerate(workers):
-            asks = worker.asks
-            if asks.__class__ is SaveBatch and asks is not IN_VAIN and asks.etag not in (etag, ANY):
-                emptied = self.workers.in_vain(worker)
-                if emptied is not worker:
-                    others = workers[:slot] + workers[slot + 1 :]
-                    return self._without_vain_drafts((store, queue, sorted_workers(others, emptied), delayed, left))
-        return state
 
     def _tasks(
         self, worker: Worker, state: State, others: tuple[Worker, ...]

@@ -11,7 +11,7 @@ from exactlyonce.records.library import StagedOutputs
 from verification.world.mentions import Write, messages_in, transactions_in
 from verification.world.scenario import Scenario
 from verification.world.store import Store, Stores, entity_number
-from verification.world.workers import Worker
+from verification.world.workers import IN_VAIN, Worker, Workers
 from verification.world.writes import ANY
 
 _ORDER = attrgetter("order")
@@ -64,6 +64,20 @@ def sorted_workers(others: tuple[Worker, ...], moved: Worker) -> tuple[Worker, .
         other = others[0]
         return (other, moved) if other.order < moved.order else (moved, other)
     return tuple(sorted((*others, moved), key=_ORDER))
+
+
+def without_vain_drafts(workers: Workers, state: State) -> State:
+    """The state in which workers that are about to save in vain have forgotten what they drafted."""
+    store, queue, standing, delayed, left = state
+    etag = store.entities[0].truth.etag
+    for slot, worker in enumerate(standing):
+        asks = worker.asks
+        if isinstance(asks, SaveBatch) and asks is not IN_VAIN and asks.etag not in (etag, ANY):
+            emptied = workers.in_vain(worker)
+            if emptied is not worker:
+                others = standing[:slot] + standing[slot + 1 :]
+                return without_vain_drafts(workers, (store, queue, sorted_workers(others, emptied), delayed, left))
+    return state
 
 
 def used_transactions(store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> frozenset[str]:
