@@ -14,9 +14,9 @@ from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.records.companions import NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import digest
-from exactlyonce.values.ranges import holds
 from exactlyonce.testing.guarantee import Commit, Facts, Place, violations
 from exactlyonce.testing.guarantee import nothing_lost as lost
+from exactlyonce.values.ranges import holds
 from verification.reproduction.families import Deeds
 from verification.reproduction.moments import Moment, ledger_in, moments, numbered
 from verification.reproduction.reality import Reality

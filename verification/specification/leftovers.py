@@ -54,7 +54,7 @@ def _of_entries(entries: Mapping[str, Entry], stored: Stored) -> Iterator[Leftov
         if kind := _unfinished(told, stored):
             yield Leftover(kind, told.tx, told.message)
         if told.tx in records and told.tx in entries:
-            yield Leftover("record with its entry", told.tx, told.message)
+            yield Leftover("record and entry", told.tx, told.message)
     for staged in stored.library_documents(StagedOutputs):
         if staged.tx not in entries:
             kind = "staged, its entry left" if staged.tx in records else "staged, without an entry"

@@ -11,8 +11,9 @@ from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Entry, Ledger
 from exactlyonce.records.outputs import Output, digest
-from exactlyonce.records.sequences import Sequences, holds
+from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.ranges import holds
 from verification.world.companions_handler import by_key, envelope_of, handle, id_of_output
 from verification.world.judge import Commit, Committed, Judge
 from verification.world.order import out_of_order
