@@ -31,6 +31,7 @@ from verification.world.outbox_handler import key_of_number, told_by
 from verification.world.outbox_judge import OutboxJudge
 from verification.world.scenario import Scenario
 from verification.world.store import NOW, Entity, Store, Stores, Version, ledger_of
+from verification.world.workers import Workers
 from verification.world.writes import Answer, Writes
 
 FREE: Final = -1
@@ -40,8 +41,9 @@ FREE: Final = -1
 class EndlessExplorer(Explorer):
     """Explores a stream: `copies` of the scenario says how many copies of each message there may be at a time."""
 
-    def __init__(self, scenario: Scenario, *, merge: bool = True) -> None:
-        super().__init__(scenario, merge=merge, world=EndlessWorld(scenario))
+    def __init__(self, scenario: Scenario) -> None:
+        # A worker's name is made of its replies, so situations that differ by them stay apart.
+        super().__init__(scenario, world=EndlessWorld(scenario), workers=Workers(scenario, merge=False))
         self._collects = False  # Naming does.
         self.naming = Naming(scenario, self.world.stores, self.workers)
 
