@@ -21,7 +21,7 @@ from verification.explorers.reductions import State
 from verification.scenarios.companions import COLOCATED, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
 from verification.world.answers import STALE, World
 from verification.world.scenario import UNLIMITED, Budget, Scenario, scenario_of
-from verification.world.store import NOW, Entity, Library, Store, position_of, token_at, told_history
+from verification.world.store import NOW, Entity, Library, Store, history_of, position_of, token_at
 from verification.world.writes import Answer
 
 INLINE, STAGED = Outbox(window=1), Outbox.transaction_id()
@@ -106,7 +106,7 @@ def observed(store: Store, alike: int) -> str:
 
 def _of_entity(entity: Entity) -> Any:
     return (
-        told_history(entity.truth.document),
+        history_of(entity.truth.document),
         [(entry.message, entry.owed is None) for entry in entity.ledger.entries],
         [(one.source, one.next, one.held) for one in entity.ledger.receptions],
         sorted(shown(one) for one, _ in entity.now.values()),

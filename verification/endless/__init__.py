@@ -1,1 +1,1 @@
-"""Streams of messages that never end, in finitely many states: what nobody can notice any more is forgotten."""
+"""Streams of messages that never end, in finitely many states: what no attempt can notice any more is forgotten."""

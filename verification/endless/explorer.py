@@ -1,6 +1,6 @@
 """The endless stream: messages keep coming, faults never run out, and yet the states are finitely many.
 
-A finished message that will not come back is retired, and a new one takes its place. Whatever tells only retired messages apart
+A finished message that will not come back is retired, and a new one takes its place. What distinguishes retired messages only
 is forgotten, and the rest gets canonical names (`naming`). Why no behaviour is lost by that is argued in
 docs/model-checking.md, and tested by comparing with bounded runs.
 """
@@ -27,7 +27,7 @@ from verification.explorers.reductions import State
 from verification.world.answers import STALE, World, judge_of
 from verification.world.judge import Commit, Judge
 from verification.world.mentions import Write
-from verification.world.outbox_handler import key_of_number, told_by
+from verification.world.outbox_handler import content_of, key_of_number
 from verification.world.outbox_judge import OutboxJudge
 from verification.world.scenario import Scenario
 from verification.world.store import NOW, Entity, Store, Stores, Version, ledger_of
@@ -89,7 +89,7 @@ class EndlessJudge(OutboxJudge):
 
     def outputs(self, outputs: tuple[Output, ...], store: Store) -> str | None:
         """The violation in publishing these outputs."""
-        return super().outputs(tuple(output for output in outputs if LIVE in told_by(output)[0]), store)
+        return super().outputs(tuple(output for output in outputs if LIVE in content_of(output)[0]), store)
 
 
 class EndlessWorld(World):

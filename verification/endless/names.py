@@ -2,9 +2,9 @@
 
 Messages: `m0`, … by their place in the stream; `q0`, … retired ones in the newest ledger; `r0`, … others, in each document
 and in each run anew. Transactions: in the newest ledger `c0`, … by place, `u0`, … of retired messages; `w0.0`, … begun, by
-worker; `d0.0`, … in writes under way that nobody waits for; `x0`, … others, like `r0`. Histories: `C` the newest, `b0`, … those
+worker; `d0.0`, … in delayed writes; `x0`, … others, like `r0`. Histories: `C` the newest, `b0`, … those
 on which live messages were committed, `O` all others. ETags: `now`, `old`. Positions in the library's log: without the writes
-that nobody can ask for any more.
+that no attempt can ask for any more.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Naming:
                 if keep
             ]
         )
-        committed = frozenset([(keys[key], scope(("told", told))) for key, told in store.committed if key in keys])
+        committed = frozenset([(keys[key], scope(("history", told))) for key, told in store.committed if key in keys])
         published = frozenset([keys[key] for key in store.published if key in keys])
         return self._stores.store(
             (self._stores.entity(0, versions),),

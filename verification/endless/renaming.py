@@ -1,7 +1,7 @@
 """Names in the parts of a state, and putting others in their place.
 
 Protocols treat message keys, transaction ids, ETags and states as opaque, and of session tokens they compare the order only.
-So a state under other names is the same state. Names are atoms: (sort, name), where the sort is "key", "tx", "told" (a
+So a state under other names is the same state. Names are atoms: (sort, name), where the sort is "key", "tx", "history" (a
 history), "etag" or "place" (a position in the library's log, as a number).
 """
 
@@ -20,8 +20,8 @@ from exactlyonce.records.ledger import Entry, Ledger, entity_document
 from exactlyonce.records.library import ProcessedRecord, StagedOutputs
 from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.values.frozen_json import Json
-from verification.world.outbox_handler import output_of, told_by
-from verification.world.store import ledger_of, position_of, token_at, told_history
+from verification.world.outbox_handler import content_of, output_of
+from verification.world.store import history_of, ledger_of, position_of, token_at
 from verification.world.tasks import Start
 
 Atom = tuple[str, Any]
@@ -155,13 +155,13 @@ def _(part: Entry, rename: Rename) -> Any:
 
 @cache
 def _names_of_document(document: Json) -> tuple[Atom, ...]:
-    return tuple(dict.fromkeys((("told", told_history(document)), *names_of(ledger_of(document)))))
+    return tuple(dict.fromkeys((("history", history_of(document)), *names_of(ledger_of(document)))))
 
 
 @cache
 def _document(document: Json, names: tuple[tuple[Atom, Any], ...]) -> Json:
     images = dict(names)
-    body = Json.of({"id": document.value["id"], "history": images["told", told_history(document)]})
+    body = Json.of({"id": document.value["id"], "history": images["history", history_of(document)]})
     return entity_document(body, renamed(ledger_of(document), images.__getitem__))
 
 
@@ -174,8 +174,8 @@ def _transactions(transactions: tuple[str, ...], rename: Rename) -> tuple[str, .
 
 
 def _outputs(outputs: tuple[Output, ...], rename: Rename) -> tuple[Output, ...]:
-    told = (told_by(output) for output in outputs)
-    return tuple(output_of(rename(("key", key)), rename(("told", history))) for key, history in told)
+    told = (content_of(output) for output in outputs)
+    return tuple(output_of(rename(("key", key)), rename(("history", history))) for key, history in told)
 
 
 def _refs(refs: tuple[OutputRef, ...], key: str) -> tuple[OutputRef, ...]:

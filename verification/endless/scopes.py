@@ -26,13 +26,13 @@ def shared_names(
     """
     live = dict(keys)
     images: dict[Atom, Any] = {("key", key): named for key, named in keys}
-    images["told", ""] = ""
+    images["history", ""] = ""
     for key, history in committed:
         if key in live and history:
-            images["told", history] = f"b{_number(live[key])}"
+            images["history", history] = f"b{_number(live[key])}"
     if entity.history:
-        images["told", entity.history] = "C"
-    images["newest", entity.history] = images["told", entity.history]  # On which a save under way may build.
+        images["history", entity.history] = "C"
+    images["newest", entity.history] = images["history", entity.history]  # On which a save under way may build.
     if entity.truth.etag is not None:
         images["etag", entity.truth.etag] = "now"
     retired = 0
@@ -104,7 +104,7 @@ class Scope:
         match sort:
             case "place":
                 return self._places[name]
-            case "told":
+            case "history":
                 before, _, message = name.rpartition(">")
                 newest = self._shared.get(("newest", before)) if name else None
                 return "O" if newest is None else f"{newest}>{self(('key', f'web/{message}'))[4:]}"

@@ -1,4 +1,4 @@
-"""Worlds in which time passes: messages are judged by their age, and what tells of them goes with it.
+"""Worlds in which time passes: messages are judged by their age, and records go with it.
 
 No copy has an end here: each may arrive at any time, however late, as one does that waited in queues, was owed, parked and sent
 again, or given up and returned. So the world needs no hops to be as late as any chain of them.

@@ -1,7 +1,7 @@
 """The states of a scenario, and every step from one to another.
 
-A state is (store, queues, workers, delayed writes, budget left). What is left out, and why nothing is lost by it, is told in
-docs/model-checking.md.
+A state is (store, queues, workers, delayed writes, budget left). What is left out, and why that
+loses nothing, is in docs/model-checking.md.
 """
 
 from __future__ import annotations
@@ -322,7 +322,7 @@ class Explorer:
             yield Outcome(Answer(None, store, said="asks for nothing"), *self._settled(worker, store, None))
             return
         for answer in self.world.answers(worker.asks, store):
-            moved = self.workers.told(worker, answer.reply)
+            moved = self.workers.answered(worker, answer.reply)
             if moved.begins and self.scenario.companions and not self.scenario.apart:
                 moved = self.workers.named(moved, frozenset(), store.now)
             if moved.begins:

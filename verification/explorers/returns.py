@@ -1,6 +1,6 @@
 """Worlds in which messages that were given up go back to their queues: the settler decides, workers process what comes back.
 
-A copy waits in its queue, or to be settled, for the first time or not; and it tells how often it was returned. A write that
+A copy waits in its queue, or to be settled, for the first time or not; and it counts how often it was returned. A write that
 parks a message lands at once or never: one that landed after its message was returned and processed would say what is not so.
 """
 

@@ -19,7 +19,7 @@ from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explore
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
 from verification.world.scenario import PLACES
-from verification.world.store import Entity, Store, told_history
+from verification.world.store import Entity, Store, history_of
 from verification.world.workers import Worker
 from yieldcheck import path_through
 
@@ -129,7 +129,7 @@ def _held(entity: Entity) -> tuple[str, ...]:
     entries = ", ".join(
         f"{entry.message} ({entry.tx}{'' if entry.owed is None else ', owes'})" for entry in entity.ledger.entries
     )
-    history = told_history(entity.truth.document) or "nothing"
+    history = history_of(entity.truth.document) or "nothing"
     return (f": {history} in its state; {entries or 'nothing'} in its ledger",)
 
 
@@ -139,7 +139,7 @@ def _held_with_companions(entity: Entity) -> tuple[str, ...]:
     entries = ", ".join(f"{one.message}{'' if one.owed is None else ', which owes'}" for one in ledger.entries)
     received = (f"{one.next} is next from {one.source}" for one in ledger.receptions)
     parts = (f"{entries} in its ledger" if entries else "", *received)
-    history = told_history(entity.truth.document) or "nothing"
+    history = history_of(entity.truth.document) or "nothing"
     companions = ", ".join(_shown(one) for one, _ in entity.now.values())
     return (
         f": version {ledger.version}, {history} in its state{''.join(f'; {part}' for part in parts if part)}",

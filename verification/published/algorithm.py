@@ -1,10 +1,10 @@
-"""The algorithm of the published library, told in this project's effects and records: the first member of the zoo.
+"""The algorithm of the published library, in this project's effects and records: the first of the broken twins.
 
 Steps and order are the published ones; the words are ours. The entity carries a transaction-id marker (a ledger whose one entry
 is not finished yet), outputs are staged under the transaction id before the commit, and a record by message id in the library's
 partition says that a message is done. Every attempt first finishes what the marker names.
 
-Each known repair is a switch, so that the checker can tell which fault it ends and what it costs.
+Each known repair is a switch, so that the checker shows which fault it ends and what it costs.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from exactlyonce.values.frozen_json import Json
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Documents, Reality, partition_text
-from verification.world.outbox_handler import told_by
+from verification.world.outbox_handler import content_of
 from verification.world.store import Store, entity_ref
 
 
@@ -64,7 +64,7 @@ def outside_differences(reality: Reality, documents: Documents, store: Store) ->
             parked.add(message)
     if parked != store.parked:
         yield f"parked: {sorted(parked)} in place of {sorted(store.parked)}"
-    published = {told_by(output)[0] for output in reality.published}
+    published = {content_of(output)[0] for output in reality.published}
     if published != store.published:
         yield f"published: outputs of {sorted(published)} in place of {sorted(store.published)}"
 

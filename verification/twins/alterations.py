@@ -1,4 +1,4 @@
-"""What a twin does otherwise than the function that ships, in terms of what it asks, is told, and comes to.
+"""Wrappers that make a broken twin of a shipped function: they change its requests, the replies to them, or its result.
 
 Each of these makes a wrapper, for `twins.around`. None knows how the function is written, so a twin stays what it is when the
 function is written anew. What decides gets the effect or the reply, and then the arguments of the call.

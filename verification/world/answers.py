@@ -51,7 +51,7 @@ from verification.world.companions_handler import keys_of
 from verification.world.companions_judge import CompanionsJudge
 from verification.world.judge import Judge
 from verification.world.mentions import Write, described
-from verification.world.outbox_handler import key_of_number, sent_again, told_by
+from verification.world.outbox_handler import content_of, key_of_number, sent_again
 from verification.world.outbox_judge import OutboxJudge
 from verification.world.replays import asked_for, is_request, versions_with
 from verification.world.scenario import AT, PLACES, TICK, Scenario
@@ -256,7 +256,7 @@ class World:
             yield from self._sent(replace(sent, witnessed="a parked message was sent again"), store)
             return
         outputs, overdue = self._divided(effect, store)
-        keys = tuple(told_by(output)[0] for output in outputs)
+        keys = tuple(content_of(output)[0] for output in outputs)
         after = self.stores.changed(
             store,
             committed=store.committed | self._untold(outputs, store),
@@ -289,7 +289,7 @@ class World:
         if not self.scenario.untold:
             return frozenset()
         known = {key for key, _ in store.committed}
-        told = ((told_by(output)[0], output.envelope.text) for output in outputs)
+        told = ((content_of(output)[0], output.envelope.text) for output in outputs)
         return frozenset(one for one in told if one[0] not in known)
 
     def _divided(self, effect: Publish, store: Store) -> tuple[tuple[Output, ...], tuple[str, ...]]:
@@ -297,7 +297,7 @@ class World:
         if self._ages is None or not self._ages.limits:
             return effect.outputs, ()
         kept, _ = divided(effect, self._ages.lifetimes, AT + store.now * TICK)
-        return kept, tuple(told_by(output)[0] for output in effect.outputs if output not in kept)
+        return kept, tuple(content_of(output)[0] for output in effect.outputs if output not in kept)
 
     def _late(self, effect: Publish, outputs: tuple[Output, ...], store: Store) -> str | None:
         """What is wrong with the age of what was owed and is published: its receiver must be able to judge it."""

@@ -1,4 +1,4 @@
-"""The business of the model: a handler whose state and outputs tell everything that it was given."""
+"""The model's handler where records are companions: its state and outputs contain everything that it was given."""
 
 from __future__ import annotations
 

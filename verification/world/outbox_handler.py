@@ -1,4 +1,4 @@
-"""The business of the model: a handler whose state and outputs tell in which order which messages were handled."""
+"""The model's handler for the outbox: its state and outputs contain the messages that were handled, in their order."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def digest_of(key: str, history: str, time: datetime | None = None) -> str:
 
 
 @cache
-def told_by(output: Output) -> tuple[str, str]:
+def content_of(output: Output) -> tuple[str, str]:
     """Message and history that an output tells of."""
     told = output.envelope.value
     told = told.get("data", told)

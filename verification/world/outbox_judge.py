@@ -7,8 +7,8 @@ from collections.abc import Container
 from exactlyonce.records.ledger import Entry
 from exactlyonce.records.outputs import Output
 from verification.world.judge import Commit, Committed, Judge
-from verification.world.outbox_handler import digest_of, grown, told_by
-from verification.world.store import Entity, Library, Store, ledger_of, told_history
+from verification.world.outbox_handler import content_of, digest_of, grown
+from verification.world.store import Entity, Library, Store, history_of, ledger_of
 
 OVERWRITTEN = "serial_execution: a commit was overwritten by one that did not know of it"
 
@@ -24,7 +24,7 @@ class OutboxJudge(Judge):
     def outputs(self, outputs: tuple[Output, ...], store: Store) -> str | None:
         """What is wrong with publishing these outputs."""
         for output in outputs:
-            key, history = told_by(output)
+            key, history = content_of(output)
             if (key, history) in store.committed:
                 continue
             if any(key == committed for committed, _ in store.committed):
@@ -65,10 +65,10 @@ class OutboxJudge(Judge):
 
     def _committed(self, write: Commit, entity: Entity, store: Store) -> tuple[Committed, str | None]:
         before, after = entity.ledger, ledger_of(write.document)
-        told = told_history(write.document)
+        told = history_of(write.document)
         count = after.version - before.version
         if count == 0:
-            unchanged = told == told_history(entity.truth.document) or entity.truth.document is None
+            unchanged = told == history_of(entity.truth.document) or entity.truth.document is None
             return store.committed, None if unchanged else OVERWRITTEN
         violation = None
         history = latest = entity.history

@@ -1,8 +1,8 @@
 """Retention in one partition: what a clean-up job may list as old.
 
 Where no clock moves, old is what was written longer ago than anything lasts: no copy of its message can still arrive, no write
-of an attempt at it can still take effect. A document of a number may go while copies still arrive, but nobody
-is at work who saw it held. What owes or is held may be of any age.
+of an attempt at it can still take effect. A document of a number may go while copies still arrive, but no worker
+is at work that saw it held. What owes or is held may be of any age.
 """
 
 from __future__ import annotations

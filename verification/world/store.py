@@ -90,7 +90,7 @@ class Entity:
     @cached_property
     def history(self) -> str:
         """What the next handler finds: which messages were handled, one after the other."""
-        return "" if self.ledger.deleted else told_history(self.truth.document)
+        return "" if self.ledger.deleted else history_of(self.truth.document)
 
     @property
     def view(self) -> EntityView:
@@ -242,7 +242,7 @@ def ledger_of(document: Json | None) -> Ledger:
 
 
 @cache
-def told_history(document: Json | None) -> str:
+def history_of(document: Json | None) -> str:
     """What a state tells, also that of a tombstone; empty if the entity is absent."""
     history: str = "" if document is None else document.value.get("history", "")
     return history

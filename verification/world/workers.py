@@ -151,7 +151,7 @@ class Workers:
         """An idle worker does a chore."""
         return self._begun(start, worker.memories, ())
 
-    def told(self, worker: Worker, reply: Any) -> Worker:
+    def answered(self, worker: Worker, reply: Any) -> Worker:
         """The worker after a reply to what it asks."""
         situation = self._drafted[worker.situation] if worker.asks is IN_VAIN else worker.situation
         assert situation is not None  # noqa: S101
@@ -257,7 +257,7 @@ class Workers:
         else:
             free = (f"t{number}" for number in range(len(used) + asked.count) if f"t{number}" not in used)
             fresh = tuple(next(free) for _ in range(asked.count))
-        named = self.told(worker, Begun(at, self.given(worker, asked, fresh)))
+        named = self.answered(worker, Begun(at, self.given(worker, asked, fresh)))
         return self.named(named, used, now) if named.begins else named
 
     def given(self, worker: Worker, asked: Begin, free: tuple[str, ...]) -> tuple[str | None, ...]:
