@@ -12,7 +12,10 @@ GO_TESTS := packages/local-cosmos/local_cosmos_tests/go
 ACROSS := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 # What the verdicts of `make test` depend on beside what the tests import.
-INPUTS := --also package-lock.json --also docs/protocols $(foreach tool,node go java mvn,--tool $(tool))
+INPUTS := --also package-lock.json $(foreach tool,node go java mvn,--tool $(tool))
+
+# What tests read and do not import. The other inputs of their verdicts are what they import.
+BY_FILE := --tests tests/spark:spark_jobs:infra/synapse:function_app.py:locks/dev.txt --tests tests/model:exactlyonce/protocols:docs/protocols
 
 SHOTS ?= 1000
 GAMES ?= 20
@@ -55,7 +58,7 @@ check: .make/python  ## formatting, lint, types, import rules
 	.venv/bin/lint-imports
 
 pytest: .make/python .make/amqp .make/node .make/go
-	$(PYTHON) -m devtools.stamps $(INPUTS) --tests tests/spark --tests tests/model $(PACKAGES) -- $(PYTHON) -m pytest $(ACROSS)  # These are tested where something that they depend on changed.
+	$(PYTHON) -m devtools.stamps $(INPUTS) $(BY_FILE) $(PACKAGES) -- $(PYTHON) -m pytest $(ACROSS)  # These are tested where something that they depend on changed.
 	$(PYTHON) -m pytest tests --ignore tests/spark --ignore tests/model $(ACROSS)
 
 cover: .make/python .make/amqp .make/node  ## which lines and branches the tests of the library run; fails below the floor of pyproject.toml

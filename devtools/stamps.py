@@ -7,8 +7,9 @@ a verdict of its own. It is a function of the folder's content, of what else is 
 Python, installed packages, and which tools there are. So it is kept by the digest of these, in `.make/stamps`, which is never
 committed: a fresh clone runs everything, and so does every process with `CI` in its environment.
 
-With `--tests tests/model` every test file in that folder has a verdict of its own, too. Its inputs are the Python files that it
-reaches by imports, as `devtools.affected` follows them, and all files in the folder and beside those that are not Python.
+With `--tests tests/spark:infra/synapse` every test file in the first folder has a verdict of its own, too. Its inputs are the
+Python files that it reaches by imports, as `devtools.affected` follows them, all files in the folder and beside those that
+are not Python, and what is named after the folder: what its tests read and do not import.
 """
 
 from __future__ import annotations
@@ -110,13 +111,17 @@ def main(arguments: Sequence[str], environ: Mapping[str, str], stamps: Stamps) -
     return code
 
 
-def inputs_by_file(folders: Sequence[Path]) -> dict[Path, list[Path]]:
-    """What the verdict of each test file in these folders depends on."""
-    texts = python_files() if folders else {}
+def inputs_by_file(suites: Sequence[Sequence[Path]]) -> dict[Path, list[Path]]:
+    """What the verdict of each test file depends on.
+
+    Args:
+        suites: the folder of the tests, and what else they read.
+    """
+    texts = python_files() if suites else {}
     imports = Imports(texts)
     return {
-        Path(path): _inputs(folder, sorted(imports.reached(path)))
-        for folder in folders
+        Path(path): [*_inputs(folder, sorted(imports.reached(path))), *read]
+        for folder, *read in suites
         for path in texts
         if path.startswith(f"{folder.as_posix()}/") and Path(path).name.startswith("test_")
     }
@@ -133,7 +138,12 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Sequence[str]]
     parser = argparse.ArgumentParser("python -m devtools.stamps", usage="%(prog)s [OPTIONS] FOLDER... -- COMMAND...")
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="each is appended to the command")
     parser.add_argument(
-        "--tests", action="append", type=Path, default=[], metavar="FOLDER", help="each of its test files is"
+        "--tests",
+        action="append",
+        type=lambda text: [Path(one) for one in text.split(":")],
+        default=[],
+        metavar="FOLDER[:PATH…]",
+        help="each of its test files is",
     )
     parser.add_argument(
         "--also", action="append", type=Path, default=[], metavar="PATH", help="every verdict depends on it"

@@ -118,6 +118,7 @@ FILES = {
     "lib/rule.py": "limit = 1",
     "lib/other.py": "",
     "lib/table.json": "[]",
+    "page.md": "",
     "tests/data.txt": "",
     "tests/helper.py": "from lib.rule import limit",
     "tests/test_one.py": "from tests.helper import limit",
@@ -147,13 +148,14 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("lib/table.json", ["tests/test_one.py"]),
         ("tests/test_two.py", ["tests/test_two.py"]),
         ("tests/data.txt", ["tests/test_one.py tests/test_two.py"]),
+        ("page.md", ["tests/test_one.py tests/test_two.py"]),
     ],
 )
 def test_a_test_file_is_run_again_where_something_that_it_reaches_changed(
     files: Path, change: str, again: list[str]
 ) -> None:
     def run() -> int:
-        return main(["--tests", "tests", "--", sys.executable, "suite.py"], {}, Stamps(Path("stamps")))
+        return main(["--tests", "tests:page.md", "--", sys.executable, "suite.py"], {}, Stamps(Path("stamps")))
 
     assert (run(), run()) == (0, 0)
     (files / change).write_text("limit = 2")
@@ -165,7 +167,7 @@ def test_every_search_of_the_model_is_run_again_where_a_guard_of_its_strategy_ch
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(ROOT)
-    inputs = inputs_by_file([Path("tests/model")])
+    inputs = inputs_by_file([[Path("tests/model")]])
     searches = [file for file in inputs if file.stem.endswith(("_hold", "_holds", "_strategies"))]
     assert len(searches) > 5
     for search in searches:
