@@ -318,7 +318,10 @@ class Explorer:
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
         """The outcomes of what a worker asks. Where attempts are not told apart, their ids are known at once."""
-        if worker.asks is None:  # A broken twin that asks for nothing is at its end when it begins.
+        if (
+            worker.asks is None
+        ):  # A broken twin that asks for nothing is at its end when it begins; the outbox always asks.
+            assert self.scenario.companions  # noqa: S101
             yield Outcome(Answer(None, store, said="asks for nothing"), *self._settled(worker, store, None))
             return
         for answer in self.world.answers(worker.asks, store):

@@ -170,6 +170,8 @@ class World:
         find: Callable[[Entity, int], FoundCompanions],
     ) -> Iterator[Answer]:
         """Companions, in every view."""
+        if store.libraries:
+            raise TypeError("The outbox has no companions to read.")
         entity = store.partition
         found = dict.fromkeys(find(entity, position) for position in reversed(_views(entity, token)))
         for number, reply in enumerate(found):
