@@ -82,7 +82,7 @@ SUBTLE: tuple[Broken[Scenario], ...] = (
         (
             around(
                 drafting._entry,
-                called(lambda limits, handled, key, commit: (limits, handled, key, (key, *commit[1:]))),
+                called(lambda limits, handled, key, commit: (limits, handled, key, commit._replace(tx=key))),
             ),
         ),
         CLEANED,
