@@ -9,7 +9,9 @@ PACKAGES := packages/function-host packages/local-cosmos packages/local-service-
 LOCKED := pyproject.toml packages/function-host/pyproject.toml packages/local-cosmos/pyproject.toml
 GO_TESTS := packages/local-cosmos/local_cosmos_tests/go
 # The tests of a file share what they start. Files of long tests come first and short ones last, so that all cores end together.
-ACROSS := --numprocesses auto --dist loadfile --no-loadscope-reorder
+ACROSS := --dist loadfile --no-loadscope-reorder
+# One worker more than cores where tests start real processes and wait for them.
+WAITING := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # What the verdicts of `make test` depend on beside what the tests import.
 INPUTS := --also package-lock.json $(foreach tool,node go java mvn,--tool $(tool))
@@ -58,8 +60,8 @@ check: .make/python  ## formatting, lint, types, import rules
 	.venv/bin/lint-imports
 
 pytest: .make/python .make/amqp .make/node .make/go
-	$(PYTHON) -m devtools.stamps $(INPUTS) $(BY_FILE) $(PACKAGES) -- $(PYTHON) -m pytest $(ACROSS)  # These are tested where something that they depend on changed.
-	$(PYTHON) -m pytest tests --ignore tests/spark --ignore tests/model $(ACROSS)
+	$(PYTHON) -m devtools.stamps $(INPUTS) $(BY_FILE) $(PACKAGES) -- $(PYTHON) -m pytest --numprocesses auto $(ACROSS)  # These are tested where something that they depend on changed.
+	$(PYTHON) -m pytest tests --ignore tests/spark --ignore tests/model $(WAITING) $(ACROSS)
 
 cover: .make/python .make/amqp .make/node  ## which lines and branches the tests of the library run; fails below the floor of pyproject.toml
 	$(PYTHON) -m pytest tests/unit tests/contract tests/stateful --numprocesses auto --dist worksteal --cov
