@@ -8,8 +8,8 @@ Python, installed packages, and which tools there are. So it is kept by the dige
 committed: a fresh clone runs everything, and so does every process with `CI` in its environment.
 
 With `--tests tests/spark:infra/synapse` every test file in the first folder has a verdict of its own, too. Its inputs are the
-Python files that it reaches by imports, as `devtools.affected` follows them, all files in the folder and beside those that
-are not Python, and what is named after the folder: what its tests read and do not import.
+Python files that it imports, directly or not (`devtools.affected` follows the imports); data files in the test folder and in
+the folders of the imported files; and the paths named after the folder, which its tests read without an import.
 """
 
 from __future__ import annotations

@@ -308,7 +308,9 @@ def test_a_query_that_names_the_partition_key_in_its_condition_crosses_none(
     assert raw.send("POST", f"{container.container_link}/docs", query, headers=headers).status == 200
 
 
-@pytest.mark.parametrize("where", ["c.pk = 'p' OR c.n = 1", "c.pk = @absent", "c.pk > 'p'", "c.pk = c.id"])
+@pytest.mark.parametrize(
+    "where", ["c.pk = 'p' OR c.n = 1", "c.pk = @absent", "c.pk > 'p'", "c.pk = c.id", "c.pk = undefined"]
+)
 def test_a_condition_that_leaves_the_partition_key_open_does_not_name_it(
     container: ContainerProxy, raw: RawClient, where: str
 ) -> None:

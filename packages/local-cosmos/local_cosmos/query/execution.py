@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from local_cosmos.query import grouping
-from local_cosmos.query.comparing import distinct, identity, sort_key
+from local_cosmos.query.comparing import distinct, sort_key
 from local_cosmos.query.continuations import AfterRow, AtResult, read
 from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.expressions import Given
@@ -117,7 +117,7 @@ class _Execution:
             projected = map(self._projection(), self._ordering.sorted(rows))
             found = [result for result in projected if result is not None]
         if self._query.distinct:
-            found = _without_repetitions(found)
+            found = [serialise(one) for one in distinct(map(parse, found))]
         return found[self._skip :][: self._limit]
 
     def _after(self, begin: AfterRow | None, rows: Iterator[Row]) -> Iterator[Row]:
@@ -184,13 +184,6 @@ def count(given: Constant | Parameter | None, parameters: Mapping[str, Any]) -> 
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise UnsupportedQueryError(f"TOP, OFFSET and LIMIT need a number that is not negative; this is {value!r}.")
     return value
-
-
-def _without_repetitions(results: list[bytes]) -> list[bytes]:
-    first: dict[bytes, bytes] = {}
-    for result in results:
-        first.setdefault(identity(parse(result)), result)
-    return list(first.values())
 
 
 def _numbered_page(results: list[bytes], begin: AfterRow | AtResult | None, page_size: int) -> Page:

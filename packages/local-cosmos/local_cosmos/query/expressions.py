@@ -44,7 +44,7 @@ Evaluator: TypeAlias = Callable[[Any], Any]
 
 
 Names: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Where in the content of a row is what a name stands for; the whole of it for an empty path."""
+"""The path of each name in the content of a row; an empty path is the whole content."""
 
 
 @dataclass(frozen=True, slots=True)

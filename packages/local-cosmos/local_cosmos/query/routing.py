@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from local_cosmos.query.tree import And, Compare, Constant, Expression, Parameter, Path, Query
+from local_cosmos.values import UNDEFINED
 
 
 def partition_key_of(query: Query, parameters: Mapping[str, Any], paths: Sequence[tuple[str, ...]]) -> list[Any] | None:
@@ -17,12 +18,18 @@ def partition_key_of(query: Query, parameters: Mapping[str, Any], paths: Sequenc
         paths: Of the container's partition key.
     """
     demanded = {path.steps: value for path, value in _equalities(query.where) if path.alias == query.item}
-    values = [demanded[path] for path in paths if path in demanded]
-    if len(values) != len(paths) or not all(
-        isinstance(value, Constant) or value.name in parameters for value in values
-    ):
-        return None
-    return [value.value if isinstance(value, Constant) else parameters[value.name] for value in values]
+    values = [_value(demanded.get(path), parameters) for path in paths]
+    return None if UNDEFINED in values else values
+
+
+def _value(demanded: Constant | Parameter | None, parameters: Mapping[str, Any]) -> Any:
+    """What a path has to be equal to; undefined, to which nothing is equal, where that is not said."""
+    match demanded:
+        case Constant(value):
+            return value
+        case Parameter(name):
+            return parameters.get(name, UNDEFINED)
+    return UNDEFINED
 
 
 def _equalities(where: Expression | None) -> Iterator[tuple[Path, Constant | Parameter]]:

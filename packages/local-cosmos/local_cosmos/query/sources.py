@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[str, int, int]
 """Effective partition key, ordinal of the item, and the number of the row among those of the item."""
 
 _Values: TypeAlias = Mapping[str, Any]
-"""What each name stands for."""
+"""The value of each name."""
 
 
 class Row(NamedTuple):

@@ -213,8 +213,8 @@ class Source:
 
     Attributes:
         alias: The name in expressions.
-        of: What it stands for.
-        each: Whether it stands for each element of that array.
+        of: Its value: a path, or the results of a subquery.
+        each: Whether it iterates over the elements of that array.
     """
 
     alias: str

@@ -49,7 +49,7 @@ def _round(value: float, digits: int = 0) -> float:
 def _bin(value: float, size: float = 1) -> float:
     """The multiple of a size that a number is rounded down to."""
     bins = math.floor(value / size)
-    return round(bins * size, 15 - len(str(abs(int(value)))))  # Without what 377 * 0.1 is beside 37.7.
+    return round(bins * size, 15 - len(str(abs(int(value)))))  # 377 * 0.1 is 37.7 and a rounding error.
 
 
 def _divided(dividend: int, divisor: int) -> int:
