@@ -203,7 +203,7 @@ async def test_a_connection_by_uri_needs_no_key_for_azurite(storage: Azurite, qu
     assert len(inbox.messages) == 1
 
 
-async def test_a_defect_of_the_host_reaches_whoever_runs_it(storage: Azurite, queue: QueueClient) -> None:
+async def test_a_defect_of_the_host_reaches_its_operator(storage: Azurite, queue: QueueClient) -> None:
     passed: list[Point] = []
 
     def defect(point: Point) -> None:
@@ -229,7 +229,7 @@ async def test_messages_that_are_put_aside_at_once_find_the_queue_that_one_of_th
         assert len(await port.receive(32, 60)) == 16
 
 
-async def test_storage_replies_are_told_apart(storage: Azurite, queue: QueueClient) -> None:
+async def test_storage_replies_are_distinguished(storage: Azurite, queue: QueueClient) -> None:
     async with QueueServiceClient.from_connection_string(storage.connection_string) as service:
         port = StorageQueue(service, queue.queue_name)
         await port.put(encoded("hello"))

@@ -31,7 +31,7 @@ def test_a_message_comes_with_its_metadata() -> None:
     assert message.dead_letter_reason is None
 
 
-def test_a_dead_letter_tells_its_reason_among_its_properties_only_as_the_host_has_it() -> None:
+def test_a_dead_letter_has_its_reason_among_its_properties_only_as_the_host_has_it() -> None:
     properties = {"DeadLetterReason": "MaxDeliveryCountExceeded"}
     delivery = delivered(ApplicationProperties=properties, UserProperties=properties)
 

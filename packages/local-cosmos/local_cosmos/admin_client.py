@@ -15,6 +15,7 @@ from local_cosmos.semantics.faults import FaultCounters, FaultRule
 from local_cosmos.semantics.history import AcceptedWrite
 from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.request_log import LoggedRequest, Total
+from local_cosmos.values import JsonObject
 
 _TIMEOUT_SECONDS: Final = 30
 
@@ -98,13 +99,13 @@ class AdminClient:
             yield from entries
             after = entries[-1][number]
 
-    def _ask(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _ask(self, verb: str, path: str, body: JsonObject | None = None) -> JsonObject:
         request = urllib.request.Request(  # noqa: S310  # The endpoint is the emulator's.
             f"{self.endpoint}_admin/{path}", json.dumps(body).encode() if body is not None else None, method=verb
         )
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310
-                result: dict[str, Any] = json.load(answer)
+                result: JsonObject = json.load(answer)
                 return result
         except HTTPError as error:
             with error:

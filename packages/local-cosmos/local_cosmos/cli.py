@@ -16,10 +16,12 @@ from typing import Final
 from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
 from local_cosmos.protocol.certificates import OwnCertificate
 from local_cosmos.protocol.server import CosmosServer
+from local_cosmos.replaying import Replay
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.emulator import Emulator
 from local_cosmos.semantics.requests import CONSISTENCY_LEVELS
+from local_cosmos.semantics.story import Recorder
 from local_cosmos.storage.keeping import Keeper, MemoryKeeper
 from local_cosmos.storage.sqlite import DataInUseError, SqliteKeeper
 
@@ -39,6 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.certificate and not options.tls:
         parser.error("--certificate needs --tls")
+    if options.record and options.data:
+        parser.error("--record begins with an empty account, so it does not go with --data")
+    if options.replay:
+        return _replay(options.replay)
     print(_BANNER, file=sys.stderr, flush=True)
     try:
         asyncio.run(_serve(options))
@@ -82,7 +88,23 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="with --tls: write the certificate there, for clients that check it",
     )
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write all that happens there, as a story")
+    parser.add_argument(
+        "--replay", type=Path, metavar="FILE", help="play a story again, print what is answered otherwise, and end"
+    )
     return parser
+
+
+def _replay(story: Path) -> int:
+    """Play a story; 1 if a request is answered otherwise."""
+    try:
+        different = Replay(story).differences()
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    for step in different:
+        print(f"{story}:{step.line}: {step.operation} was answered {step.recorded}, and now {step.replayed}")
+    return 1 if different else 0
 
 
 def _tls(options: argparse.Namespace) -> ssl.SSLContext | None:
@@ -98,8 +120,12 @@ async def _serve(options: argparse.Namespace) -> None:
     beginning = time.monotonic()
     settings = AccountSettings(options.consistency, options.multiple_write_locations, options.partitions)
     keeper: Keeper = SqliteKeeper(options.data) if options.data else MemoryKeeper()
-    clock = Clock(advanced=keeper.clock_advanced, keep=keeper.keep_clock)
-    emulator = Emulator(settings, clock, lambda: time.monotonic() - beginning, options.admin, keeper=keeper)
+    recorder = Recorder(options.record.open("w", encoding="utf-8"), settings) if options.record else None
+    source = recorder.time if recorder else time.time
+    clock = Clock(source, advanced=keeper.clock_advanced, keep=keeper.keep_clock)
+    emulator = Emulator(
+        settings, clock, lambda: time.monotonic() - beginning, options.admin, keeper=keeper, recorder=recorder
+    )
     server = CosmosServer(emulator, options.key, admin=options.admin, tls=_tls(options))
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

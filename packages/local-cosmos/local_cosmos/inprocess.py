@@ -5,27 +5,26 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
+from local_cosmos.admin_client import AdminClient
 from local_cosmos.in_loop import in_loop
+from local_cosmos.protocol.admin import AdminEndpoints
 from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
 from local_cosmos.protocol.certificates import OwnCertificate
 from local_cosmos.protocol.server import CosmosServer
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.emulator import Emulator
-from local_cosmos.semantics.faults import FaultCounters, FaultRule
-from local_cosmos.semantics.history import AcceptedWrite
-from local_cosmos.semantics.replicas import Lag
-from local_cosmos.semantics.request_log import LoggedRequest, Total
+from local_cosmos.semantics.story import Recorder
 from local_cosmos.storage.keeping import Keeper, MemoryKeeper
+from local_cosmos.values import JsonObject, serialise
 
-Result = TypeVar("Result")
 
-
-class RunningEmulator:
+class RunningEmulator(AdminClient):
     """A running emulator; its methods may be called from any thread (see `Administration`).
 
     Attributes:
@@ -44,81 +43,23 @@ class RunningEmulator:
         *,
         certificate: bytes | None,
     ) -> None:
-        self.endpoint = endpoint
-        self.key = key
+        super().__init__(endpoint, key)
         self.certificate = certificate
         self._loop = loop
-        self._emulator = emulator
+        self._admin = AdminEndpoints(emulator)
         self._server = server
 
-    def add_fault(self, rule: FaultRule) -> int:
-        """Arm a rule; returns its id."""
-        return self._call(lambda: self._emulator.faults.add(rule))
+    def _ask(self, verb: str, path: str, body: JsonObject | None = None) -> JsonObject:
+        url = urlsplit(path)
+        said = serialise(body) if body is not None else b""
 
-    def faults(self) -> list[FaultCounters]:
-        """All rules with their counters."""
-        return self._call(self._emulator.faults.counters)
+        def answer() -> JsonObject:
+            return self._admin.answer(verb, url.path.split("/"), dict(parse_qsl(url.query)), said)
 
-    def remove_fault(self, rule_id: int) -> None:
-        """Disarm a rule and let go what hangs by it."""
-        self._call(lambda: self._emulator.faults.remove(rule_id))
-        self._await_release()
-
-    def clear_faults(self) -> None:
-        """Disarm all rules and let go what hangs."""
-        self._call(self._emulator.faults.clear)
-        self._await_release()
-
-    def delayed_writes(self) -> int:
-        """How many delayed writes wait."""
-        return self._call(self._emulator.delayed)
-
-    def release_delayed_writes(self, database: str | None = None, fault: int | None = None) -> int:
-        """Apply delayed writes now; returns how many there were."""
-        return self._call(lambda: self._emulator.release_delayed(database, fault))
-
-    def set_lag(self, database: str, container: str | None = None, lag: Lag | None = None) -> None:
-        """Let replicas lag from now on; without `lag` they no longer do."""
-        self._call(lambda: self._emulator.account.set_lag(database, container, lag or Lag()))
-
-    def split(self, database: str, container: str, range_id: str) -> list[str]:
-        """Split a physical partition; returns the ids of its two successors."""
-        return self._call(lambda: self._emulator.account.split(database, container, range_id))
-
-    def set_latency(self, milliseconds: float) -> None:
-        """Every request for items takes so much longer."""
-
-        def change() -> None:
-            self._emulator.latency = milliseconds / 1000
-
-        self._call(change)
-
-    def now(self) -> float:
-        """The server's time in seconds since 1970."""
-        return self._call(self._emulator.clock.now)
-
-    def advance_clock(self, seconds: float) -> float:
-        """Move the server's time forward; returns the new time in seconds since 1970."""
-        return self._call(lambda: self._emulator.clock.advance(seconds))
-
-    def requests(self, after: int = 0) -> list[LoggedRequest]:
-        """The request log after number `after`."""
-        return self._call(lambda: self._emulator.log.read(after))
-
-    def totals(self) -> list[Total]:
-        """Sums over all requests, by database, container and operation."""
-        return self._call(self._emulator.log.totals)
-
-    def history(self, database: str | None = None, container: str | None = None, after: int = 0) -> list[AcceptedWrite]:
-        """Every accepted write after a sequence number."""
-        return self._call(lambda: self._emulator.history.read(database, container, after))
-
-    def _call(self, action: Callable[[], Result]) -> Result:
-        """Run a step in the server's thread and wait for it."""
-        return in_loop(self._loop, action)
-
-    def _await_release(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._server.release_hanging(), self._loop).result()
+        try:
+            return in_loop(self._loop, answer)
+        finally:
+            asyncio.run_coroutine_threadsafe(self._server.release_hanging(), self._loop).result()
 
 
 @contextmanager
@@ -130,6 +71,7 @@ def running_emulator(
     port: int = 0,
     tls: bool = False,
     keeper: Keeper | None = None,
+    story: Path | None = None,
 ) -> Iterator[RunningEmulator]:
     """Run an emulator for the length of a `with` block.
 
@@ -140,14 +82,28 @@ def running_emulator(
         port: 0 for a free one.
         tls: True for https, with a certificate of its own.
         keeper: Where everything is kept; in memory by default. Closing it is its owner's.
+        story: Where all that happens is recorded (see `local_cosmos.replaying`); the account begins empty.
     """
-    beginning = time.monotonic()
-    emulator = Emulator(
-        settings or AccountSettings(),
-        clock or Clock(),
-        lambda: time.monotonic() - beginning,
-        keeper=keeper or MemoryKeeper(),
-    )
+    with ExitStack() as stack:
+        settings, clock, recorder = settings or AccountSettings(), clock or Clock(), None
+        if story is not None:
+            recorder = Recorder(stack.enter_context(story.open("w", encoding="utf-8")), settings, clock.now)
+            clock = Clock(recorder.time)
+        beginning = time.monotonic()
+        emulator = Emulator(
+            settings,
+            clock,
+            lambda: time.monotonic() - beginning,
+            keeper=keeper or MemoryKeeper(),
+            recorder=recorder,
+        )
+        with _served(emulator, key, port=port, tls=tls) as running:
+            yield running
+
+
+@contextmanager
+def _served(emulator: Emulator, key: str, *, port: int, tls: bool) -> Iterator[RunningEmulator]:
+    """An emulator, served by a thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="cosmos-emulator", daemon=True)
     thread.start()

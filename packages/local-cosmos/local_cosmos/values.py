@@ -37,7 +37,7 @@ def parse(text: str | bytes) -> Any:
         MalformedJsonError: The text is not JSON (`NaN` and `Infinity` are not), or nested too deeply.
     """
     try:
-        value = json.loads(text, parse_int=_integer, parse_float=_double, parse_constant=_refuse_constant)
+        value = _DECODER.decode(_decoded(text))
     except (ValueError, OverflowError, RecursionError) as error:
         raise MalformedJsonError(str(error)) from error
     if is_too_deep(value, text):
@@ -52,11 +52,16 @@ def serialise(value: Any) -> bytes:
         OverflowError: A number is beyond what a double holds.
     """
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        return _ENCODER.encode(value).encode()
     except UnicodeEncodeError:  # Half a surrogate pair can only be written escaped.
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
     except ValueError as error:
         raise OverflowError(str(error)) from error
+
+
+def parse_own(text: bytes) -> Any:
+    """Parse what `serialise` has written of a parsed value, which needs no checks."""
+    return json.loads(text)
 
 
 def is_too_deep(value: Any, text: str | bytes) -> bool:
@@ -83,6 +88,10 @@ def follow(document: Any, path: Sequence[str]) -> Any:
     return value
 
 
+def _decoded(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
+
+
 def _integer(digits: str) -> int:
     return int(digits) if len(digits) <= _LONGEST_EXACT_INTEGER else int(float(digits))
 
@@ -96,3 +105,8 @@ def _double(digits: str) -> float:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+# Made once: `json.loads` and `json.dumps` make new ones for every call with such options.
+_DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_double, parse_constant=_refuse_constant)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -112,7 +112,7 @@ def test_a_delayed_write_is_released_by_the_rule_that_caught_it(admin: Administr
     assert read(admin, database, "a") == 200
 
 
-def test_the_clock_moves_when_told(admin: Administration, database: str) -> None:
+def test_the_clock_moves_on_request(admin: Administration, database: str) -> None:
     create(admin, database, "a", ttl=60)
     before = admin.now()
     assert admin.advance_clock(60) == pytest.approx(before + 60, abs=5)
@@ -144,7 +144,7 @@ def test_latency_shows_in_the_request_log(admin: Administration, database: str) 
     assert entry.finished - entry.started >= 0.02
 
 
-def test_the_request_log_tells_what_came_and_what_it_cost(admin: Administration, database: str) -> None:
+def test_the_request_log_has_what_came_and_what_it_cost(admin: Administration, database: str) -> None:
     after = max((entry.n for entry in admin.requests()), default=0)
     create(admin, database, "a")
     create(admin, database, "a")

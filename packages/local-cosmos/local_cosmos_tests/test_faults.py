@@ -189,7 +189,7 @@ async def test_a_503_after_applying_makes_a_replace_report_412_against_itself(
     assert sends(emulator, container, "replace") == [True, False]
 
 
-async def test_a_throttled_request_is_repeated_by_the_sdk_after_the_time_it_was_told(
+async def test_a_throttled_request_is_repeated_by_the_sdk_after_the_time_in_the_reply(
     emulator: RunningEmulator, container: ContainerProxy
 ) -> None:
     emulator.add_fault(

@@ -107,7 +107,7 @@ def test_whatever_things_are_called_is_shown_as_text(emulator: RunningEmulator) 
     ],
     ids=["JSON wanted", "nothing wanted", "signed", "under a foreign name", "elsewhere"],
 )
-def test_whoever_is_no_local_browser_needs_a_signature(
+def test_all_but_a_local_browser_need_a_signature(
     emulator: RunningEmulator, headers: dict[str, str], path: str
 ) -> None:
     status, answered, _ = get(emulator, headers, path)

@@ -207,3 +207,15 @@ async def test_a_replace_cannot_take_the_id_of_another_item(container: Container
         )
     assert refused.value.error_index == 1
     assert sorted([one["id"] async for one in container.read_all_items()]) == ["a", "b"]
+
+
+async def test_all_items_of_a_partition_key_are_deleted_at_once(
+    emulator: RunningEmulator, database: DatabaseProxy, container: ContainerProxy
+) -> None:
+    for pk, item_id in (("a", "1"), ("a", "2"), ("b", "1")):
+        await container.create_item({"id": item_id, "pk": pk})
+    await container.delete_all_items_by_partition_key("a")
+    assert [item["pk"] async for item in container.read_all_items()] == ["b"]
+    await container.delete_all_items_by_partition_key("a")
+    deletes = [write.id for write in emulator.history(database.id) if write.operation == "delete"]
+    assert deletes == ["1", "2"]

@@ -66,7 +66,7 @@ def test_a_hierarchical_effective_key_is_the_sdks() -> None:
 
 
 @pytest.mark.parametrize("hashing", [VERSION_1, VERSION_2], ids=["version 1", "version 2"])
-def test_a_bound_tells_its_hash_and_keys_lie_on_the_side_of_theirs(hashing: KeyHash) -> None:
+def test_a_bound_has_its_hash_and_keys_lie_on_the_side_of_theirs(hashing: KeyHash) -> None:
     numbers = [1, 2, 1_000_003, hashing.hashes // 3, hashing.hashes // 2, hashing.hashes - 1]
     bounds = [hashing.bound(number) for number in numbers]
     assert bounds == sorted(bounds)

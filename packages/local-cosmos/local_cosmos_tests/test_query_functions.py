@@ -9,7 +9,7 @@ import pytest
 
 from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.execution import given, run
-from local_cosmos.query.functions import FUNCTIONS, OF_THE_CLOCK
+from local_cosmos.query.functions import FUNCTIONS, OF_THE_CLOCK, patterns
 from local_cosmos.query.parser import parse_query
 from local_cosmos.values import UNDEFINED, parse, serialise
 
@@ -61,6 +61,8 @@ STRINGS = [
     ("REGEXMATCH('abcd', 'ab c', 'x')", True),
     ("REGEXMATCH('03a', '[0-9]')", True),
     ("REGEXMATCH('salt3824908', 'salt{1}')", True),
+    ("REGEXMATCH('aaab', '^(a+)+b$')", True),
+    ("REGEXMATCH('aaac', '^(a+)+b$')", False),
     ("REPLACE('AdventureWorksLT', 'LT', 'LT2')", "AdventureWorksLT2"),
     ("REPLICATE('Cosmic', 3)", "CosmicCosmicCosmic"),
     ("REPLICATE('a', 10001)", UNDEFINED),
@@ -328,3 +330,14 @@ def test_whatever_the_arguments_a_function_answers_or_is_undefined(name: str) ->
 def test_what_cannot_be_is_refused_by_name(expression: str, named: str) -> None:
     with pytest.raises(UnsupportedQueryError, match=named):
         value(expression, list=[1, 2])
+
+
+@pytest.mark.parametrize(("text", "pattern"), [("a" * 40, "^(a+)+$b"), ("a" * 40, "^(a|a)*b")])
+def test_a_regular_expression_that_takes_for_ever_is_refused(
+    monkeypatch: pytest.MonkeyPatch, text: str, pattern: str
+) -> None:
+    monkeypatch.setattr(patterns, "SECONDS", 0.3)
+    with pytest.raises(UnsupportedQueryError, match="takes longer"):
+        patterns.matches(text, pattern)
+    monkeypatch.undo()
+    assert patterns.matches("aaab", "^(a+)+b$")

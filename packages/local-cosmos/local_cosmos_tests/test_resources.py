@@ -29,7 +29,7 @@ def test_the_account_advertises_the_address_by_which_it_was_asked(emulator: Runn
     assert account["enableMultipleWriteLocations"] is False
 
 
-def test_the_account_says_what_it_was_told_to_say() -> None:
+def test_the_account_says_what_it_was_configured_to_say() -> None:
     settings = AccountSettings(consistency="Eventual", multiple_write_locations=True)
     with running_emulator(settings) as emulator:
         account = RawClient(emulator.endpoint, emulator.key).send("GET", "").body
@@ -167,7 +167,7 @@ def test_the_blocking_client_works_too(emulator: RunningEmulator) -> None:
         client.delete_database("blocking")
 
 
-async def test_a_container_is_refused_to_tell_its_properties_only_by_a_rule_that_names_their_reading(
+async def test_a_container_refuses_its_properties_only_by_a_rule_that_names_their_reading(
     emulator: RunningEmulator, container: ContainerProxy
 ) -> None:
     database = str(container.container_link.split("/")[1])

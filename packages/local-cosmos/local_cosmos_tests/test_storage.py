@@ -30,7 +30,7 @@ commits = st.lists(
 
 
 def version(item_id: str, ordinal: int) -> Item:
-    return Item(item_id, {}, b"", f'"{ordinal}"', 0, ordinal, None)
+    return Item(item_id, b"", f'"{ordinal}"', 0, ordinal, None)
 
 
 def contents(store: MemoryItemStore, lsn: int) -> list[tuple[str, Item]]:

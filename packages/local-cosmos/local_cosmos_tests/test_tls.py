@@ -87,7 +87,7 @@ async def test_a_reply_can_be_lost_over_https_too(emulator: RunningEmulator, cli
     assert [(counted.matched, counted.hit) for counted in emulator.faults()] == [(2, 1)]  # It was sent again.
 
 
-def test_the_command_writes_its_certificate_where_it_is_told(tmp_path: Path) -> None:
+def test_the_command_writes_its_certificate_to_the_given_path(tmp_path: Path) -> None:
     path = tmp_path / "certificate.pem"
     command = [*COMMAND, "--tls", "--certificate", str(path)]
     process = subprocess.Popen(command, cwd=PACKAGE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -17,6 +17,7 @@ from local_cosmos.semantics.account import Account, AccountSettings
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.history import History
 from local_cosmos.semantics.requests import Request
+from local_cosmos.storage import memory
 from local_cosmos.storage.sqlite import SqliteKeeper
 from local_cosmos_tests.raw import RawClient
 
@@ -26,6 +27,14 @@ BATCH = {
     "x-ms-cosmos-batch-atomic": "False",
     "x-ms-cosmos-batch-continue-on-error": "True",
 }
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["by scan", "by index"])
+def manner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether few items are looked at one by one, or found by an index."""
+    if request.param:
+        monkeypatch.setattr(memory, "FEW", 0)
+        monkeypatch.setattr(memory, "_SPARED", 1)
 
 
 def policy(*keys: list[str]) -> dict[str, Any]:
@@ -93,7 +102,7 @@ async def test_a_refusal_carries_a_session_token(people: ContainerProxy) -> None
     assert refused.value.headers["x-ms-session-token"] == "0:-1#2"
 
 
-async def test_an_outdated_etag_is_told_before_a_key_that_is_taken(people: ContainerProxy) -> None:
+async def test_an_outdated_etag_is_reported_before_a_key_that_is_taken(people: ContainerProxy) -> None:
     with pytest.raises(CosmosHttpResponseError) as refused:
         await replace_guarded(people, '"stale"')
     assert refused.value.status_code == 412
@@ -181,7 +190,7 @@ async def test_what_has_expired_holds_its_key_no_longer(people: ContainerProxy, 
     await people.create_item(person("c", "a@x"))
 
 
-async def test_a_container_tells_its_keys_and_they_never_change(database: DatabaseProxy, raw: RawClient) -> None:
+async def test_a_container_shows_its_keys_and_they_never_change(database: DatabaseProxy, raw: RawClient) -> None:
     container = await with_keys(database, ["/email"])
     properties = await container.read()
     assert properties["uniqueKeyPolicy"] == policy(["/email"])

@@ -94,9 +94,9 @@ class _CorrelationFilter(_Part):
     to: str | None = None
     properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
 
-    def read(self) -> CorrelationFilter:
-        """As the endpoint takes it."""
-        return CorrelationFilter(subject=self.label, **self.model_dump(exclude={"label"}))
+    def read(self, rule: str) -> CorrelationFilter:
+        """As the endpoint takes it; `rule` is its name."""
+        return CorrelationFilter(subject=self.label, rule=rule, **self.model_dump(exclude={"label"}))
 
 
 class _RuleProperties(_Part):
@@ -124,7 +124,7 @@ class _Subscription(_Part):
 
     def read(self) -> Subscription:
         """As the endpoint takes it."""
-        filters = tuple(rule.properties.correlation_filter.read() for rule in self.rules)
+        filters = tuple(rule.properties.correlation_filter.read(rule.name) for rule in self.rules)
         return Subscription(self.name, filters=filters, **self.properties.settings())
 
 

@@ -24,6 +24,9 @@ Operation = Literal[
     "get_session_state",
     "set_session_state",
     "list_sessions",
+    "list_rules",
+    "add_rule",
+    "remove_rule",
 ]
 
 ACTIONS: Final[tuple[str, ...]] = get_args(Action)

@@ -65,6 +65,7 @@ class CorrelationFilter:
     Attributes:
         correlation_id, message_id, to, reply_to, subject, session_id, reply_to_session_id, content_type: None for any.
         properties: Application properties.
+        rule: The name of the rule; None for one of the endpoint's choice.
     """
 
     correlation_id: str | None = None
@@ -76,6 +77,7 @@ class CorrelationFilter:
     reply_to_session_id: str | None = None
     content_type: str | None = None
     properties: Mapping[str, object] = field(default_factory=dict)
+    rule: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

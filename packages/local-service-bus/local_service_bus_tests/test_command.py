@@ -30,7 +30,7 @@ def command(tmp_path: Path) -> list[str]:
     return [sys.executable, "-m", "local_service_bus", "--config", str(file), "--port", "0"]
 
 
-def test_it_tells_its_address_serves_and_ends_by_a_signal(command: list[str]) -> None:
+def test_it_prints_its_address_serves_and_ends_by_a_signal(command: list[str]) -> None:
     with subprocess.Popen(command, cwd=PACKAGE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())

@@ -155,7 +155,7 @@ async def test_what_is_slow_is_done_when_its_time_has_come(sdk: Sdk, endpoint: R
     assert endpoint.counts(name).active == 1
 
 
-async def test_the_history_tells_every_accepted_operation_in_order(sdk: Sdk, endpoint: RunningEndpoint) -> None:
+async def test_the_history_has_every_accepted_operation_in_order(sdk: Sdk, endpoint: RunningEndpoint) -> None:
     name, sender, receiver = await sdk.pair()
     await call(sender.send_messages, message("a"))
     (found,) = await receive(receiver)

@@ -22,6 +22,6 @@ def test_the_last_operations_are_kept_under_their_numbers() -> None:
     assert after(5).read(after=5) == after(0).read() == []
 
 
-def test_whoever_asks_for_what_is_forgotten_is_told() -> None:
+def test_a_request_for_forgotten_history_is_refused_with_the_reason() -> None:
     with pytest.raises(ForgottenError, match="begins after operation 2, since only the last 3 are kept"):
         after(5).read(after=1)

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from local_service_bus.testing import endpoint
-from local_service_bus.topology import Queue, Topology
+from local_service_bus.topology import Queue, Subscription, Topic, Topology
 from local_service_bus_tests.node import require_node
 
 SCRIPT = Path(__file__).parent / "javascript" / "servicebus.test.mjs"
@@ -20,9 +20,12 @@ QUEUES = (
 )
 
 
+TOPICS = (Topic("events", (Subscription("changing"),)),)
+
+
 def test_an_application_of_azure_service_bus_runs_on_the_local_service_bus() -> None:
     require_node("@azure/service-bus")
-    with endpoint(Topology(QUEUES)) as running:
+    with endpoint(Topology(QUEUES, TOPICS)) as running:
         run_tests(SERVICEBUS_CONNECTION=running.connection_string)
 
 

@@ -17,7 +17,7 @@ def of_a_message(id: str) -> Content:
 
 
 def of_a_session(id: str) -> Content:
-    return Content(payload=b"", session_id=id)
+    return Content(payload=b"", message_id="1", session_id=id)
 
 
 @pytest.mark.parametrize("character", ["x", "ж", "🎯"])

@@ -78,9 +78,9 @@ def test_without_a_good_token_no_link_is_opened(client: Client) -> None:
 
 
 def test_an_operation_that_is_not_known_is_refused_by_name(authorized: Client) -> None:
-    status, told = authorized.ask(f"{queue()}/$management", "com.microsoft:add-rule", {})
+    status, told = authorized.ask(f"{queue()}/$management", "com.microsoft:forward", {})
     assert status == BAD
-    assert "'com.microsoft:add-rule'" in told
+    assert "'com.microsoft:forward'" in told
     assert "renew-lock" in told
 
 

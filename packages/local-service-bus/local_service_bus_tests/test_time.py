@@ -12,7 +12,7 @@ from local_service_bus.topology import Queue, Topology
 from local_service_bus_tests.sdk import message
 
 
-def test_whoever_waits_gets_a_message_as_soon_as_its_lock_ends() -> None:
+def test_a_waiting_receiver_gets_a_message_as_soon_as_its_lock_ends() -> None:
     with running_endpoint(Topology((Queue("q", lock_duration=0.3),))) as endpoint:
         client = ServiceBusClient.from_connection_string(endpoint.connection_string, retry_total=0)
         with client, client.get_queue_sender("q") as sender, client.get_queue_receiver("q") as receiver:
@@ -47,5 +47,5 @@ def test_what_time_brings_happens_at_its_time_however_late_somebody_looks(clock:
 def test_a_broker_knows_when_it_has_to_look_again(clock: Clock) -> None:
     broker = Broker(Topology((Queue("q"),)), lambda: clock.now, lambda: pytest.fail("nothing is locked"))
     assert broker.next_time() == float("inf")
-    broker.entrance("q").schedule([Content(payload=b"", scheduled_for=100.0)])
+    broker.entrance("q").schedule([Content(payload=b"", message_id="1", scheduled_for=100.0)])
     assert broker.next_time() == 100.0

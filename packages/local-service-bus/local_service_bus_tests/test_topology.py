@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from local_service_bus.broker.broker import passes
 from local_service_bus.broker.messages import Content
+from local_service_bus.broker.rules import Rules, passes
 from local_service_bus.config_file import read_topology
 from local_service_bus.topology import (
     BadTopologyError,
@@ -124,8 +124,8 @@ def test_a_file_that_is_not_there_or_no_json_is_refused(tmp_path: Path) -> None:
 def test_a_filter_wants_everything_it_names() -> None:
     content = Content(payload=b"", subject="red", to="you", properties={"size": 1})
     for wanted in ({}, {"subject": "red"}, {"to": "you", "properties": {"size": 1}}):
-        assert passes((CorrelationFilter(**wanted),), content)
+        assert passes(CorrelationFilter(**wanted), content)
     for wanted in ({"subject": "Red"}, {"subject": "red", "properties": {"size": 2}}, {"correlation_id": "c"}):
-        assert not passes((CorrelationFilter(**wanted),), content)
-    assert passes((CorrelationFilter(to="me"), CorrelationFilter(to="you")), content)
-    assert passes((), content)
+        assert not passes(CorrelationFilter(**wanted), content)
+    assert Rules("s", (CorrelationFilter(to="me"), CorrelationFilter(to="you"))).pass_on(content)
+    assert Rules("s").pass_on(content)

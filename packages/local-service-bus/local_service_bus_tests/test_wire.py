@@ -54,7 +54,7 @@ def test_a_body_of_any_kind_passes_as_it_is(proton: Any, sections: Any, body: ob
     assert written.annotations["x-opt-sequence-number"] == 9
 
 
-def test_a_dead_letter_tells_why_beside_what_it_had(proton: Any, sections: Any) -> None:
+def test_a_dead_letter_has_its_reason_among_its_own_properties(proton: Any, sections: Any) -> None:
     stored = Stored(sections.read(encoded(proton, properties={"n": 1})), 1, 1.0)
     stored.death = DeathCertificate("bad", None, "q")
     written = proton.Message()
@@ -73,7 +73,7 @@ def test_a_batch_has_its_messages_in_data_sections_whatever_its_envelope_says(pr
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 8, 9, 64, 10_000])
-def test_frames_are_told_apart_however_they_come(proton: Any, sections: Any, size: int) -> None:
+def test_frames_are_separated_however_they_come(proton: Any, sections: Any, size: int) -> None:
     frames = import_module("local_service_bus.amqp.frames")
 
     def frame(*fields: object, body: bytes = b"") -> bytes:

@@ -7,7 +7,7 @@ GET    delayed                          {"waiting"}
 POST   delayed     {"database"?, "fault"?}   {"released"}
 POST   lag         {"database", "container"?, "writes", "varying", "share", ...}
 POST   split       {"database", "container", "range"}   {"ranges": [ids]}
-    POST   latency     {"milliseconds"}
+POST   latency     {"milliseconds"}
 GET    clock                            {"now"}
 POST   clock       {"advance"}          {"now"}
 GET    requests    ?after&limit         {"requests": [...], "totals": [...]}
@@ -34,7 +34,7 @@ LARGEST_ANSWER: Final = 10_000
 """Most requests or writes in one answer; ask again with `after`."""
 
 
-class AdminError(Exception):
+class AdminError(ValueError):
     """The admin request makes no sense; the message says why."""
 
 
@@ -74,6 +74,15 @@ class AdminEndpoints:
         Raises:
             AdminError: No such endpoint, or the body does not fit.
         """
+        recorder = self._emulator.recorder
+        if recorder is None or verb == "GET":
+            return self._answer(verb, path, query, body)
+        recorder.begin()
+        answer = self._answer(verb, path, query, body)
+        recorder.administration(verb, "/".join(path), body)
+        return answer
+
+    def _answer(self, verb: str, path: list[str], query: Mapping[str, str], body: bytes) -> JsonObject:
         if verb == "DELETE" and path[:1] == ["faults"] and path[1:]:
             return self._remove_fault(path[1])
         endpoint = self._endpoints.get((verb, "/".join(path)))

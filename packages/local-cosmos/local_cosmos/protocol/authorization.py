@@ -13,7 +13,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from local_cosmos.semantics.errors import RefusedError
 
@@ -66,14 +66,14 @@ def _signed_parts(path: Sequence[str]) -> tuple[str, str]:
     if not path:
         return "", ""
     if tuple(path[-2:]) == _DELETE_OF_A_PARTITION_KEY:
-        return "partitionkey", "/".join(path[:-2])
+        return "colls", "/".join(path[:-2])
     if len(path) % 2:
         return path[-1].lower(), "/".join(path[:-1])
     return path[-2].lower(), "/".join(path)
 
 
 def _given_signature(authorization: str) -> bytes:
-    _, _, signature = unquote(authorization).partition("sig=")
+    _, _, signature = unquote_to_bytes(authorization.encode("utf-8", "surrogateescape")).partition(b"sig=")
     try:
         return base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError):

@@ -18,6 +18,8 @@ _COLLECTIONS: Final[Mapping[tuple[str, str], OperationKind]] = {
     ("GET", "pkranges"): "read_ranges",
     ("GET", "docs"): "list_items",
     ("POST", "docs"): "create",
+    ("GET", "offers"): "list_offers",
+    ("POST", "offers"): "query_offers",
 }
 _SINGLE: Final[Mapping[tuple[str, str], OperationKind]] = {
     ("GET", "dbs"): "read_database",
@@ -29,7 +31,10 @@ _SINGLE: Final[Mapping[tuple[str, str], OperationKind]] = {
     ("PUT", "docs"): "replace",
     ("PATCH", "docs"): "patch",
     ("DELETE", "docs"): "delete",
+    ("GET", "offers"): "read_offer",
+    ("PUT", "offers"): "replace_offer",
 }
+_OF_A_PARTITION_KEY: Final = ("operations", "partitionkeydelete")
 _QUERY_TYPE: Final = "application/query+json"
 """The type of the body of every query. Beside it some clients say `x-ms-documentdb-isquery`, others `x-ms-documentdb-query`."""
 
@@ -65,7 +70,9 @@ def parse_request(
         RefusedError: 400, 404 or 405; no such operation.
     """
     operation = _operation(verb, path, headers)
-    names = [*path[1::2], "", "", ""]
+    offer = path[1] if operation in ("read_offer", "replace_offer") else ""
+    names = ["" if offer else name for name in (*path[1::2], "", "", "")]
+    autoscale = headers.get("x-ms-cosmos-offer-autopilot-settings")
     return Request(
         operation=operation,
         database=names[0],
@@ -88,11 +95,15 @@ def parse_request(
         continuation=headers.get("x-ms-continuation") or None,
         atomic=not _is_false(headers, "x-ms-cosmos-batch-atomic"),
         continue_on_error=_is_true(headers, "x-ms-cosmos-batch-continue-on-error"),
-        throughput=_throughput(headers),
+        throughput=_autoscale(autoscale) if autoscale else _integer(headers, "x-ms-offer-throughput") or 0,
+        autoscale=autoscale is not None,
+        offer=offer,
         quota=_is_true(headers, "x-ms-documentdb-populatequotainfo"),
         base_url=base_url,
         cross_partition=_is_true(headers, "x-ms-documentdb-query-enablecrosspartition"),
         query_features=_listed(headers, "x-ms-cosmos-supported-query-features"),
+        query_metrics=_is_true(headers, "x-ms-documentdb-populatequerymetrics"),
+        index_metrics=_is_true(headers, "x-ms-cosmos-populateindexmetrics"),
     )
 
 
@@ -101,6 +112,8 @@ def _operation(verb: str, path: Sequence[str], headers: Mapping[str, str]) -> Op
         if verb == "GET":
             return "read_account"
         raise RefusedError(405, f"{verb} on the account is not supported.")
+    if tuple(path[4:]) == _OF_A_PARTITION_KEY and (verb, *path[:4:2]) == ("POST", "dbs", "colls"):
+        return "delete_partition_key"
     kind = _kind(path)
     table = _COLLECTIONS if len(path) % 2 else _SINGLE
     operation = table.get((verb, kind))
@@ -112,7 +125,9 @@ def _operation(verb: str, path: Sequence[str], headers: Mapping[str, str]) -> Op
 def _kind(path: Sequence[str]) -> str:
     """The type of the resource that a path names: dbs, colls, docs or pkranges."""
     kinds = tuple(path[::2])
-    if kinds != (*_HIERARCHY[: len(kinds) - 1], kinds[-1]) or kinds[-1] not in (*_HIERARCHY, "pkranges", "offers"):
+    if kinds == ("offers",):
+        return "offers"
+    if kinds != (*_HIERARCHY[: len(kinds) - 1], kinds[-1]) or kinds[-1] not in (*_HIERARCHY, "pkranges"):
         raise RefusedError(404, f"There is no resource at /{'/'.join(path)} in this emulator.")
     return kinds[-1]
 
@@ -145,14 +160,11 @@ def _consistency(headers: Mapping[str, str]) -> ConsistencyLevel | None:
     raise bad_request(f"The consistency level {asked!r} does not exist.")
 
 
-def _throughput(headers: Mapping[str, str]) -> int:
-    autoscale = headers.get("x-ms-cosmos-offer-autopilot-settings")
-    if autoscale is None:
-        return _integer(headers, "x-ms-offer-throughput") or 0
+def _autoscale(settings: str) -> int:
     try:
-        return int(parse(autoscale)["maxThroughput"])
+        return int(parse(settings)["maxThroughput"])
     except (MalformedJsonError, KeyError, TypeError, ValueError) as error:
-        raise bad_request(f"The autoscale settings {autoscale!r} are not valid.") from error
+        raise bad_request(f"The autoscale settings {settings!r} are not valid.") from error
 
 
 def _integer(headers: Mapping[str, str], name: str) -> int | None:

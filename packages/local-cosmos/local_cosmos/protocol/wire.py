@@ -24,19 +24,23 @@ def response(reply: Reply) -> web.Response:
         "x-ms-gatewayversion": "version=2.0.0",
         "x-ms-serviceversion": "version=local",
     }
-    optional = {
-        "etag": reply.etag,
-        "lsn": reply.lsn,
-        "x-ms-session-token": reply.session_token,
-        "x-ms-alt-content-path": reply.content_path,
-        "x-ms-documentdb-partitionkeyrangeid": reply.range_id,
-        "x-ms-continuation": reply.continuation,
-        "x-ms-item-count": reply.item_count,
-        "x-ms-substatus": reply.substatus or None,
-        "x-ms-retry-after-ms": reply.retry_after_ms,
-        "x-ms-resource-usage": reply.resource_usage,
-    }
-    headers |= {name: str(value) for name, value in optional.items() if value is not None}
+    optional = (
+        ("etag", reply.etag),
+        ("lsn", reply.lsn),
+        ("x-ms-session-token", reply.session_token),
+        ("x-ms-alt-content-path", reply.content_path),
+        ("x-ms-documentdb-partitionkeyrangeid", reply.range_id),
+        ("x-ms-continuation", reply.continuation),
+        ("x-ms-item-count", reply.item_count),
+        ("x-ms-substatus", reply.substatus or None),
+        ("x-ms-retry-after-ms", reply.retry_after_ms),
+        ("x-ms-resource-usage", reply.resource_usage),
+        ("x-ms-documentdb-query-metrics", reply.query_metrics),
+        ("x-ms-cosmos-index-utilization", reply.index_metrics),
+    )
+    for name, value in optional:
+        if value is not None:
+            headers[name] = str(value)
     return web.Response(status=reply.status, body=None if reply.status in _BODILESS else reply.body, headers=headers)
 
 

@@ -42,12 +42,14 @@ class AtResult:
         return _encoded(["result", self.number])
 
 
-def read(token: str) -> AfterRow | AtResult:
-    """What a token says.
+def read(token: str | None) -> AfterRow | AtResult | None:
+    """What a token says; None where there is none.
 
     Raises:
         UnsupportedQueryError: It is not one of this emulator's.
     """
+    if token is None:
+        return None
     try:
         match parse(base64.b64decode(token, validate=True)):
             case ["row", [*values], str(effective), int(ordinal), int(number), int(passed)]:

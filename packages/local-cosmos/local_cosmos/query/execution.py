@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from local_cosmos.query import grouping
 from local_cosmos.query.comparing import distinct, sort_key
-from local_cosmos.query.continuations import AfterRow, AtResult, read
+from local_cosmos.query.continuations import AfterRow, AtResult
 from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.expressions import Given
 from local_cosmos.query.ordering import Ordering
 from local_cosmos.query.sources import Row, Sources, StoredItem
 from local_cosmos.query.tree import Constant, Everything, Expression, Parameter, Path, Query
-from local_cosmos.values import UNDEFINED, parse, serialise
+from local_cosmos.values import UNDEFINED, JsonObject, parse, serialise
 
 LARGEST_PAGE: Final = 4 * 1024 * 1024 - 64 * 1024
 """Bytes in a page, of the documented 4 MB; the rest is for the envelope."""
@@ -37,14 +37,17 @@ class Page:
     continuation: str | None
 
 
-def given(parameters: Mapping[str, Any], now: float) -> Given:
+def given(
+    parameters: Mapping[str, Any], now: float, completing: Callable[[JsonObject], JsonObject] | None = None
+) -> Given:
     """What comes with a query.
 
     Args:
         parameters: Values by name, the name with its `@`.
         now: Seconds since 1970.
+        completing: Adds computed properties to a document; None where the query speaks of none.
     """
-    return Given(parameters, now, _subquery)
+    return Given(parameters, now, _subquery, completing)
 
 
 def matches(condition: Query, document: Any, now: float) -> bool:
@@ -53,26 +56,34 @@ def matches(condition: Query, document: Any, now: float) -> bool:
     return where is None or Sources(condition, given({}, now)).compiler.evaluator(where)(document) is True
 
 
-def run(query: Query, inputs: Given, items: Iterable[StoredItem], page_size: int, continuation: str | None) -> Page:
+def run(
+    query: Query,
+    inputs: Given,
+    items: Iterable[StoredItem],
+    page_size: int,
+    begin: AfterRow | AtResult | None,
+    *,
+    are_sorted: bool = False,
+) -> Page:
     """One page of a query's results.
 
     Args:
         query: The parsed query.
         inputs: What comes with it.
-        items: Candidates in the order of the store.
+        items: Candidates.
         page_size: Most results in the page.
-        continuation: From the page before; None for the first.
+        begin: Where the page begins; None for the first.
+        are_sorted: Whether the items are as ORDER BY wants them; else they are in the order of the store.
 
     Raises:
         UnsupportedQueryError: The query asks for something this emulator does not do.
     """
     execution = _Execution(query, inputs)
-    begin = read(continuation) if continuation else None
     if not query.sources:
         return _numbered_page([serialise(one) for one in _subquery(query, (), inputs)({})], begin, page_size)
     if query.distinct or grouping.is_grouped(query):
         return _numbered_page(execution.results(items), begin, page_size)
-    return execution.page(items, begin, page_size)
+    return execution.page(items, begin, page_size, are_sorted=are_sorted)
 
 
 class _Execution:
@@ -85,7 +96,9 @@ class _Execution:
         self._skip = count(query.skip, parameters) or 0
         self._limit = count(query.limit, parameters)
 
-    def page(self, items: Iterable[StoredItem], begin: AfterRow | AtResult | None, page_size: int) -> Page:
+    def page(
+        self, items: Iterable[StoredItem], begin: AfterRow | AtResult | None, page_size: int, *, are_sorted: bool
+    ) -> Page:
         """A page of single rows."""
         if isinstance(begin, AtResult) or (begin is not None and len(begin.values) != len(self._query.order)):
             raise UnsupportedQueryError("The continuation token is another query's.")
@@ -95,7 +108,8 @@ class _Execution:
         results: list[bytes] = []
         size = 0
         last: Row | None = None
-        for row in self._ordering.sorted(self._after(begin, self._sources.rows(items))):
+        rows = self._after(begin, self._sources.rows(items))
+        for row in rows if are_sorted else self._ordering.sorted(rows):
             if end is not None and passed >= end:
                 break
             if last is not None and (len(results) >= page_size or size > LARGEST_PAGE):

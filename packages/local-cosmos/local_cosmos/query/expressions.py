@@ -38,7 +38,7 @@ from local_cosmos.query.tree import (
     Steps,
     Subquery,
 )
-from local_cosmos.values import UNDEFINED
+from local_cosmos.values import UNDEFINED, JsonObject
 
 Evaluator: TypeAlias = Callable[[Any], Any]
 
@@ -55,11 +55,13 @@ class Given:
         parameters: Values by name, the name with its `@`.
         now: Seconds since 1970.
         answer: Makes a function of a subquery, from values by name to the results.
+        completing: Adds computed properties to a document; None where the query speaks of none.
     """
 
     parameters: Mapping[str, Any]
     now: float
     answer: Callable[[Query, Sequence[str], Given], Callable[[Mapping[str, Any]], list[Any]]]
+    completing: Callable[[JsonObject], JsonObject] | None = None
 
 
 class Compiler:
@@ -68,9 +70,13 @@ class Compiler:
     Args:
         names: What expressions may name.
         given: What comes with the query.
+
+    Attributes:
+        reads: Whether any evaluator made so far looks at what it is given; `COUNT(1)` does not.
     """
 
     def __init__(self, names: Names, given: Given) -> None:
+        self.reads = False
         self._names = names
         self._given = given
 
@@ -136,6 +142,7 @@ class Compiler:
         if alias not in self._names:
             known = ", ".join(map(repr, self._names))
             raise UnsupportedQueryError(f"Identifier {alias!r} could not be resolved; known here: {known}.")
+        self.reads = True
         return _following(lambda document: document, (*self._names[alias], *self._steps(steps)))
 
     def _steps(self, steps: Steps) -> tuple[Any, ...]:

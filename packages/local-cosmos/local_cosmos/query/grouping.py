@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from local_cosmos.query.aggregates import AGGREGATES
 from local_cosmos.query.comparing import identity
 from local_cosmos.query.errors import UnsupportedQueryError
-from local_cosmos.query.expressions import Compiler
+from local_cosmos.query.expressions import Compiler, Evaluator
 from local_cosmos.query.tree import (
     Array,
     Call,
@@ -24,7 +24,14 @@ from local_cosmos.query.tree import (
 )
 from local_cosmos.values import UNDEFINED
 
-_Group: TypeAlias = Sequence[Any]
+
+class _Group(NamedTuple):
+    """The content of its first row, and the defined values of each aggregate's argument; no other row is kept."""
+
+    first: Any
+    values: Sequence[list[Any]]
+
+
 _OfGroup: TypeAlias = Callable[[_Group], Any]
 
 
@@ -59,22 +66,34 @@ def results(query: Query, compiler: Compiler, contents: Iterable[Any]) -> list[A
         raise UnsupportedQueryError("ORDER BY with aggregates or GROUP BY is not supported.")
     if isinstance(query.selection, Everything):
         raise UnsupportedQueryError("SELECT * with GROUP BY is not supported.")
-    result_of = _Selection(query, compiler).evaluator(selected(query.selection))
+    selection = _Selection(query, compiler)
+    result_of = selection.evaluator(selected(query.selection))
     keys = [compiler.evaluator(expression) for expression in query.groups]
-    groups: dict[tuple[bytes | None, ...], list[Any]] = {} if keys else {(): []}
+    groups: dict[tuple[bytes | None, ...], _Group] = (
+        {} if keys else {(): _Group(UNDEFINED, [[] for _ in selection.aggregated])}
+    )
     for content in contents:
         key = tuple(None if (value := of(content)) is UNDEFINED else identity(value) for of in keys)
-        groups.setdefault(key, []).append(content)
+        if key not in groups:
+            groups[key] = _Group(content, [[] for _ in selection.aggregated])
+        for value_of, values in zip(selection.aggregated, groups[key].values, strict=True):
+            if (value := value_of(content)) is not UNDEFINED:
+                values.append(value)
     made = (result_of(group) for group in groups.values())
     return [result for result in made if result is not UNDEFINED]
 
 
 class _Selection:
-    """Evaluators from a group to a value."""
+    """Evaluators from a group to a value.
+
+    Attributes:
+        aggregated: The arguments of the aggregates, from the content of a row to a value.
+    """
 
     def __init__(self, query: Query, compiler: Compiler) -> None:
         self._groups = query.groups
         self._compiler = compiler
+        self.aggregated: list[Evaluator] = []
 
     def evaluator(self, expression: Expression) -> _OfGroup:
         match expression:
@@ -82,7 +101,7 @@ class _Selection:
                 return self._aggregate(name, arguments)
             case _ if expression in self._groups or isinstance(expression, Constant | Parameter):
                 value = self._compiler.evaluator(expression)
-                return lambda group: value(group[0] if group else UNDEFINED)
+                return lambda group: value(group.first)
             case Array(elements):
                 values = [self.evaluator(element) for element in elements]
                 return lambda group: [v for of in values if (v := of(group)) is not UNDEFINED]
@@ -94,14 +113,9 @@ class _Selection:
     def _aggregate(self, name: str, arguments: Sequence[Expression]) -> _OfGroup:
         if len(arguments) != 1:
             raise UnsupportedQueryError(f"The aggregate {name} takes one argument.")
-        value_of = self._compiler.evaluator(arguments[0])
-        aggregate = AGGREGATES[name]
-
-        def result(group: _Group) -> Any:
-            values = (value_of(content) for content in group)
-            return aggregate([value for value in values if value is not UNDEFINED])
-
-        return result
+        number, aggregate = len(self.aggregated), AGGREGATES[name]
+        self.aggregated.append(self._compiler.evaluator(arguments[0]))
+        return lambda group: aggregate(group.values[number])
 
 
 def _has_aggregate(expression: Expression) -> bool:

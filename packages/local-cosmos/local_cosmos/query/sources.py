@@ -12,7 +12,7 @@ from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.expressions import Compiler, Given, Names
 from local_cosmos.query.tree import Constant, Path, Query, Source
 from local_cosmos.storage.items import Item
-from local_cosmos.values import UNDEFINED
+from local_cosmos.values import UNDEFINED, JsonObject
 
 StoredItem: TypeAlias = tuple[str, Item]
 """Effective partition key and item, in the order of the store."""
@@ -58,6 +58,7 @@ class Sources:
     """
 
     def __init__(self, query: Query, given: Given, outer: Sequence[str] | None = None) -> None:
+        self._completing = given.completing
         self._is_plain = outer is None and len(query.sources) == 1 and query.item is not None
         self._root = _root(query.sources[0]) if outer is None and query.sources else None
         names: Names = {name: (name,) for name in (outer or ((self._root,) if self._root is not None else ()))}
@@ -74,11 +75,12 @@ class Sources:
         where = self._where
         if self._is_plain:
             for effective, item in items:
-                if where(item.document) is True:
-                    yield Row(item.document, item, effective, 0)
+                document = self._document(item) if self.compiler.reads else None  # Parsing takes most of the time.
+                if where(document) is True:
+                    yield Row(document, item, effective, 0)
             return
         for effective, item in items:
-            start = {} if self._root is None else {self._root: item.document}
+            start = {} if self._root is None else {self._root: self._document(item)}
             for number, content in enumerate(self._combinations(start)):
                 if where(content) is True:
                     yield Row(content, item, effective, number)
@@ -86,6 +88,9 @@ class Sources:
     def contents(self, outer: _Values) -> list[_Values]:
         """The rows of a subquery for which WHERE is true."""
         return [content for content in self._combinations(outer) if self._where(content) is True]
+
+    def _document(self, item: Item) -> JsonObject:
+        return item.document if self._completing is None else self._completing(item.document)
 
     def _combinations(self, start: _Values) -> list[_Values]:
         found = [start]

@@ -16,6 +16,7 @@ from local_cosmos.semantics.container_definition import ContainerDefinition
 from local_cosmos.semantics.database import Database
 from local_cosmos.semantics.errors import RefusedError, bad_request, conflict, not_found, not_kept
 from local_cosmos.semantics.history import History
+from local_cosmos.semantics.offers import Offers, Throughput
 from local_cosmos.semantics.ranges import PhysicalPartitions
 from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.replies import listing, refused, resource
@@ -28,9 +29,6 @@ from local_cosmos.values import JsonObject, serialise
 
 _THROUGHPUT_OF_A_PARTITION: Final = 10_000
 """RU per second that one physical partition serves at most."""
-
-_LARGEST_THROUGHPUT: Final = 1_000_000
-"""RU per second that a container may have unless Microsoft raises the limit."""
 
 _CONTAINER_ABSENT: Final = 1003
 
@@ -68,6 +66,7 @@ class Account:
         self._databases: dict[str, Database] = {}
         self._lags: dict[tuple[str, str | None], Lag] = {}
         self._keeper = keeper or MemoryKeeper()
+        self._offers = Offers()
         self._numbers = count((self._keeper.generation << 16) + 1)
         writes = count((self._keeper.generation << 32) + 1)
         self._surroundings = Surroundings(clock, history, lambda: next(writes), settings.consistency, self._keeper)
@@ -86,6 +85,10 @@ class Account:
             "query_containers": self._list_containers,
             "delete_container": self._delete_container,
             "read_ranges": self._read_ranges,
+            "list_offers": self._offers.query,
+            "query_offers": self._offers.query,
+            "read_offer": self._offers.read,
+            "replace_offer": lambda request: self._offers.replace(request, self._clock.now()),
             "query": lambda request: feeds.answer_query(self._container(request), request),
             "query_plan": lambda request: feeds.answer_plan(self._container(request), request),
             "change_feed": lambda request: read_changes(self._container(request), request),
@@ -154,7 +157,7 @@ class Account:
             database = self._databases[kept.name] = Database(kept.name, kept.rid, kept.modified)
             for inside in self._keeper.containers(kept.rid):
                 definition = ContainerDefinition.parse(inside.properties)
-                database.containers[definition.name] = Container(
+                database.containers[definition.name] = container = Container(
                     (kept.name, kept.rid),
                     definition,
                     inside.rid,
@@ -163,6 +166,7 @@ class Account:
                     surroundings=self._surroundings,
                     modified=inside.modified,
                 )
+                self._offers.add(container.document(), Throughput(), inside.modified)
 
     def _lag(self, database: str, container: str) -> Lag:
         return self._lags.get((database, container)) or self._lags.get((database, None)) or Lag()
@@ -217,24 +221,29 @@ class Account:
         name = checked_id(content)
         if name in self._databases:
             raise conflict(f"database {name}")
+        throughput = _throughput(request)
         database = Database(name, database_rid(next(self._numbers)), int(self._clock.now()))
         self._keeper.keep_database(KeptDatabase(name, database.rid, database.modified))
         self._databases[name] = database
+        if throughput is not None:
+            self._offers.add(database.document(), throughput, self._clock.now())
         return resource(database.document(), 201)
 
     def _list_databases(self, request: Request) -> Reply:
-        return _listed(request, "", "Databases", [database.document() for database in self._databases.values()])
+        return feeds.answer_listed(
+            request, "", "Databases", [database.document() for database in self._databases.values()]
+        )
 
     def _delete_database(self, request: Request) -> Reply:
         database = self._database(request)
         self._keeper.forget_database(database.rid)
+        self._offers.forget(database.document()["_self"])
         del self._databases[database.name]
         return Reply(204)
 
     def _create_container(self, request: Request) -> Reply:
         database = self._database(request)
-        if not 0 <= request.throughput <= _LARGEST_THROUGHPUT:
-            raise bad_request(f"The throughput of a container is at most {_LARGEST_THROUGHPUT} RU per second.")
+        throughput = _throughput(request)
         definition = ContainerDefinition.parse(request.content)
         if definition.name in database.containers:
             raise conflict(f"container {definition.name}")
@@ -249,7 +258,10 @@ class Account:
         )
         container.keep()
         database.containers[definition.name] = container
-        return self._of_container(container, resource(container.document(), 201))
+        document = container.document()
+        if throughput is not None or not self._offers.has(database.rid):
+            self._offers.add(document, throughput or Throughput(), self._clock.now())
+        return self._of_container(container, resource(document, 201))
 
     def _read_container(self, request: Request) -> Reply:
         container = self._container(request)
@@ -263,11 +275,12 @@ class Account:
     def _list_containers(self, request: Request) -> Reply:
         database = self._database(request)
         documents = [container.document() for container in database.containers.values()]
-        return _listed(request, database.rid, "DocumentCollections", documents)
+        return feeds.answer_listed(request, database.rid, "DocumentCollections", documents)
 
     def _delete_container(self, request: Request) -> Reply:
         container = self._container(request)
         self._keeper.forget_container(container.rid)
+        self._offers.forget(container.document()["_self"])
         del self._database(request).containers[container.definition.name]
         return Reply(204)
 
@@ -286,8 +299,6 @@ class Account:
         return replace(reply, content_path=database_path, resource_usage=usage)
 
 
-def _listed(request: Request, rid: str, name: str, documents: list[JsonObject]) -> Reply:
-    """All databases or containers, or those that a query asks for."""
-    if request.operation in ("query_databases", "query_containers"):
-        return feeds.answer_resources(documents, name, rid, request)
-    return listing(rid, name, documents)
+def _throughput(request: Request) -> Throughput | None:
+    """What a new database or container shall have; None where the client does not say."""
+    return Throughput.checked(request.throughput, autoscale=request.autoscale) if request.throughput else None

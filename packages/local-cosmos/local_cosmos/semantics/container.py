@@ -156,18 +156,16 @@ class Container:
                 reply = self._read(request, key, lsn)
             elif request.operation == "batch":
                 reply = self._batch(request, key)
+            elif request.operation == "delete_partition_key":
+                reply = self._delete_all(key)
             else:
                 reply = self._write(request, key)
         except RefusedError as refusal:
             reply = refused(refusal)
         seen = partition.lsn if lsn is None else min(lsn, partition.lsn)
-        return replace(
-            reply,
-            range_id=partition.id,
-            lsn=seen,
-            session_token=token([(partition, seen)]),
-            content_path=self.path,
-        )
+        reply.range_id, reply.lsn = partition.id, seen
+        reply.session_token, reply.content_path = token([(partition, seen)]), self.path
+        return reply
 
     def apply(self, command: ItemCommand, key: PartitionKey) -> ItemResult:
         """Perform one operation and commit what it wrote.
@@ -226,6 +224,16 @@ class Container:
         body = b"" if request.minimal else result.item.raw
         return Reply(result.status, body, result.charge, etag=result.item.etag, applied=True)
 
+    def _delete_all(self, key: PartitionKey) -> Reply:
+        """Delete all items of a partition key. The service does it in the background, but hides them at once."""
+        transaction = self._begin(key)
+        for _, item in self.store.scan(key.effective, key.effective + LARGEST):
+            if transaction.find(item.id) is not None:
+                transaction.delete(item)
+        if transaction.changes:
+            self._commit(transaction, batch=False)
+        return Reply(200, charge=charges.refused(), applied=bool(transaction.changes))
+
     def _batch(self, request: Request, key: PartitionKey) -> Reply:
         transaction = self._begin(key)
         commands = batches.commands(request.content, len(request.body))
@@ -252,8 +260,4 @@ class Container:
             raise not_kept(error) from error
         self.replicas.horizon = horizon
         self.lsn = self.partitions.owner(key.effective).lsn = lsn
-        writes = [
-            (operation, item_id, None if item is None else item.document)
-            for operation, item_id, item in transaction.log
-        ]
-        self.surroundings.history.accept(self._database, self.definition.name, key.text, writes, batch=batch)
+        self.surroundings.history.accept(self._database, self.definition.name, key.text, transaction.log, batch=batch)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from local_cosmos.semantics import expiry
+from local_cosmos.semantics.computed_properties import ComputedProperties
 from local_cosmos.semantics.errors import RefusedError, bad_request
 from local_cosmos.semantics.indexing import DEFAULT, Indexing
 from local_cosmos.semantics.partition_keys import PartitionKeyDefinition
@@ -16,7 +17,9 @@ from local_cosmos.values import UNDEFINED, JsonObject
 _ECHOED = ("conflictResolutionPolicy", "geospatialConfig")
 """Settings that change nothing here but are given back."""
 
-_UNDERSTOOD = frozenset({*_ECHOED, "id", "indexingPolicy", "partitionKey", "uniqueKeyPolicy", "defaultTtl"})
+_UNDERSTOOD = frozenset(
+    {*_ECHOED, "id", "indexingPolicy", "partitionKey", "uniqueKeyPolicy", "defaultTtl", "computedProperties"}
+)
 _OF_KEYS = frozenset({"paths", "kind", "version"})
 
 
@@ -30,6 +33,7 @@ class ContainerDefinition:
         unique_keys: What no two items of one partition key may share.
         default_ttl: Seconds, -1, or None for no time to live at all.
         indexing: What ORDER BY may sort by.
+        computed: What queries find besides what is stored.
         properties: All settings as the client gave them.
     """
 
@@ -38,6 +42,7 @@ class ContainerDefinition:
     unique_keys: UniqueKeys
     default_ttl: int | None
     indexing: Indexing
+    computed: ComputedProperties
     properties: JsonObject
 
     @classmethod
@@ -65,7 +70,10 @@ class ContainerDefinition:
             properties["uniqueKeyPolicy"] = content["uniqueKeyPolicy"]
         if default_ttl is not None:
             properties["defaultTtl"] = default_ttl
-        return cls(properties["id"], keys, unique_keys, default_ttl, indexing, properties)
+        computed = ComputedProperties.parse(content.get("computedProperties"))
+        if computed.queries:
+            properties["computedProperties"] = content["computedProperties"]
+        return cls(properties["id"], keys, unique_keys, default_ttl, indexing, computed, properties)
 
     def replaced_by(self, content: object) -> ContainerDefinition:
         """The settings after a replace, which may not change name, partition key and unique keys."""
@@ -74,7 +82,7 @@ class ContainerDefinition:
             raise bad_request("The id and the partition key of a container cannot be changed.")
         if new.unique_keys != self.unique_keys:  # The service says so, too, where a replace leaves them out.
             raise RefusedError(403, "The unique index cannot be modified. Create the container anew to change it.")
-        return replace(self, default_ttl=new.default_ttl, indexing=new.indexing, properties=new.properties)
+        return new
 
 
 def _require_understood(content: JsonObject, understood: Container[str], of: str) -> None:

@@ -14,6 +14,7 @@ from local_cosmos.semantics.history import History
 from local_cosmos.semantics.replies import refused
 from local_cosmos.semantics.request_log import RequestLog
 from local_cosmos.semantics.requests import ITEM_OPERATIONS, Reply, Request
+from local_cosmos.semantics.story import Recorder
 from local_cosmos.storage.keeping import Keeper, MemoryKeeper
 
 Manner = Literal["answer", "close", "reset", "hang", "truncate"]
@@ -52,6 +53,7 @@ class Emulator:
         observed: False to keep neither history nor request log.
         latency: Seconds that every request for items takes longer.
         keeper: Where databases, containers and items are kept.
+        recorder: Writes a story of all that happens; its time is the clock's.
     """
 
     settings: AccountSettings
@@ -60,6 +62,7 @@ class Emulator:
     observed: bool = True
     latency: float = 0.0
     keeper: Keeper = field(default_factory=MemoryKeeper)
+    recorder: Recorder | None = None
     faults: Faults = field(default_factory=Faults)
     log: RequestLog = field(default_factory=RequestLog)
     history: History = field(init=False)
@@ -78,15 +81,12 @@ class Emulator:
             request: What the client asks for.
             started: When it came, in seconds since the server started.
         """
-        request = self.account.named(request)
-        struck = self.faults.strike(request)
-        if struck is not None:
-            return self._misbehave(request, *struck, started=started)
-        if request.operation not in ITEM_OPERATIONS:
-            return Outcome(self.account.execute(request))
-        reply = self.account.execute(request)
-        self._note(request, reply, executed=reply, started=started)
-        return Outcome(reply)
+        if self.recorder is None:
+            return self._serve(request, started)
+        self.recorder.begin()
+        outcome = self._serve(request, started)
+        self.recorder.request(request, outcome.reply, outcome.manner)
+        return outcome
 
     def release_delayed(self, database: str | None = None, fault: int | None = None) -> int:
         """Apply the delayed writes of a database, or of all, now; only those that one rule caught, if it is named.
@@ -104,6 +104,17 @@ class Emulator:
     def delayed(self) -> int:
         """How many delayed writes wait."""
         return len(self._delayed)
+
+    def _serve(self, request: Request, started: float) -> Outcome:
+        request = self.account.named(request)
+        struck = self.faults.strike(request)
+        if struck is not None:
+            return self._misbehave(request, *struck, started=started)
+        if request.operation not in ITEM_OPERATIONS:
+            return Outcome(self.account.execute(request))
+        reply = self.account.execute(request)
+        self._note(request, reply, executed=reply, started=started)
+        return Outcome(reply)
 
     def _misbehave(self, request: Request, fault: int, rule: FaultRule, *, started: float) -> Outcome:
         executed = self.account.execute(request) if rule.when == "after" else None

@@ -23,8 +23,9 @@ class FaultRule:
     Attributes:
         database: Only requests to this database.
         container: Only to this container; None for all.
-        operations: Only these (create, read, replace, upsert, patch, delete, batch, query, list_items, change_feed);
-            empty for all. Reads of properties (read_database, read_container) go wrong only where they are named.
+        operations: Only these (create, read, replace, upsert, patch, delete, batch, query, list_items, change_feed,
+            delete_partition_key); empty for all. Reads of properties (read_database, read_container) go wrong only where
+            they are named.
         id: Only requests that name this item; a batch names several.
         body_contains: Only requests whose body contains this text.
         when: `before`: nothing is applied; `after`: the request is applied, then its answer goes wrong; `later`: a write is

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from local_cosmos.query.continuations import read
 from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.execution import given, run
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.plan import is_needed, plan
 from local_cosmos.query.routing import partition_key_of
-from local_cosmos.query.sources import StoredItem
-from local_cosmos.query.tree import And, Call, Everything, Path, Query
+from local_cosmos.query.tree import Everything, Query
 from local_cosmos.semantics import charges
+from local_cosmos.semantics.candidates import candidates, order_of
 from local_cosmos.semantics.container import Container
-from local_cosmos.semantics.coverage import Part, covered, page_size, seen
+from local_cosmos.semantics.coverage import covered, page_size, seen
 from local_cosmos.semantics.errors import RefusedError, bad_request
+from local_cosmos.semantics.metrics import Looked, index_metrics
+from local_cosmos.semantics.replies import listing
 from local_cosmos.semantics.requests import Reply, Request
 from local_cosmos.storage.items import Item
 from local_cosmos.values import JsonObject, serialise
@@ -64,14 +67,21 @@ def answer_resources(documents: Iterable[JsonObject], name: str, rid: str, reque
     Raises:
         RefusedError: 400; the query is not supported.
     """
-    items = (("", Item("", one, serialise(one), "", 0, number, None)) for number, one in enumerate(documents))
+    items = (("", Item("", serialise(one), "", 0, number, None)) for number, one in enumerate(documents))
     try:
         query, parameters = _parsed(request)
-        page = run(query, given(parameters, now=0), items, page_size(request), request.continuation)
+        page = run(query, given(parameters, now=0), items, page_size(request), read(request.continuation))
     except UnsupportedQueryError as error:
         raise bad_request(str(error)) from error
     body = b'{"_rid":"%s","%s":[%s],"_count":%d}' % (rid.encode(), name.encode(), b",".join(page.rows), len(page.rows))
     return Reply(200, body, charges.query(len(body)), continuation=page.continuation, item_count=len(page.rows))
+
+
+def answer_listed(request: Request, rid: str, name: str, documents: list[JsonObject]) -> Reply:
+    """All of some resources, or those that a query asks for (see `answer_resources`)."""
+    if request.operation in ("query_databases", "query_containers", "query_offers"):
+        return answer_resources(documents, name, rid, request)
+    return listing(rid, name, documents)
 
 
 def list_items(container: Container, request: Request) -> Reply:
@@ -86,14 +96,13 @@ def _page(container: Container, request: Request, query: Query, parameters: Mapp
     parts = covered(container, request)
     if len(parts) > 1 and request.partition_key is None and is_needed(query):
         raise _needs_plan()
-    inputs = given(parameters, container.surroundings.clock.now())
-    page = run(
-        _as_indexed(container, query),
-        inputs,
-        _rows(container, parts),
-        page_size(request),
-        request.continuation,
-    )
+    computed, now = container.definition.computed, container.surroundings.clock.now()
+    names = computed.mentioned(request.body.decode("utf-8", "replace")) if computed.queries else frozenset()
+    inputs = given(parameters, now, computed.completing(names, now))
+    begin = read(request.continuation)
+    as_indexed, items, are_sorted = candidates(container, parts, query, parameters, begin, computed=names)
+    looked = Looked(items)
+    page = run(as_indexed, inputs, looked, page_size(request), begin, are_sorted=are_sorted)
     prefix = b'{"_rid":"%s","Documents":[' % container.rid.encode("ascii")
     body = prefix + b",".join(page.rows) + b'],"_count":%d}' % len(page.rows)
     reply = Reply(
@@ -103,6 +112,10 @@ def _page(container: Container, request: Request, query: Query, parameters: Mapp
         continuation=page.continuation,
         item_count=len(page.rows),
     )
+    if request.query_metrics:
+        reply.query_metrics = looked.metrics(page.rows)
+    if request.index_metrics:
+        reply.index_metrics = index_metrics(query, order_of(query), parameters, container.definition.indexing)
     return seen(container, parts, reply)
 
 
@@ -112,23 +125,6 @@ def _routed(container: Container, request: Request, query: Query, parameters: Ma
         return request
     key = partition_key_of(query, parameters, container.definition.keys.paths)
     return request if key is None else replace(request, partition_key=serialise(key).decode())
-
-
-def _as_indexed(container: Container, query: Query) -> Query:
-    """The query without the items that its ORDER BY leaves out."""
-    paths = [part.expression for part in query.order]
-    if not paths or any(path.alias != query.item for path in paths):
-        return query
-    order = tuple((_names(part.expression), part.descending) for part in query.order)
-    if not container.definition.indexing.leaves_out(order):
-        return query
-    is_there = Call("IS_DEFINED", (paths[0],))
-    return replace(query, where=is_there if query.where is None else And((query.where, is_there)))
-
-
-def _names(path: Path) -> tuple[str, ...]:
-    """A path as indexing policies write it."""
-    return tuple(step if isinstance(step, str) else "[]" for step in path.steps)
 
 
 def _needs_plan() -> RefusedError:
@@ -142,13 +138,6 @@ def _parsed(request: Request) -> tuple[Query, dict[str, Any]]:
     if not isinstance(content, Mapping) or not isinstance(content.get("query"), str):
         raise bad_request("A query is an object with the text in 'query'.")
     return parse_query(content["query"]), _parameters(content.get("parameters"))
-
-
-def _rows(container: Container, parts: list[Part]) -> Iterator[StoredItem]:
-    for part in parts:
-        for effective, item in container.store.scan(part.low, part.high, part.lsn):
-            if not container.is_expired(item):
-                yield effective, item
 
 
 def _parameters(parameters: object) -> dict[str, Any]:

@@ -25,7 +25,8 @@ DEFAULT: Final[Mapping[str, Any]] = {
 
 _PARTS: Final = frozenset({*DEFAULT, "compositeIndexes", "spatialIndexes"})
 _STEP: Final = re.compile(r'/(?:"((?:[^"\\]|\\.)*)"|([^/"]+))')
-_ALWAYS: Final = frozenset({("id",), ("_ts",)})
+ALWAYS: Final = frozenset({("id",), ("_ts",)})
+"""Paths that every item has."""
 _ORDERS: Final = {"ascending": False, "descending": True}
 _FEWEST: Final = 2
 """Paths of a composite index."""
@@ -89,12 +90,25 @@ class Indexing:
                 )
             return False
         ((path, _),) = order
-        if path in _ALWAYS:
+        if path in ALWAYS:
             return False
-        included, excluded = _closest(self.included, path), _closest(self.excluded, path)
-        if not self.is_on or included <= excluded:
+        if not self.has(path):
             raise bad_request("The index path corresponding to the specified order-by item is excluded.")
-        return included == 0
+        return _closest(self.included, path) == 0
+
+    def require_named(self, path: _Path) -> None:
+        """Refuse to sort by a computed property that no path of the policy, or part of a composite index, names.
+
+        Raises:
+            RefusedError: 400.
+        """
+        is_composed = any(path == part for parts in self.composite for part, _ in parts)
+        if not is_composed and _closest(self.included, path) <= 0:
+            raise bad_request("The index path corresponding to the specified order-by item is excluded.")
+
+    def has(self, path: _Path) -> bool:
+        """Whether values at a path are indexed."""
+        return path in ALWAYS or (self.is_on and _closest(self.included, path) > _closest(self.excluded, path))
 
 
 def _closest(patterns: Sequence[_Path], path: _Path) -> int:

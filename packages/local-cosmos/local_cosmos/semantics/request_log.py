@@ -44,7 +44,7 @@ class LoggedRequest:
     delayed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Total:
     """Sums over all requests of one operation on one container.
 
@@ -129,16 +129,13 @@ class RequestLog:
 
     def totals(self) -> list[Total]:
         """The sums, by database, container and operation."""
-        return [self._totals[key] for key in sorted(self._totals)]
+        return [replace(self._totals[key]) for key in sorted(self._totals)]
 
     def _add_to_total(self, entry: LoggedRequest) -> None:
         key = (entry.database, entry.container, entry.operation)
-        total = self._totals.get(key) or Total(*key)
-        self._totals[key] = replace(
-            total,
-            requests=total.requests + (not entry.delayed),
-            applied=total.applied + entry.applied,
-            refused=total.refused + (entry.status is not None and entry.status >= 400),  # noqa: PLR2004
-            faults=total.faults + (entry.fault is not None and not entry.delayed),
-            charge=round(total.charge + entry.charge, 2),
-        )
+        total = self._totals.setdefault(key, Total(*key))
+        total.requests += not entry.delayed
+        total.applied += entry.applied
+        total.refused += entry.status is not None and entry.status >= 400  # noqa: PLR2004
+        total.faults += entry.fault is not None and not entry.delayed
+        total.charge = round(total.charge + entry.charge, 2)

@@ -10,7 +10,17 @@ from local_cosmos.semantics.errors import bad_request
 from local_cosmos.values import MalformedJsonError, parse
 
 ItemOperation = Literal[
-    "create", "read", "replace", "upsert", "patch", "delete", "batch", "query", "list_items", "change_feed"
+    "create",
+    "read",
+    "replace",
+    "upsert",
+    "patch",
+    "delete",
+    "batch",
+    "query",
+    "list_items",
+    "change_feed",
+    "delete_partition_key",
 ]
 """Operations on items: what faults, latency and the request log speak of."""
 
@@ -30,6 +40,9 @@ ResourceOperation = Literal[
     "query_containers",
     "query_plan",
     "list_offers",
+    "query_offers",
+    "read_offer",
+    "replace_offer",
 ]
 """Operations on the account, databases and containers, and feeds of items."""
 
@@ -38,7 +51,7 @@ OperationKind = ItemOperation | ResourceOperation
 ITEM_OPERATIONS: Final[tuple[str, ...]] = get_args(ItemOperation)
 PROPERTY_READS: Final = ("read_database", "read_container")
 """What an identity without a role is refused, too."""
-WRITES: Final = frozenset({"create", "replace", "upsert", "patch", "delete", "batch"})
+WRITES: Final = frozenset({"create", "replace", "upsert", "patch", "delete", "batch", "delete_partition_key"})
 
 ConsistencyLevel = Literal["Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"]
 CONSISTENCY_LEVELS: Final[tuple[ConsistencyLevel, ...]] = get_args(ConsistencyLevel)
@@ -69,10 +82,13 @@ class Request:
         continuation: Where the page begins.
         atomic: False for a bulk request.
         continue_on_error: True when a bulk request goes on after an operation that failed.
-        throughput: Request units per second that a new container shall have.
+        throughput: Request units per second that a new database or container shall have; 0 where it does not say.
+        autoscale: True when that is the most it shall have.
+        offer: Id of the offer.
         quota: True when the client asks for the container's usage.
         cross_partition: True when a query may go to all physical partitions.
         query_features: What a client that asks for a query plan can do.
+        query_metrics, index_metrics: True when the client asks what a query looked at, and which indexes it can use.
         base_url: Scheme, host and port that the client used, with a final slash.
     """
 
@@ -98,10 +114,14 @@ class Request:
     atomic: bool = True
     continue_on_error: bool = False
     throughput: int = 0
+    autoscale: bool = False
+    offer: str = ""
     quota: bool = False
     base_url: str = ""
     cross_partition: bool = False
     query_features: tuple[str, ...] = ()
+    query_metrics: bool = False
+    index_metrics: bool = False
 
     @cached_property
     def content(self) -> Any:
@@ -116,9 +136,9 @@ class Request:
             raise bad_request(f"The body is not JSON: {error}.") from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
-    """The service's answer.
+    """The service's answer; whoever makes it may fill it in.
 
     Attributes:
         status: HTTP status.
@@ -132,7 +152,7 @@ class Reply:
         continuation: Where the next page begins.
         item_count: Items in the page.
         retry_after_ms: When a throttled client may try again.
-        resource_usage: The container's usage, when asked for.
+        resource_usage: The container's usage, when asked for; the same for `query_metrics` and `index_metrics`.
         applied: True when something was written.
     """
 
@@ -149,4 +169,6 @@ class Reply:
     item_count: int | None = None
     retry_after_ms: int | None = None
     resource_usage: str | None = None
+    query_metrics: str | None = None
+    index_metrics: str | None = None
     applied: bool = field(default=False, compare=False)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
+from local_cosmos.query.demands import Demands
 from local_cosmos.semantics import expiry
 from local_cosmos.semantics.errors import bad_request, too_large
 from local_cosmos.semantics.key_hashes import LARGEST
@@ -61,7 +63,7 @@ class ItemFactory:
         if is_too_deep(stored, raw):  # Patches can add to what a request may have.
             raise bad_request(f"An item may be nested {DEEPEST} levels deep.")
         ttl = expiry.checked(document.get("ttl", UNDEFINED), "item")
-        return Item(checked_id(document), stored, raw, etag, modified, ordinal, ttl)
+        return Item(checked_id(document), raw, etag, modified, ordinal, ttl)
 
 
 @dataclass(slots=True)
@@ -98,7 +100,7 @@ class Transaction:
         if previous is not None and previous.id != item.id:
             self.delete(previous)
         if self.factory.unique_keys.keys:
-            self.factory.unique_keys.require_free(item.document, self._others(item.id))
+            self.factory.unique_keys.require_free(item.document, partial(self._others, item.id))
         self.changes[item.id] = item
         self.log.append((operation, item.id, item))
         return item
@@ -108,10 +110,11 @@ class Transaction:
         self.changes[item.id] = None
         self.log.append(("delete", item.id, None))
 
-    def _others(self, item_id: str) -> Iterator[JsonObject]:
-        """The documents of all other items of the partition key, as of now."""
-        effective = self.key.effective
-        for _, item in self.store.scan(effective, effective + LARGEST):
+    def _others(self, item_id: str, wanted: Demands) -> Iterator[JsonObject]:
+        """The documents of other items of the partition key, as of now: of those that meet the demands, and some more."""
+        low, high = self.key.effective, self.key.effective + LARGEST
+        path = self.store.most_selective(wanted, low, high)
+        for _, item in self.store.scan(low, high) if path is None else self.store.search(path, wanted[path], low, high):
             if item.id != item_id and item.id not in self.changes and not self._is_expired(item):
                 yield item.document
         for changed in self.changes.values():

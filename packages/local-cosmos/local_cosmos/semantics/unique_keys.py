@@ -8,12 +8,15 @@ since nobody says what it would equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from local_cosmos.query.demands import Demands
 from local_cosmos.semantics.errors import bad_request, unique_key_taken
 from local_cosmos.semantics.partition_keys import canonical, property_names
+from local_cosmos.storage.index import key_of
+from local_cosmos.storage.items import Range
 from local_cosmos.values import UNDEFINED, JsonObject, follow, serialise
 
 MOST_KEYS: Final = 10
@@ -51,19 +54,31 @@ class UniqueKeys:
             raise bad_request(f"The unique keys of a container may have {MOST_PATHS} paths in all.")
         return cls(keys)
 
-    def require_free(self, document: JsonObject, others: Iterable[JsonObject]) -> None:
+    def require_free(self, document: JsonObject, others: Callable[[Demands], Iterable[JsonObject]]) -> None:
         """Refuse a document that shares the values of a key with another one of its logical partition.
+
+        Args:
+            document: What is to be written.
+            others: Gives at least those others that meet some demands.
 
         Raises:
             RefusedError: 409, or 400 if nobody says what a value would equal.
         """
-        wanted = self._values(document)
-        if any(mine == theirs for other in others for mine, theirs in zip(wanted, self._values(other), strict=True)):
-            raise unique_key_taken()
+        wanted = [_values(document, paths) for paths in self.keys]
+        for paths, mine in zip(self.keys, wanted, strict=True):
+            if any(_values(other, paths) == mine for other in others(_demands(document, paths))):
+                raise unique_key_taken()
 
-    def _values(self, document: JsonObject) -> list[bytes]:
-        """The values of each key; equal texts are equal values."""
-        return [serialise([_value(document, path) for path in paths]) for paths in self.keys]
+
+def _values(document: JsonObject, paths: Iterable[_Path]) -> bytes:
+    """The values of a key; equal texts are equal values."""
+    return serialise([_value(document, path) for path in paths])
+
+
+def _demands(document: JsonObject, paths: Iterable[_Path]) -> Demands:
+    """What those have in common that share the values of a key: where one is null, others may lack it."""
+    keys = {path: key_of(follow(document, path)) for path in paths if _value(document, path) is not None}
+    return {path: [Range(key[0], key[1], key[1])] for path, key in keys.items() if key is not None}
 
 
 def _paths(key: object) -> tuple[_Path, ...]:

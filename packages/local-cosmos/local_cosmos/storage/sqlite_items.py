@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from local_cosmos.storage.items import Item, ItemKey
+from local_cosmos.storage.items import IndexKey, Item, ItemKey, PropertyPath, Range
 from local_cosmos.storage.keeping import NotKeptError
 from local_cosmos.storage.memory import MemoryItemStore
-from local_cosmos.values import parse
 
 _WRITE = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM items WHERE container = ? AND key = ? AND id = ?"
 _ADVANCE = "INSERT OR REPLACE INTO commits VALUES (?, ?, ?)"
-_READ = "SELECT key, lsn, raw, etag, modified, ordinal, ttl FROM items WHERE container = ? ORDER BY lsn, ordinal"
+_READ = "SELECT key, id, lsn, raw, etag, modified, ordinal, ttl FROM items WHERE container = ? ORDER BY lsn, ordinal"
 
 
 class SqliteItemStore:
@@ -30,8 +28,8 @@ class SqliteItemStore:
         self._connection = connection
         self._container = container_rid
         self._memory = MemoryItemStore()
-        for key, lsn, *columns in connection.execute(_READ, (container_rid,)):
-            item = _item(*columns)
+        for key, item_id, lsn, *columns in connection.execute(_READ, (container_rid,)):
+            item = Item(item_id.decode("utf-8", "surrogatepass"), *columns)
             self._memory.commit(key, {item.id: item}, lsn, horizon=lsn)
 
     def find(self, key: ItemKey, lsn: int | None = None) -> Item | None:
@@ -41,6 +39,35 @@ class SqliteItemStore:
     def scan(self, low: str, high: str, lsn: int | None = None) -> Iterator[tuple[str, Item]]:
         """Effective key and item, for `low <= key < high`, in the order of key and ordinal."""
         return self._memory.scan(low, high, lsn)
+
+    def is_small(self, low: str, high: str) -> bool:
+        """Whether there are so few items that no index spares anything."""
+        return self._memory.is_small(low, high)
+
+    def most_selective(
+        self, demands: Mapping[PropertyPath, Sequence[Range]], low: str, high: str
+    ) -> PropertyPath | None:
+        """The path whose index leaves the fewest items; None where a scan is as good."""
+        return self._memory.most_selective(demands, low, high)
+
+    def search(
+        self, path: PropertyPath, ranges: Sequence[Range], low: str, high: str, lsn: int | None = None
+    ) -> Iterator[tuple[str, Item]]:
+        """What `scan` gives, without most of the items whose value is in none of the ranges."""
+        return self._memory.search(path, ranges, low, high, lsn)
+
+    def walk(
+        self,
+        path: PropertyPath,
+        low: str,
+        high: str,
+        lsn: int | None = None,
+        *,
+        descending: bool,
+        begin: IndexKey | None,
+    ) -> Iterator[tuple[str, Item]]:
+        """What `scan` gives of the items that have a value at the path, in the order of the values."""
+        return self._memory.walk(path, low, high, lsn, descending=descending, begin=begin)
 
     def changes(self, low: str, high: str, after: int, lsn: int) -> Iterator[tuple[int, Item]]:
         """LSN and item for every item written after LSN `after` and by `lsn`, in the order of the LSNs."""
@@ -80,11 +107,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
                 "mend what else is wrong with it; then ask again."
             ) from error
         raise
-
-
-def _item(raw: bytes, etag: str, modified: int, ordinal: int, ttl: int | None) -> Item:
-    document: dict[str, Any] = parse(raw)
-    return Item(document["id"], document, raw, etag, modified, ordinal, ttl)
 
 
 def _blob(item_id: str) -> bytes:

@@ -106,6 +106,19 @@ func TestABatchIsThereAsAWholeOrNotAtAll(t *testing.T) {
 	expectStatus(t, err, 404)
 }
 
+func TestThroughputIsReadAndReplaced(t *testing.T) {
+	rows := newRows(t)
+	read := must(rows.ReadThroughput(ctx, nil))(t)
+	if manual, ok := read.ThroughputProperties.ManualThroughput(); !ok || manual != 400 {
+		t.Errorf("expected 400, got %d", manual)
+	}
+	must(rows.ReplaceThroughput(ctx, azcosmos.NewManualThroughputProperties(600), nil))(t)
+	read = must(rows.ReadThroughput(ctx, nil))(t)
+	if manual, _ := read.ThroughputProperties.ManualThroughput(); manual != 600 {
+		t.Errorf("expected 600, got %d", manual)
+	}
+}
+
 func newDatabase(t *testing.T) (*azcosmos.Client, *azcosmos.DatabaseClient) {
 	credential := must(azcosmos.NewKeyCredential(os.Getenv("COSMOS_KEY")))(t)
 	client := must(azcosmos.NewClientWithKey(os.Getenv("COSMOS_ENDPOINT"), credential, nil))(t)

@@ -45,6 +45,21 @@ for (const [name, version] of [["absent", undefined], ["1", 1], ["2", PartitionK
   });
 }
 
+test("throughput is read and replaced", async () => {
+  const { container } = await database.containers.create({ id: "measured", partitionKey: "/pk", throughput: 500 });
+  const { resource: offer } = await container.readOffer();
+  assert.equal(offer.content.offerThroughput, 500);
+  const { resource } = await client.offer(offer.id).replace({ ...offer, content: { ...offer.content, offerThroughput: 600 } });
+  assert.equal(resource.content.offerThroughput, 600);
+});
+
+test("all items of a partition key are deleted at once", async () => {
+  const { container } = await database.containers.create({ id: "cleared", partitionKey: "/pk" });
+  for (const [id, pk] of [["1", "a"], ["2", "a"], ["1", "b"]]) await container.items.create({ id, pk });
+  await container.deleteAllItemsForPartitionKey("a");
+  assert.deepEqual((await container.items.readAll().fetchAll()).resources.map((one) => one.pk), ["b"]);
+});
+
 test("rows of all partitions come in one order", async () => {
   assert.deepEqual(await query("SELECT VALUE c.n FROM c ORDER BY c.n DESC"), [11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
   assert.deepEqual(await query("SELECT VALUE c.n FROM c ORDER BY c.n OFFSET 2 LIMIT 3"), [2, 3, 4]);
@@ -112,7 +127,7 @@ test("bulk goes on after a failure or stops, as it is told", async () => {
 
 test("a part of a container that is not supported is refused by name", async () => {
   const partitionKey = "/pk";
-  for (const [name, value] of [["computedProperties", [{ name: "low", query: "SELECT VALUE c.a FROM c" }]],
+  for (const [name, value] of [["fullTextPolicy", { defaultLanguage: "en-US" }],
     ["vectorEmbeddingPolicy", { vectorEmbeddings: [] }]]) {
     const refused = database.containers.create({ id: "parts", partitionKey, [name]: value });
     await assert.rejects(refused, { code: 400, message: new RegExp(name) });

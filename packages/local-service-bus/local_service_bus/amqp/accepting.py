@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from proton import Delivery, Link, symbol
+from proton import Delivery, Described, Link, symbol
 
 from local_service_bus.amqp.consumer import Consumer
 from local_service_bus.amqp.service import Service
@@ -35,12 +35,14 @@ class AcceptingSession:
     """
 
     def __init__(
-        self, service: Service, client: Client, link: Link, queue: MessageQueue, *, wanted: str | None
+        self, service: Service, client: Client, link: Link, queue: MessageQueue, asked: Described | str | None
     ) -> None:
         self.link = link
         self.queue = queue
         self.client = client
-        self.wanted = wanted
+        wanted = asked.value if isinstance(asked, Described) else asked
+        self.wanted = None if wanted is None else str(wanted)
+        self._asked = asked
         self.step = _Accept(self)
         self.session: SessionLock | None = None
         self.closed = False
@@ -82,7 +84,10 @@ class AcceptingSession:
         """Open the link, and tell which session it has."""
         filters = self.link.source.filter
         filters.clear()
-        filters.put_object({symbol(SESSION_FILTER): session.session_id})
+        told: Described | str = session.session_id
+        if isinstance(self._asked, Described):  # As the client asks: Go reads the one form only, JavaScript the other.
+            told = Described(self._asked.descriptor, told)
+        filters.put_object({symbol(SESSION_FILTER): told})
         ticks = _TICKS_OF_1970 + round(session.until * _TICKS_OF_A_SECOND)
         self.link.properties = {symbol(LOCKED_UNTIL): ticks}
         self.link.open()

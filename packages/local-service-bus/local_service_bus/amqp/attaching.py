@@ -93,13 +93,14 @@ def _handler(service: Service, desk: Desk, address: str) -> Callable[[Any], None
 
 def _consumer(service: Service, desk: Desk, link: Link, queue: MessageQueue) -> Role:
     filters = _filters(link)
+    session_filter = filters.get(SESSION_FILTER)
     if (SESSION_FILTER in filters) != queue.has_sessions:
         wanted = "has sessions; accept one" if queue.has_sessions else "has no sessions; receive without one"
         raise RefusedError(NOT_ALLOWED, f"{queue.address} {wanted}.")
     if not queue.has_sessions:
         link.open()
         return Consumer(service, desk, link, queue)
-    accepting = AcceptingSession(service, desk, link, queue, wanted=filters[SESSION_FILTER])
+    accepting = AcceptingSession(service, desk, link, queue, session_filter)
     service.perform(accepting.step)
     return accepting
 
@@ -108,4 +109,4 @@ def _filters(link: Link) -> dict[str, Any]:
     filters = link.remote_source.filter
     filters.rewind()
     found = filters.get_object() if filters.next() else None
-    return {str(name): getattr(value, "value", value) for name, value in (found or {}).items()}
+    return {str(name): value for name, value in (found or {}).items()}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
 from uuid import UUID, uuid4
 
 from proton import Delivery, Link
 
-from local_service_bus.amqp.sections import write
+from local_service_bus.amqp.sections import DESCRIPTION, REASON, owned, write
 from local_service_bus.amqp.service import Service
 from local_service_bus.amqp.steps import Client, Step
 from local_service_bus.amqp.wire import condition_of, transfer
@@ -138,9 +140,10 @@ class _Settle(Step):
 
     def act(self) -> None:
         if self.operation == "dead_letter":
-            self._queue.dead_letter(self._token, *_reasons(self._delivery))
+            told = _told(self._delivery)
+            self._queue.dead_letter(self._token, told.pop(REASON, None), told.pop(DESCRIPTION, None), told)
         else:
-            settle(self._queue, self.operation, self._token)
+            settle(self._queue, self.operation, self._token, owned(self._delivery.remote.annotations or {}))
 
     def answer(self, refusal: RefusedError | None) -> None:
         delivery = self._delivery
@@ -161,16 +164,28 @@ class _Settle(Step):
             self._queue.repeat(self._stored)
 
 
-def settle(queue: MessageQueue, operation: str, token: UUID) -> None:
+def settle(queue: MessageQueue, operation: str, token: UUID, changed: Mapping[Any, Any]) -> None:
     """Settle without a reason.
+
+    Args:
+        queue: Has the message.
+        operation: How.
+        token: Of the lock.
+        changed: Application properties that a message has from now on that is abandoned or deferred.
 
     Raises:
         RefusedError: lock lost.
     """
-    ways = {"complete": queue.complete, "abandon": queue.abandon, "defer": queue.defer, "release": queue.release}
+    properties = {str(name): value for name, value in changed.items()}
+    ways: dict[str, Callable[[], None]] = {
+        "complete": lambda: queue.complete(token),
+        "abandon": lambda: queue.abandon(token, properties),
+        "defer": lambda: queue.defer(token, properties),
+        "release": lambda: queue.release(token),
+    }
     if operation not in ways:
         raise RefusedError(NOT_ALLOWED, f"{queue.address}: a message is settled by {', '.join(ways)}, not {operation}.")
-    ways[operation](token)
+    ways[operation]()
 
 
 def lose_lock(queue: MessageQueue, token: UUID) -> None:
@@ -196,8 +211,8 @@ def _operation(delivery: Delivery) -> str:
     return "release"
 
 
-def _reasons(delivery: Delivery) -> tuple[str | None, str | None]:
+def _told(delivery: Delivery) -> dict[str, Any]:
+    """What a client says with a rejection: reason, description, and application properties."""
     condition = delivery.remote.condition
     info = condition.info if condition is not None and isinstance(condition.info, dict) else {}
-    told = {str(name): None if value is None else str(value) for name, value in info.items()}
-    return told.get("DeadLetterReason"), told.get("DeadLetterErrorDescription")
+    return {str(name): owned(value) for name, value in info.items()}

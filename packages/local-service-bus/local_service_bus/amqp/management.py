@@ -60,7 +60,7 @@ class _Manage(Step):
     def answer(self, refusal: RefusedError | None) -> None:
         if refusal is not None:
             _refuse(self._request, refusal)
-        elif self._result is None and self.operation in ("peek", "list_sessions"):
+        elif self._result is None and self.operation in ("peek", "list_sessions", "list_rules"):
             self._request.reply(status(NO_CONTENT, "No content"), None)
         else:
             self._request.reply(status(OK, "OK"), dict(self._result or {}))

@@ -9,6 +9,7 @@ from uuid import UUID
 from proton import Data
 
 from local_service_bus.amqp.consumer import lose_lock, settle
+from local_service_bus.amqp.rules import read_filter, write_rule
 from local_service_bus.amqp.sections import milliseconds, read, write
 from local_service_bus.amqp.wire import array
 from local_service_bus.broker.broker import Broker
@@ -88,6 +89,9 @@ class EntityRequest:
             "get-session-state": ("get_session_state", self._get_state),
             "set-session-state": ("set_session_state", self._set_state),
             "get-message-sessions": ("list_sessions", self._list_sessions),
+            "enumerate-rules": ("list_rules", self._list_rules),
+            "add-rule": ("add_rule", self._add_rule),
+            "remove-rule": ("remove_rule", self._remove_rule),
         }
         try:
             return known[name.removeprefix("com.microsoft:")]
@@ -114,11 +118,12 @@ class EntityRequest:
 
     def _settle(self) -> None:
         reason, description = self._body.get("deadletter-reason"), self._body.get("deadletter-description")
+        changed = self._body.get("properties-to-modify") or {}
         for token in self._tokens():
             if self.operation == "dead_letter":
-                self._queue().dead_letter(token, reason, description)
+                self._queue().dead_letter(token, reason, description, changed)
             else:
-                settle(self._queue(), self.operation, token)
+                settle(self._queue(), self.operation, token, changed)
 
     def _schedule(self) -> Mapping[str, Any]:
         contents = [read(bytes(one["message"])) for one in self._body["messages"]]
@@ -143,7 +148,7 @@ class EntityRequest:
         session_id = self._body.get("session-id")
         session = None if session_id is None else self._session()
         found = self._queue().find_deferred(list(self._body["sequence-numbers"]), session)
-        messages = [{"message": write(one), "lock-token": one.token} for one in found]
+        messages = [{"message": write(one, by_request=True), "lock-token": one.token} for one in found]
         if self._body.get("receiver-settle-mode") == DELETES:
             for token in [one.token for one in found if one.token is not None]:
                 self._queue().complete(token)
@@ -160,6 +165,18 @@ class EntityRequest:
     def _set_state(self) -> None:
         state = self._body.get("session-state")
         self._queue().sessions.keep(self._session().session_id, None if state is None else bytes(state))
+
+    def _list_rules(self) -> Mapping[str, Any] | None:
+        skip, top = self._body.get("skip", 0), self._body.get("top", 100)
+        page = self._broker.rules(self._address).all()[skip : skip + top]
+        return {"rules": [{"rule-description": write_rule(name, one)} for name, one in page]} if page else None
+
+    def _add_rule(self) -> None:
+        wanted = read_filter(self._body["rule-description"])
+        self._broker.rules(self._address).add(str(self._body["rule-name"]), wanted)
+
+    def _remove_rule(self) -> None:
+        self._broker.rules(self._address).remove(str(self._body["rule-name"]))
 
     def _list_sessions(self) -> Mapping[str, Any] | None:
         skip, top = self._body.get("skip", 0), self._body.get("top", 100)

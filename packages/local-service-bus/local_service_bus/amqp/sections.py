@@ -23,6 +23,10 @@ APPLICATION_PROPERTIES: Final = 0x74
 DATA: Final = 0x75
 FOOTER: Final = 0x78
 
+REASON: Final = "DeadLetterReason"
+DESCRIPTION: Final = "DeadLetterErrorDescription"
+"""Application properties of a dead letter."""
+
 _STATES: Final = {"active": 0, "deferred": 1, "scheduled": 2}
 _SMALL_CODE: Final = b"\x00\x53"
 _LARGE_CODE: Final = b"\x00\x80"
@@ -150,21 +154,32 @@ def _content(payload: bytes) -> Content:
     )
 
 
-def write(stored: Stored) -> bytes:
-    """A message as its receiver gets it: with delivery count, annotations, and the reason if it is a dead letter."""
+def write(stored: Stored, *, by_request: bool = False) -> bytes:
+    """A message as its receiver gets it: with delivery count, annotations, and the reason if it is a dead letter.
+
+    Args:
+        stored: The message.
+        by_request: It does not come by a link, whose deliveries have the token of the lock as their tag.
+    """
     sections = split(stored.content.payload)
     found = {one.code: one for one in sections}
     header = [*_list(found.get(HEADER), 5)[:4], uint(stored.delivery_count)]
     annotations = {**_map(found.get(MESSAGE_ANNOTATIONS)), **_annotations(stored)}
     parts = [
         _described(HEADER, header),
-        *(one.encoded for one in sections if one.code == DELIVERY_ANNOTATIONS),
+        *_delivery_annotations(stored if by_request else None, found.get(DELIVERY_ANNOTATIONS)),
         _described(MESSAGE_ANNOTATIONS, annotations),
-        *(one.encoded for one in sections if one.code == PROPERTIES),
+        *_properties(stored, found.get(PROPERTIES)),
         *_application_properties(stored, found.get(APPLICATION_PROPERTIES)),
         *(one.encoded for one in sections if one.code > APPLICATION_PROPERTIES),
     ]
     return b"".join(parts)
+
+
+def _delivery_annotations(locked: Stored | None, section: Section | None) -> list[bytes]:
+    if locked is None or locked.token is None:
+        return [section.encoded] if section else []
+    return [_described(DELIVERY_ANNOTATIONS, {**_map(section), symbol("x-opt-lock-token"): locked.token})]
 
 
 def _annotations(stored: Stored) -> dict[symbol, Any]:
@@ -181,14 +196,21 @@ def _annotations(stored: Stored) -> dict[symbol, Any]:
 
 
 def _application_properties(stored: Stored, section: Section | None) -> list[bytes]:
-    if stored.death is None:
+    set_here = dict(stored.changed)
+    if stored.death is not None:
+        reasons = {REASON: stored.death.reason, DESCRIPTION: stored.death.description}
+        set_here |= {name: text for name, text in reasons.items() if text is not None}
+    if not set_here:
         return [section.encoded] if section else []
-    reasons = {
-        "DeadLetterReason": stored.death.reason,
-        "DeadLetterErrorDescription": stored.death.description,
-    }
-    told = {name: text for name, text in reasons.items() if text is not None}
-    return [_described(APPLICATION_PROPERTIES, {**_map(section), **told})]
+    return [_described(APPLICATION_PROPERTIES, {**_map(section), **set_here})]
+
+
+def _properties(stored: Stored, section: Section | None) -> list[bytes]:
+    """Those of the sender, with the id that the message got here if the sender gave none."""
+    message_id, *others = _list(section, 1)
+    if message_id is not None or stored.content.message_id is None:
+        return [section.encoded] if section else []
+    return [_described(PROPERTIES, [stored.content.message_id, *others])]
 
 
 def milliseconds(seconds: float) -> timestamp:

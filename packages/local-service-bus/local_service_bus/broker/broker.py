@@ -14,22 +14,13 @@ from local_service_bus.broker.history import History
 from local_service_bus.broker.messages import Content, Stored
 from local_service_bus.broker.queue import Counts, MessageQueue
 from local_service_bus.broker.refusals import NOT_FOUND, RefusedError
+from local_service_bus.broker.rules import Rules
 from local_service_bus.broker.world import World
-from local_service_bus.topology import CorrelationFilter, Holding, Queue, Subscription, Topic, Topology
+from local_service_bus.topology import Holding, Queue, Topic, Topology
 
 _Entity = TypeVar("_Entity")
 
 DEAD_LETTERS: Final = "/$deadletterqueue"
-_COMPARED: Final = (
-    "correlation_id",
-    "message_id",
-    "to",
-    "reply_to",
-    "subject",
-    "session_id",
-    "reply_to_session_id",
-    "content_type",
-)
 
 
 class Broker:
@@ -49,6 +40,7 @@ class Broker:
         self._world = World(lambda: self._time, new_token, self.history)
         self._entrances: dict[str, Entrance] = {}
         self._queues: dict[str, MessageQueue] = {}
+        self._rules: dict[str, Rules] = {}
         for queue in topology.queues:
             self._add_queue(queue)
         for topic in topology.topics:
@@ -69,6 +61,14 @@ class Broker:
             RefusedError: not found.
         """
         return self._find(self._entrances, address, "queue or topic to send to")
+
+    def rules(self, address: str) -> Rules:
+        """Which messages a subscription gets.
+
+        Raises:
+            RefusedError: not found.
+        """
+        return self._find(self._rules, address, "subscription")
 
     def scheduled(self, address: str) -> list[Stored]:
         """Messages of a queue or topic whose time has not come; none of a subscription."""
@@ -120,10 +120,11 @@ class Broker:
         )
 
     def _add_topic(self, settings: Topic) -> None:
-        targets = [
-            (one, self._add_holding(f"{settings.name}/Subscriptions/{one.name}", one, count(1)))
-            for one in settings.subscriptions
-        ]
+        targets = []
+        for one in settings.subscriptions:
+            queue = self._add_holding(f"{settings.name}/Subscriptions/{one.name}", one, count(1))
+            rules = self._rules[queue.address.lower()] = Rules(queue.address, one.filters)
+            targets.append((rules, queue))
         fan_out = _ToSubscriptions(settings, targets, self._world)
         self._entrances[settings.name.lower()] = Entrance(
             settings.name,
@@ -164,35 +165,23 @@ class _ToQueue:
 
 
 class _ToSubscriptions:
-    """Behind the entrance of a topic: each subscription gets a copy of what passes its filters."""
+    """Behind the entrance of a topic: each subscription gets a copy of what its rules let pass."""
 
     requires_session = False
 
-    def __init__(self, topic: Topic, targets: list[tuple[Subscription, MessageQueue]], world: World) -> None:
+    def __init__(self, topic: Topic, targets: list[tuple[Rules, MessageQueue]], world: World) -> None:
         self._topic = topic
         self._targets = targets
         self._world = world
 
     def admit(self, content: Content, number: int, operation: str) -> None:
         """Give a message that came in now to all whom it concerns."""
-        concerned = [queue for settings, queue in self._targets if passes(settings.filters, content)]
+        concerned = [queue for rules, queue in self._targets if rules.pass_on(content)]
         outcome = "active" if concerned else "unmatched"
         stored = Stored(content, number, self._world.now())
         self._world.history.note(stored.enqueued_at, operation, self._topic.name, stored, outcome)
         for queue in concerned:
             queue.enqueue(_shortened(content, self._topic.time_to_live), operation=operation)
-
-
-def passes(filters: tuple[CorrelationFilter, ...], content: Content) -> bool:
-    """Whether a message concerns a subscription: one filter lets it pass, or there is none."""
-    return not filters or any(_passes(one, content) for one in filters)
-
-
-def _passes(one: CorrelationFilter, content: Content) -> bool:
-    named = ((getattr(one, name), getattr(content, name)) for name in _COMPARED)
-    return all(wanted is None or wanted == found for wanted, found in named) and all(
-        content.properties.get(name) == wanted for name, wanted in one.properties.items()
-    )
 
 
 def _shortened(content: Content, time_to_live: float | None) -> Content:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from local_service_bus.broker.agenda import Agenda
@@ -137,6 +138,8 @@ class Entrance:
 
     def _send(self, content: Content, operation: str) -> int:
         now = self._world.now()
+        if content.message_id is None:
+            content = replace(content, message_id=self._world.new_token().hex)
         stored = Stored(content, next(self._numbers), now)
         if self._is_duplicate(content.message_id, now):
             self._note(operation, stored, "duplicate")

@@ -78,6 +78,7 @@ class Stored:
         locked_until: Seconds since 1970; without meaning for messages of sessions.
         session: The hold under which it is locked.
         death: Only in a dead-letter queue.
+        changed: Application properties that receivers have set, and by which they replace those of the sender.
     """
 
     content: Content
@@ -90,6 +91,7 @@ class Stored:
     locked_until: float = 0.0
     session: SessionLock | None = None
     death: DeathCertificate | None = None
+    changed: dict[str, object] = field(default_factory=dict)
 
     @property
     def lock_ends_at(self) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from types import MappingProxyType
+from typing import Final
 from uuid import UUID
 
 from local_service_bus.broker.agenda import Agenda
@@ -14,6 +16,8 @@ from local_service_bus.broker.refusals import MESSAGE_NOT_FOUND, RefusedError, l
 from local_service_bus.broker.sessions import Sessions
 from local_service_bus.broker.world import World
 from local_service_bus.topology import Holding
+
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +114,14 @@ class MessageQueue:
         """
         self._remove(self._unlock(token), "complete")
 
-    def abandon(self, token: UUID) -> None:
-        """The delivery failed: the message is there again, or a dead letter if it failed too often."""
-        self._fail(self._unlock(token), "abandon")
+    def abandon(self, token: UUID, changed: Mapping[str, object] = _NOTHING) -> None:
+        """The delivery failed: the message is there again, or a dead letter if it failed too often.
+
+        Args:
+            token: Of the lock.
+            changed: Application properties that it has from now on.
+        """
+        self._fail(self._unlock(token, changed), "abandon")
 
     def release(self, token: UUID) -> None:
         """The delivery never took place: the message is there again, and nothing is counted."""
@@ -120,15 +129,17 @@ class MessageQueue:
         self._note("release", stored, stored.state)
         self._put_back(stored)
 
-    def defer(self, token: UUID) -> None:
-        """From now on the message is received by its number only."""
-        stored = self._unlock(token)
+    def defer(self, token: UUID, changed: Mapping[str, object] = _NOTHING) -> None:
+        """From now on the message is received by its number only; `changed` as of `abandon`."""
+        stored = self._unlock(token, changed)
         stored.state = "deferred"
         self._note("defer", stored, "deferred")
 
-    def dead_letter(self, token: UUID, reason: str | None, description: str | None) -> None:
-        """The message can not be processed. A dead letter stays where it is."""
-        self._move(self._unlock(token), "dead_letter", reason, description)
+    def dead_letter(
+        self, token: UUID, reason: str | None, description: str | None, changed: Mapping[str, object] = _NOTHING
+    ) -> None:
+        """The message can not be processed. A dead letter stays where it is. `changed` as of `abandon`."""
+        self._move(self._unlock(token, changed), "dead_letter", reason, description)
 
     def renew(self, token: UUID) -> float:
         """Begin the time of a lock anew; returns its end in seconds since 1970."""
@@ -232,8 +243,9 @@ class MessageQueue:
             raise lock_lost(self.address, self.has_sessions)
         return stored
 
-    def _unlock(self, token: UUID) -> Stored:
+    def _unlock(self, token: UUID, changed: Mapping[str, object] = _NOTHING) -> Stored:
         stored = self._held(token)
+        stored.changed |= changed
         del self._locked[token]
         stored.token = stored.session = None
         return stored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+ALREADY_EXISTS: Final = "com.microsoft:entity-already-exists"
 ARGUMENT_ERROR: Final = "com.microsoft:argument-error"
 DETACH_FORCED: Final = "amqp:link:detach-forced"
 MESSAGE_LOCK_LOST: Final = "com.microsoft:message-lock-lost"

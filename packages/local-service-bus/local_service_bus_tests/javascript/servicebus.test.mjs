@@ -1,5 +1,6 @@
 // An application of @azure/service-bus, on a local Service Bus with the queues `batches`, `failing` (three deliveries at
-// most), `settled` and `sessions`. Environment: SERVICEBUS_CONNECTION.
+// most), `settled` and
+// `sessions`, and the topic `events` with the subscription `changing`. Environment: SERVICEBUS_CONNECTION.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ServiceBusClient } from "@azure/service-bus";
@@ -83,10 +84,70 @@ test("messages are completed, deferred and dead-lettered with their reasons", as
   await Promise.all([sender.close(), receiver.close(), graves.close()]);
 });
 
+test("properties that a receiver sets stay with the message", async () => {
+  const sender = client.createSender("settled");
+  const receiver = client.createReceiver("settled");
+  const graves = client.createReceiver("settled", { subQueueType: "deadLetter" });
+  await sender.sendMessages({ body: "x", messageId: "x", applicationProperties: { from: "sender", tried: 0 } });
+  const [first] = await receiver.receiveMessages(1, SOON);
+  await receiver.abandonMessage(first, { tried: 1 });
+  const [again] = await receiver.receiveMessages(1, SOON);
+  assert.deepEqual(again.applicationProperties, { from: "sender", tried: 1 });
+  await receiver.deferMessage(again, { tried: 2, text: "deferred" });
+  const [deferred] = await receiver.receiveDeferredMessages(again.sequenceNumber);
+  assert.deepEqual(deferred.applicationProperties, { from: "sender", tried: 2, text: "deferred" });
+  await receiver.deadLetterMessage(deferred, { deadLetterReason: "bad", extra: "e" });
+  const [dead] = await graves.receiveMessages(1, SOON);
+  const { from, tried, extra } = dead.applicationProperties;
+  assert.deepEqual([from, tried, extra, dead.deadLetterReason], ["sender", 2, "e", "bad"]);
+  await graves.completeMessage(dead);
+  await sender.sendMessages({ body: "y", messageId: "y" });
+  const [last] = await receiver.receiveMessages(1, SOON);
+  await receiver.deadLetterMessage(last, { deadLetterReason: "worse", extra: "link" });
+  const [buried] = await graves.receiveMessages(1, SOON);
+  assert.deepEqual([buried.applicationProperties.extra, buried.deadLetterReason], ["link", "worse"]);
+  await graves.completeMessage(buried);
+  await Promise.all([sender.close(), receiver.close(), graves.close()]);
+});
+
+test("a message that is sent without an id gets one, and is settled", async () => {
+  const sender = client.createSender("settled");
+  const receiver = client.createReceiver("settled");
+  await sender.sendMessages([{ body: "x" }, { body: "y", subject: "s" }]);
+  const found = await receiveAll(receiver, 2);
+  assert.deepEqual(found.map((one) => [one.body, one.subject]), [["x", undefined], ["y", "s"]]);
+  assert.equal(new Set(found.map((one) => one.messageId)).size, 2);
+  assert.ok(found.every((one) => one.messageId));
+  for (const one of found) await receiver.completeMessage(one);
+  await Promise.all([sender.close(), receiver.close()]);
+});
+
 test("an entity that there is not is not found", async () => {
   const sender = client.createSender("nowhere");
   await assert.rejects(sender.sendMessages({ body: 1 }), { code: "MessagingEntityNotFound" });
   await sender.close();
+});
+
+test("the rules of a subscription change while it runs", async () => {
+  const rules = client.createRuleManager("events", "changing");
+  const named = async () => (await rules.getRules()).map((rule) => [rule.name, rule.filter]);
+  assert.deepEqual(await named(), [["$Default", { sqlExpression: "1=1" }]]);
+  await rules.deleteRule("$Default");
+  assert.deepEqual(await named(), []);
+  await rules.createRule("red", { subject: "red", applicationProperties: { size: 1 } });
+  const [[name, filter]] = await named();
+  assert.deepEqual([name, filter.subject, filter.applicationProperties], ["red", "red", { size: 1 }]);
+  await assert.rejects(rules.createRule("red", { subject: "x" }), { code: "MessagingEntityAlreadyExists" });
+  await assert.rejects(rules.deleteRule("blue"), { code: "MessagingEntityNotFound" });
+  await assert.rejects(rules.createRule("sql", { sqlExpression: "size > 1" }), /no SQL filters/);
+  const sender = client.createSender("events");
+  const sizes = [0, 1, 2].map((size) => ({ body: size, messageId: `${size}`, subject: "red", applicationProperties: { size } }));
+  await sender.sendMessages(sizes);
+  const receiver = client.createReceiver("events", "changing");
+  const found = await receiver.receiveMessages(3, SOON);
+  assert.deepEqual(bodies(found), [1]);
+  await receiver.completeMessage(found[0]);
+  await Promise.all([sender.close(), receiver.close()]);
 });
 
 test("a session gives its messages in order, and nobody else", async () => {

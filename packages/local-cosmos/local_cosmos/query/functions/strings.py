@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
-from local_cosmos.query.errors import UnsupportedQueryError
+from local_cosmos.query.functions.patterns import matches
 from local_cosmos.query.functions.signature import (
     Function,
     any_number_of,
@@ -21,7 +19,6 @@ from local_cosmos.query.functions.signature import (
 from local_cosmos.values import UNDEFINED, MalformedJsonError, parse, serialise
 
 _MOST_REPETITIONS: Final = 10_000
-_FLAGS: Final = {"m": re.MULTILINE, "s": re.DOTALL, "i": re.IGNORECASE, "x": re.VERBOSE}
 
 
 def _test(test: Callable[[str, str], bool]) -> Function:
@@ -100,23 +97,6 @@ def _parsed(is_expected: Callable[[Any], bool]) -> Function:
     return function(call, is_string)
 
 
-def _matches(text: str, pattern: str, modifiers: str = "") -> bool:
-    return _compiled(pattern, modifiers).search(text) is not None
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str, modifiers: str) -> re.Pattern[str]:
-    if unknown := set(modifiers) - _FLAGS.keys():
-        raise UnsupportedQueryError(f"REGEXMATCH has no modifier {min(unknown)!r}; it has m, s, i and x.")
-    flags = 0
-    for modifier in modifiers:
-        flags |= _FLAGS[modifier]
-    try:
-        return re.compile(pattern, flags)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UnsupportedQueryError(f"The regular expression {pattern!r} cannot be: {error}.") from error
-
-
 FUNCTIONS: Final[Mapping[str, Function]] = {
     "CONCAT": any_number_of(lambda *texts: "".join(texts), is_string, 2),
     "CONTAINS": _test(lambda text, part: part in text),
@@ -126,7 +106,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "LENGTH": function(len, is_string),
     "LOWER": function(str.lower, is_string),
     "LTRIM": _trimming(left=True, right=False),
-    "REGEXMATCH": function(_matches, is_string, is_string, is_string, optional=1),
+    "REGEXMATCH": function(matches, is_string, is_string, is_string, optional=1),
     "REPLACE": function(
         lambda text, old, new: text.replace(old, new) if old else text, is_string, is_string, is_string
     ),

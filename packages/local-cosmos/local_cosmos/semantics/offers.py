@@ -1,0 +1,136 @@
+"""Offers: the throughput of databases and containers, read and replaced. Nothing here is ever throttled by it.
+
+Documented behaviour: a container without a throughput of its own, in a database without one, gets 400 RU/s. Manual
+throughput goes in steps of 100 from 400, autoscale in steps of 1,000 from 1,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Final
+
+from local_cosmos.semantics import feeds
+from local_cosmos.semantics.errors import bad_request, not_found
+from local_cosmos.semantics.replies import resource
+from local_cosmos.semantics.requests import Reply, Request
+from local_cosmos.values import JsonObject
+
+LARGEST: Final = 1_000_000
+"""RU per second that a container may have unless Microsoft raises the limit."""
+
+_SMALLEST: Final = 400
+_STEP: Final = 100
+_AUTOSCALE_STEP: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Request units per second.
+
+    Attributes:
+        most: What it is set to; with autoscale, the maximum.
+        autoscale: Whether the service scales between a tenth of that and that.
+    """
+
+    most: int = _SMALLEST
+    autoscale: bool = False
+
+    @classmethod
+    def checked(cls, most: object, *, autoscale: bool) -> Throughput:
+        """A throughput that can be set.
+
+        Raises:
+            RefusedError: 400; it cannot.
+        """
+        least, step = (_AUTOSCALE_STEP, _AUTOSCALE_STEP) if autoscale else (_SMALLEST, _STEP)
+        if not isinstance(most, int) or isinstance(most, bool) or most % step or not least <= most <= LARGEST:
+            raise bad_request(
+                f"A throughput is from {least} to {LARGEST} RU per second, in steps of {step}; not {most!r}."
+            )
+        return cls(most, autoscale)
+
+    def content(self) -> JsonObject:
+        """The content of an offer."""
+        if not self.autoscale:
+            return {"offerThroughput": self.most}
+        return {"offerThroughput": self.most // 10, "offerAutopilotSettings": {"maxThroughput": self.most}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    id: str
+    rid: str
+    link: str
+    throughput: Throughput
+    modified: int
+
+    def document(self) -> JsonObject:
+        return {
+            "id": self.id,
+            "_rid": self.id,
+            "_self": f"offers/{self.id}/",
+            "_etag": f'"{self.modified:08x}-0000-0000-0000-000000000000"',
+            "_ts": self.modified,
+            "resource": self.link,
+            "offerResourceId": self.rid,
+            "offerType": "Invalid",
+            "offerVersion": "V2",
+            "content": self.throughput.content(),
+        }
+
+
+class Offers:
+    """The offers of an account."""
+
+    def __init__(self) -> None:
+        self._offers: dict[str, _Offer] = {}
+        self._numbers = count(1)
+
+    def add(self, owner: JsonObject, throughput: Throughput, now: float) -> None:
+        """A database or container, as a client reads it, has a throughput from now on."""
+        offer_id = f"o{next(self._numbers):03}"
+        self._offers[offer_id] = _Offer(offer_id, owner["_rid"], owner["_self"], throughput, int(now))
+
+    def has(self, rid: str) -> bool:
+        """Whether a database or container has a throughput of its own."""
+        return any(offer.rid == rid for offer in self._offers.values())
+
+    def forget(self, link: str) -> None:
+        """A database or container is gone, with all below it."""
+        self._offers = {key: offer for key, offer in self._offers.items() if not offer.link.startswith(link)}
+
+    def query(self, request: Request) -> Reply:
+        """All offers, or those that a query asks for."""
+        return feeds.answer_listed(request, "", "Offers", [offer.document() for offer in self._offers.values()])
+
+    def read(self, request: Request) -> Reply:
+        """One offer."""
+        return resource(self._named(request).document())
+
+    def replace(self, request: Request, now: float) -> Reply:
+        """Set another throughput of the same kind."""
+        offer = self._named(request)
+        content = request.content.get("content") if isinstance(request.content, dict) else None
+        if not isinstance(content, Mapping):
+            raise bad_request("An offer is an object with content.")
+        wanted = Throughput.checked(_wanted(content, offer.throughput), autoscale=offer.throughput.autoscale)
+        offer = replace(offer, throughput=wanted, modified=int(now))
+        self._offers[offer.id] = offer
+        return resource(offer.document())
+
+    def _named(self, request: Request) -> _Offer:
+        offer = self._offers.get(request.offer)
+        if offer is None:
+            raise not_found(f"offer {request.offer}")
+        return offer
+
+
+def _wanted(content: Mapping[str, Any], present: Throughput) -> object:
+    if not present.autoscale:
+        if content.get("offerAutopilotSettings"):
+            raise bad_request("This emulator does not change manual throughput to autoscale.")
+        return content.get("offerThroughput")
+    settings = content.get("offerAutopilotSettings")
+    return settings.get("maxThroughput") if isinstance(settings, Mapping) else None
