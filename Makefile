@@ -7,17 +7,9 @@ PYTHON := .venv/bin/python
 PACKAGES := packages/function-host packages/local-cosmos packages/local-service-bus packages/yieldcheck
 # Their requirements are resolved with ours. Those of the local Service Bus are, but for one that is compiled: see amqp.txt.
 LOCKED := pyproject.toml packages/function-host/pyproject.toml packages/local-cosmos/pyproject.toml
-GO_TESTS := packages/local-cosmos/local_cosmos_tests/go
-# The tests of a file share what they start. Files of long tests come first and short ones last, so that all cores end together.
-ACROSS := --dist loadfile --no-loadscope-reorder
-# One worker more than cores where tests start real processes and wait for them.
-WAITING := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-
-# What the verdicts of `make test` depend on beside what the tests import.
-INPUTS := --also package-lock.json $(foreach tool,node go java mvn,--tool $(tool))
-
-# What tests read and do not import. The other inputs of their verdicts are what they import.
-BY_FILE := --tests tests/spark:spark_jobs:infra/synapse:function_app.py:locks/dev.txt --tests tests/model:exactlyonce/protocols:docs/protocols
+GO_TESTS := packages/local-cosmos/local_cosmos_tests/go packages/local-service-bus/local_service_bus_tests/go
+# One process more than cores, since tests start real processes and wait for them. conftest.py says which tests stay together.
+ACROSS := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
 
 SHOTS ?= 1000
 GAMES ?= 20
@@ -60,8 +52,7 @@ check: .make/python  ## formatting, lint, types, import rules
 	.venv/bin/lint-imports
 
 pytest: .make/python .make/amqp .make/node .make/go
-	$(PYTHON) -m devtools.stamps $(INPUTS) $(BY_FILE) $(PACKAGES) -- $(PYTHON) -m pytest --numprocesses auto $(ACROSS)  # These are tested where something that they depend on changed.
-	$(PYTHON) -m pytest tests --ignore tests/spark --ignore tests/model $(WAITING) $(ACROSS)
+	$(PYTHON) -m pytest -p devtools.verdicts $(ACROSS)  # But for files that passed here and whose inputs are the same.
 
 cover: .make/python .make/amqp .make/node  ## which lines and branches the tests of the library run; fails below the floor of pyproject.toml
 	$(PYTHON) -m pytest tests/unit tests/contract tests/stateful --numprocesses auto --dist worksteal --cov
@@ -80,6 +71,7 @@ fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, 
 
 bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, sessions, and the local Cosmos beside another one (half an hour); results go to benchmarks/results
 	$(PYTHON) -m benchmarks.local_cosmos
+	$(PYTHON) -m benchmarks.local_cosmos_sizes
 	$(PYTHON) -m benchmarks.cost
 	$(PYTHON) -m benchmarks.growth
 	$(PYTHON) -m benchmarks.throughput
@@ -139,10 +131,12 @@ lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv
 	npm ci --no-progress --loglevel=error
 	@mkdir -p .make && touch $@
 
-# The client for Go is compiled beforehand, which takes long. Without Go its test is skipped, and says so.
-.make/go: $(GO_TESTS)/go.mod $(GO_TESTS)/go.sum
+# The clients for Go are compiled beforehand, which takes long. Without Go their tests are skipped, and say so.
+.make/go: $(GO_TESTS:=/go.mod) $(GO_TESTS:=/go.sum)
 	@if command -v go >/dev/null; then \
-		go -C $(GO_TESTS) mod download && go -C $(GO_TESTS) test -c -o /dev/null . && mkdir -p .make && touch $@; \
+		for project in $(GO_TESTS); do \
+			go -C $$project mod download && go -C $$project test -c -o /dev/null . || exit 1; \
+		done && mkdir -p .make && touch $@; \
 	else \
-		echo "The Cosmos client for Go is tried with Go 1.23 or newer, and there is none."; \
+		echo "The clients for Go are tried with Go 1.23 or newer, and there is none."; \
 	fi

@@ -1,7 +1,8 @@
 """Processes that tests start import the packages of this checkout, whatever is installed: as pytest does by `pythonpath`.
 
-And which tests stay together where several processes share them: those of a file, which share what they start; and all of
-`tests/spark`, whose Java takes longer to warm up than most of its tests.
+And in which order several processes share the tests: those of a file stay together, since they share what they start, and so do
+all of `tests/spark`, whose Java takes longer to warm up than most of its tests. Long ones come first, so that all processes end
+together.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import pytest
 PACKAGES = sorted(path.parent for path in (Path(__file__).resolve().parent / "packages").glob("*/pyproject.toml"))
 TOGETHER = ("tests/spark/",)
 """Folders whose tests run in one process, one after the other."""
+LONGEST = ("tests/spark/", "tests/acceptance/", "tests/model/", "packages/local-cosmos/")
+"""Folders of long tests, in the order in which processes share them. Those of all others follow."""
 
 _inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*map(str, PACKAGES), *filter(None, _inherited)]))
@@ -22,7 +25,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*map(str, PACKAGES), *
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
-    """The scheduler of `--dist loadfile`, with some folders taken for one file."""
+    """The scheduler of `--dist loadfile`, with some folders taken for one file, and others first."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415  # It may be absent.
@@ -31,4 +34,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
         def _split_scope(self, nodeid: str) -> str:
             return next((folder for folder in TOGETHER if nodeid.startswith(folder)), nodeid.split("::", 1)[0])
 
+        def _assign_work_unit(self, node: Any) -> None:
+            self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
+            super()._assign_work_unit(node)
+
     return Scheduling(config, log)
+
+
+def _rank(scope: str) -> int:
+    """The place of a file, or a folder, in the order of folders."""
+    return next((rank for rank, folder in enumerate(LONGEST) if scope.startswith(folder)), len(LONGEST))

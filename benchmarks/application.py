@@ -27,6 +27,8 @@ from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.values.lifetimes import Lifetimes
 from local_cosmos.administration import Administration
 
+MEMORY: Final = 64 * 1024 * 1024
+"""Bytes, as an application has it."""
 LATER: Final = 3600.0
 """Seconds. To mark what was published is left to the next commit, as on an entity that is busy."""
 
@@ -64,7 +66,7 @@ class Application:
         entity = self._contender.entity
         ref = entity.ref_of(envelope)
         runner = Runner(entity, ref, ROUTES)
-        handle = runner if self._lifetimes is None else AgeCheck(runner, ref, self._lifetimes)
+        handle = runner if self._lifetimes is None else AgeCheck(runner, ref, self._lifetimes, entity.strategy.forgets)
         if self._contender.lanes:
             assignment = Assignment(ref, entity.strategy, handle, runner.absent, runner.evolve)
             await self._lanes.process(assignment, envelope)
@@ -94,7 +96,7 @@ class Application:
         self._lanes = self._new_lanes()
 
     def _new_lanes(self) -> Lanes:
-        return Lanes(self._driver, self._retrying, self._runtime.clock, LATER)
+        return Lanes(self._driver, self._retrying, self._runtime.clock, LATER, MEMORY)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ PANEL_WIDTH: Final = 350
 X_LIMITS: Final = (10, 100_000)
 Y_LIMITS: Final = (1, 3_000)
 COLOURS: Final = ("#0072b2", "#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#d55e00")
-"""Okabe and Ito's, which colour-blind readers can tell apart."""
+"""Okabe and Ito's, which colour-blind readers can distinguish."""
 
 DASHES: Final = ("none", "none", "5 5", "none", "5 5", "none")
 """So that lines on one another both show."""
@@ -90,10 +90,10 @@ def line(points: Sequence[tuple[float, float]], number: int) -> Iterator[str]:
     yield from (f'<path d="{MARKERS[number](round(x, 1), round(y, 1))}" {stroke}/>' for x, y in points)
 
 
-def _end(point: tuple[float, float], told: str) -> Iterator[str]:
+def _end(point: tuple[float, float], label: str) -> Iterator[str]:
     """Say that a line ends because it cannot go on."""
     x, y = point
-    yield text(x + 10, y + 4, told, 12, "start")
+    yield text(x + 10, y + 4, label, 12, "start")
 
 
 def _legend(names: list[str]) -> Iterator[str]:

@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from benchmarks.competitors.handmade import Naive, ProcessedDocument
 from benchmarks.competitors.seven_steps import SevenSteps
 from benchmarks.subjects import shooting_range, subjects
-from exactlyonce import Context, Destination, Entity, Envelope, message
+from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.attempt import Attempts, Strategy
 from exactlyonce.handling.routes import Routes
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
@@ -50,7 +50,7 @@ class Contender:
     Attributes:
         name: in the result.
         entity: the entity type, with its strategy.
-        numbered: whether it takes the messages of a source in order, with numbers.
+        numbered: whether its messages come in a channel, with numbers.
         lanes: whether messages for one entity take turns within a process.
     """
 
@@ -66,14 +66,14 @@ class Contender:
 
     def message(self, game: str, number: int) -> Envelope:
         """The message of this number, from 1, for a game."""
-        if self.numbered:
-            body = {"id": f"{game}-{number}", "game_id": game, "round": 0, "attempt": number}
-            places = Order(game, number).extensions  # A game is the only source of its line on the board.
-            return Envelope(
-                f"range/{game}", f"shot-{number}", "shooting-range.missed", Json.of(body), extensions=places
-            )
+        channel = "".join(filter(str.isalnum, game))  # A game has one source.
+        place = Place(channel, self.entity.ref(game).source, number) if self.numbered else None
+        extensions = () if place is None else place.extensions
+        if self.entity is boards:
+            missed = Json.of({"id": f"{game}-{number}", "game_id": game, "round": 0, "attempt": number})
+            return Envelope(f"range/{game}", f"shot-{number}", "shooting-range.missed", missed, extensions=extensions)
         data = Json.of({"game_id": game, "position": number % 100})
-        return Envelope("bench", f"{game}-shot-{number}", "shooting-range.fire-at", data)
+        return Envelope("bench", f"{game}-shot-{number}", "shooting-range.fire-at", data, extensions=extensions)
 
     def large(self, game: str, number: int) -> Envelope:
         """The same, with outputs that are too large to ride in the document."""
@@ -89,6 +89,7 @@ def own() -> tuple[Contender, ...]:
     """The library's presets and strategies."""
     return (
         *(_reporting(one.name, one.entity) for one in subjects()),
+        _reporting("Outbox(), numbered", shooting_range(Outbox()), numbered=True),
         Contender("Resequencer()", boards, numbered=True),
     )
 
@@ -107,7 +108,7 @@ def _ranges_of(attempts: Attempts) -> Entity[Range]:
     return shooting_range(cast("Strategy", attempts))
 
 
-def _reporting(name: str, entity: Entity[Range], *, lanes: bool = True) -> Contender:
+def _reporting(name: str, entity: Entity[Range], *, lanes: bool = True, numbered: bool = False) -> Contender:
     """A shooting range that takes one kind of message more, whose outputs are large."""
 
     @entity.handles(ReportInFull, key=lambda wanted: wanted.game_id)
@@ -117,4 +118,4 @@ def _reporting(name: str, entity: Entity[Range], *, lanes: bool = True) -> Conte
             context.send(reports.name, FullReport(text="x" * LARGE_BYTES))
         return [] if entity.event_sourced else state
 
-    return Contender(name, entity, lanes=lanes)
+    return Contender(name, entity, numbered, lanes)

@@ -32,7 +32,7 @@ from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
 from exactlyonce.drivers.runtime import SystemClock
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FindProcessed, Found, HasRecords, WriteProcessed, Written
+from exactlyonce.effects.library import FindProcessed, Found, HasRecords, WriteRecords, Written
 from exactlyonce.effects.port import Awaited
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.context import Context
@@ -155,7 +155,7 @@ class World:
             Together: lambda effect: (self._answer(effect.first), self._answer(effect.second)),
             FindProcessed: lambda _: Found(frozenset(), TOKEN),
             HasRecords: lambda _: False,
-            WriteProcessed: lambda _: Written(TOKEN),
+            WriteRecords: lambda _: Written(TOKEN),
             Publish: lambda _: PUBLISHED,
         }
 

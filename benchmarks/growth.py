@@ -2,7 +2,7 @@
 
 On the local Cosmos DB, one message at a time and without trouble, on every strategy: requests and request units for a message
 that comes for the first time, for a duplicate of the newest, and for a duplicate of the oldest; and the same for the outbox
-beside up to a million records of other entities. Writes the result, and tables and chart of docs/performance.md.
+among up to a million records of other entities. Writes the result, and tables and chart of docs/performance.md.
 """
 
 from __future__ import annotations

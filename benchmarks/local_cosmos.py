@@ -1,4 +1,4 @@
-"""How fast the local Cosmos DB is, beside the one from npm: `python -m benchmarks.local_cosmos`.
+"""The speed of the local Cosmos DB against the one from npm: `python -m benchmarks.local_cosmos`.
 
 The servers run at the same time with the same documents; each workload goes from one to the next, and the order is turned
 round every time. The result holds the median of the rounds and all of them. The queries take the other server minutes.
@@ -16,11 +16,14 @@ from statistics import median
 from tempfile import gettempdir
 from typing import Any, Final
 
-from benchmarks.report import machine, parser, write_result
+from benchmarks.report import exit_code, machine, parser, write_result
 from benchmarks.servers import Server, ours, vercel
 from benchmarks.workloads import CLIENTS, DOCUMENTS, QUERIES, Load
 
 POINT_OPERATIONS: Final = {"point read": 1_600, "conditional write": 1_200}
+MOST_CPU: Final = {"point read": 350, "conditional write": 500}
+"""Microseconds of the server's CPU time that an operation may take, with connections kept."""
+
 QUERY_OPERATIONS: Final = dict.fromkeys(QUERIES, CLIENTS)
 """Per round and server, by workload."""
 
@@ -54,23 +57,33 @@ def main() -> int:
         result["over plain http"] = asyncio.run(_compare([server], POINT_OPERATIONS, CLIENTS, options.rounds))
     write_result(options.output, result)
     print(json.dumps(result, indent=2))
-    return 0
+    return exit_code(
+        f"A {workload} takes {taken} us of the server's CPU time; at most {most} are wanted."
+        for workload, most in MOST_CPU.items()
+        if (taken := result["over https"][workload]["ours"]["us of CPU"]) > most
+    )
 
 
 async def _compare(
     servers: list[Server], workloads: Mapping[str, int], documents: int, rounds: int
 ) -> dict[str, dict[str, Any]]:
-    """Operations per second of each workload on each server."""
+    """Operations per second of each workload on each server, and the server's CPU time for an operation."""
     loads = [Load(server) for server in servers]
     for load in loads:
         await load.prepare(documents)
     result = {}
     for workload, operations in workloads.items():
         speeds: dict[str, list[float]] = {server.name: [] for server in servers}
+        spent: dict[str, list[float]] = {server.name: [] for server in servers}
         for number in range(rounds):
             for load in loads if number % 2 else reversed(loads):
+                before = load.server.cpu_seconds()
                 speeds[load.server.name].append(await load.measure(workload, operations))
-        result[workload] = {name: _summary(measured) for name, measured in speeds.items()}
+                spent[load.server.name].append((load.server.cpu_seconds() - before) / operations * 1e6)
+        result[workload] = {
+            name: {**_summary(measured), "us of CPU": round(median(spent[name]), 1)}
+            for name, measured in speeds.items()
+        }
         print(workload, result[workload], file=sys.stderr, flush=True)
     for load in loads:
         load.close()

@@ -18,7 +18,7 @@ from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, FindProcessed, Found, HasRecords, Stage, WriteProcessed, Written
+from exactlyonce.effects.library import DeleteStaged, FindProcessed, Found, HasRecords, Stage, WriteRecords, Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
@@ -157,7 +157,7 @@ class History:
             case ReplaceCompanions(companions=companions):
                 self._put(tuple(companion for companion, _ in companions))
                 return None
-            case WriteProcessed(records=written) | Stage(documents=written):
+            case WriteRecords(records=written) | Stage(documents=written):
                 self.apart.update({one["id"]: one for one in (to_library(self._entity, record) for record in written)})
                 return Written(_TOKEN)
             case DeleteStaged(transactions=transactions):

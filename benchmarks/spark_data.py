@@ -61,8 +61,8 @@ def generate(spark: SparkSession, folder: Path, records: int, *, changed: bool) 
     _write(games.select("ts", F.col("id").alias("key"), _game().alias("row")), folder / "games-entities")
     _write(games.select("ts", F.col("id").alias("key"), _board().alias("row")), folder / "boards-entities")
     versions = games.withColumn("version", F.explode(F.sequence(F.lit(1), F.lit(RECORDS_PER_ENTITY))))
-    told = versions.select(F.lit(AT).alias("ts"), _key("range").alias("key"), _record().alias("row"))
-    _write(told, folder / "exactlyonce-records")
+    written = versions.select(F.lit(AT).alias("ts"), _key("range").alias("key"), _record().alias("row"))
+    _write(written, folder / "exactlyonce-records")
 
 
 def _write(rows: DataFrame, folder: Path) -> None:
@@ -74,13 +74,17 @@ def _key(type: str) -> Column:
 
 
 def _commit(version: Column) -> list[Column]:
-    """What an entry and a record tell alike."""
+    """The properties that an entry and a record share."""
     name = F.concat(F.lit("-"), version.cast("string"))
-    order = F.struct(F.col("id").alias("key"), version.cast("bigint").alias("number"))
+    place = F.struct(
+        F.concat(F.lit("from"), "id").alias("channel"),
+        F.concat(F.lit("board/"), "id").alias("receiver"),
+        version.cast("bigint").alias("number"),
+    )
     output = F.struct(
         F.concat("id", F.lit("-out"), name).alias("id"),
         F.lit("leader-board").alias("destination"),
-        order.alias("order"),
+        place.alias("place"),
     )
     return [
         F.concat(F.lit("web/"), "id", name).alias("message"),
@@ -109,8 +113,8 @@ def _ledger(type: str, protocol: str, version: Column, entries: Column, receptio
         "owing_since": F.lit(None),
         "sequences": F.array(),
     }
-    told = {"version": version, "entries": entries, "receptions": receptions, **fixed, **none}
-    return F.struct(*(column.alias(name) for name, column in told.items()))
+    ledger = {"version": version, "entries": entries, "receptions": receptions, **fixed, **none}
+    return F.struct(*(column.alias(name) for name, column in ledger.items()))
 
 
 def _game() -> Column:
@@ -123,8 +127,8 @@ def _game() -> Column:
 def _board() -> Column:
     held: Column = F.array().cast("array<array<bigint>>")
     none = [F.lit(None).alias(name) for name in ("gap_since", "failing", "passed")]
-    source = F.concat(F.lit("range/"), "id").alias("source")
-    reception = F.struct(source, (F.col("newest") + 1).alias("next"), held.alias("held"), *none)
+    channel, source = F.concat(F.lit("from"), "id").alias("channel"), F.concat(F.lit("range/"), "id").alias("source")
+    reception = F.struct(channel, source, (F.col("newest") + 1).alias("next"), held.alias("held"), *none)
     return _entity(_ledger("board", "resequencer", F.col("newest"), F.array(), F.array(reception)))
 
 
@@ -170,7 +174,7 @@ class Tables:
 
 
 def _where(rows: DataFrame, condition: str) -> DataFrame:
-    """The rows that a condition beside that of the selection lets through."""
+    """The rows that pass the selection and one more condition."""
     if changed := re.search(r'c\["_ts"\] >= (\d+)', condition):
         return rows.where(F.col("ts") >= int(changed[1]))
     if named := re.search(r" IN \((.*)\)\)?$", condition):

@@ -26,7 +26,7 @@ def cost_tables(result: Mapping[str, Any]) -> str:
     detail = [_detail(name, measured["first"]) for name, measured in contenders.items()]
     head = ("", "requests", "round trips, sent after", "acknowledged after", "request units", "bytes written")
     situations = [
-        (_code(name), *(_told(measured.get(situation)) for situation in _SITUATIONS))
+        (_code(name), *(_cost(measured.get(situation)) for situation in _SITUATIONS))
         for name, measured in contenders.items()
     ]
     tables = _table(head, detail) + _table(("requests, request units", *_SITUATIONS.values()), situations)
@@ -35,7 +35,7 @@ def cost_tables(result: Mapping[str, Any]) -> str:
 
 def throughput_tables(result: Mapping[str, Any]) -> str:
     """What is wanted and what came out, and one row for each contender under each load."""
-    reached = [(one.told, one.wanted, f"{one.measured:.2f}") for one in targets(result)]
+    reached = [(one.what, one.wanted, f"{one.measured:.2f}") for one in targets(result)]
     rows = []
     for load, contenders in result["loads"].items():
         named = load
@@ -68,7 +68,7 @@ def growth_tables(result: Mapping[str, Any]) -> str:
         for first, (messages, cost) in zip(chain([True], repeat(False)), measured["after"].items(), strict=False)
     ]
     library = [
-        (_code(name), f"{int(records):,}", _told(cost["first"]), _told(cost["duplicate of the oldest"]))
+        (_code(name), f"{int(records):,}", _cost(cost["first"]), _cost(cost["duplicate of the oldest"]))
         for name, others in result["library"].items()
         for records, cost in others.items()
     ]
@@ -146,7 +146,7 @@ def _detail(name: str, cost: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _told(cost: Mapping[str, Any] | None) -> str:
+def _cost(cost: Mapping[str, Any] | None) -> str:
     return "" if cost is None else f"{_number(cost['requests'])}, {cost['request units']:.1f}"
 
 

@@ -23,12 +23,12 @@ class Target:
     """One of them.
 
     Attributes:
-        told: what was measured, as the beginning of a sentence or a row.
+        what: that was measured, as the beginning of a sentence or a row.
         measured: what came out.
         least, most: what is wanted; None for no limit.
     """
 
-    told: str
+    what: str
     measured: float
     least: float | None = None
     most: float | None = None
@@ -43,7 +43,7 @@ class Target:
     def wanted(self) -> str:
         """What is wanted, in words."""
         limits = (("at least", self.least), ("at most", self.most))
-        return " and ".join(f"{told} {limit:g}" for told, limit in limits if limit is not None) or "no limit"
+        return " and ".join(f"{words} {limit:g}" for words, limit in limits if limit is not None) or "no limit"
 
 
 def targets(result: Mapping[str, Any]) -> Iterator[Target]:
@@ -59,8 +59,8 @@ def targets(result: Mapping[str, Any]) -> Iterator[Target]:
     yield Target("One hot entity: requests per message", hot["Outbox()"]["requests"], most=0.5)
     yield Target("Many entities: messages/s, times the seven steps'", _times(uniform, speed), least=2)
     yield Target("Many entities: request units, times the seven steps'", _times(uniform, units), most=0.6)
-    told = f"p50 at {FEW.latency:g} ms and {FEW.in_flight} in flight, times the naive handler's"
-    yield Target(told, _times(loads[str(FEW)], "p50 ms", "naive"), most=1.25)
+    what = f"p50 at {FEW.latency:g} ms and {FEW.in_flight} in flight, times the naive handler's"
+    yield Target(what, _times(loads[str(FEW)], "p50 ms", "naive"), most=1.25)
     yield Target(
         "CPU time per message without latency, times the naive handler's", _times(loads[str(BUSY)], "CPU ms", "naive")
     )

@@ -154,7 +154,7 @@ def missed_targets(result: Mapping[str, Any]) -> Iterator[str]:
     """What misses its target, each in a sentence."""
     for target in targets(result):
         if target.missed:
-            yield f"{target.told}: {target.measured:.2f}; {target.wanted} is wanted."
+            yield f"{target.what}: {target.measured:.2f}; {target.wanted} is wanted."
 
 
 def _median_of(values: Iterator[float | None]) -> float | None:

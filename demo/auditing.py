@@ -32,7 +32,7 @@ GARBAGE_AFTER: Final = timedelta(hours=12)
 MONTH: Final = 32 * DAY
 """The same before clean-up: longer than its retention."""
 
-Told = tuple[str, str]
+Found = tuple[str, str]
 """A rule, and the key of an entity."""
 
 
@@ -63,16 +63,16 @@ class Act:
         found: what came out.
         report: page to look at.
         seconds: how long it took.
-        told: what else there is to say.
+        remark: what else there is to say.
         failure: what else is wrong; empty if nothing is.
     """
 
     title: str
-    expected: frozenset[Told]
-    found: frozenset[Told]
+    expected: frozenset[Found]
+    found: frozenset[Found]
     report: Path
     seconds: float
-    told: str = ""
+    remark: str = ""
     failure: str = ""
 
     @property
@@ -113,16 +113,16 @@ def audit_of_a_damaged_copy(scene: Scene) -> Act:
 
 
 def clean_up_of_an_old_copy(scene: Scene) -> Act:
-    """A month later what tells of old commits may go; it goes, and what is left is in order."""
+    """A month later records of old commits may go; they go, and what is left is in order."""
     begun = time.monotonic()
     copies.write(scene.cosmos, OLD, copies.read(scene.cosmos, DATABASE))
     scene.cosmos.advance_clock(MONTH)
     dry, real = (_clean_up(scene, delete=delete) for delete in (False, True))
     rest = _audit(scene, "Clean-up of a copy a month later, and an audit of what is left", OLD, frozenset())
-    told = f"{dry:,} documents would go; {real:,} were removed"
-    left = f"{told}; {rest.told}" if rest.told else told
-    failure = "" if dry == real and not rest.told else f"{rest.title}: {left}."
-    return replace(rest, told=left, failure=failure, seconds=time.monotonic() - begun)
+    remark = f"{dry:,} documents would go; {real:,} were removed"
+    remark += f"; {rest.remark}" if rest.remark else ""
+    failure = "" if dry == real and not rest.remark else f"{rest.title}: {remark}."
+    return replace(rest, remark=remark, failure=failure, seconds=time.monotonic() - begun)
 
 
 ACTS: Final[tuple[Callable[[Scene], Act], ...]] = (
@@ -132,7 +132,7 @@ ACTS: Final[tuple[Callable[[Scene], Act], ...]] = (
 )
 
 
-def _audit(scene: Scene, title: str, database: str, expected: frozenset[Told], **limits: timedelta) -> Act:
+def _audit(scene: Scene, title: str, database: str, expected: frozenset[Found], **limits: timedelta) -> Act:
     from spark_jobs.auditor.auditor import Auditor, Options  # noqa: PLC0415  # See `unavailable`.
 
     begun = time.monotonic()
@@ -142,8 +142,10 @@ def _audit(scene: Scene, title: str, database: str, expected: frozenset[Told], *
         garbage = Auditor(stage).run(Options(str(out))).garbage
     lines = (out / "findings.jsonl").read_text().splitlines()
     found = frozenset((one["rule"], one["entity"]) for one in map(loads, lines))
-    told = f"{garbage:,} staged documents of lost attempts are for clean-up to take" if garbage and not expected else ""
-    return Act(title, expected, found, out / "report.html", time.monotonic() - begun, told)
+    remark = (
+        f"{garbage:,} staged documents of lost attempts are for clean-up to take" if garbage and not expected else ""
+    )
+    return Act(title, expected, found, out / "report.html", time.monotonic() - begun, remark)
 
 
 def _clean_up(scene: Scene, *, delete: bool) -> int:

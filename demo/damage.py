@@ -1,7 +1,7 @@
 """Damage to a copy of a game's database: one kind for each rule of the audit, each to a game of its own.
 
-The documents are raw, as anybody with an editor could spoil them. What an entity's commits tell of lies in its ledger, beside
-it, or in the library's container, as its strategy has it; `History` hides where.
+The documents are raw, as anybody with an editor could spoil them. Records of an entity's commits lie in its ledger,
+among its companions or in the library's container, as its strategy has it; `History` hides where.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def name_of(document: Document) -> str:
 
 @dataclass
 class History:
-    """What is told of the commits of one game, oldest first."""
+    """The records of one game's commits, oldest first."""
 
     database: Database
     game: str
@@ -76,6 +76,14 @@ class History:
         reception: Document = board["_ledger"]["receptions"][0]
         return reception
 
+    def receive(self, channel: str, source: str, first: int, last: int) -> bool:
+        """Put numbers in the game's ledger, whose version stays. Returns whether it is a ledger that has such."""
+        if self.ledger["protocol"] != "outbox":
+            return False
+        received = {"id": channel, "source": source, "received": [[first, last]], "marks": ""}
+        self.ledger["channels"].append(received)
+        return True
+
     def taken(self) -> Document:
         """The document of some number that the board has taken."""
         numbers = (one for one in self.database.boards.values() if one["gameId"] == self.game and "_kind" in one)
@@ -90,32 +98,32 @@ class History:
 
     def commits(self) -> list[Document]:
         """Entries, records and companions, by version."""
-        beside = (one for one in self.database.games.values() if one["gameId"] == self.game and "_kind" in one)
+        companions = (one for one in self.database.games.values() if one["gameId"] == self.game and "_kind" in one)
         apart = (
             one for one in self.database.exactlyonce.values() if one["pk"] == self.key and one["kind"] == "processed"
         )
-        return sorted([*self.ledger["entries"], *beside, *apart], key=lambda one: int(one["version"]))
+        return sorted([*self.ledger["entries"], *companions, *apart], key=lambda one: int(one["version"]))
 
     def remove(self, commit: Document) -> None:
-        """Nothing tells of a commit any more."""
+        """Remove every record of a commit."""
         if commit in self.ledger["entries"]:
             self.ledger["entries"].remove(commit)
         for _, container in self.database.containers():
             container.pop(name_of(commit) if "id" in commit else "", None)
 
     def add(self, like: Document, **changes: Any) -> None:
-        """Something more tells of a commit, where another is told of."""
-        told = {**deepcopy(like), **changes}
+        """Add a record like another one, with changes."""
+        record = {**deepcopy(like), **changes}
         if "id" not in like:
-            self.ledger["entries"].append(told)
+            self.ledger["entries"].append(record)
             return
-        told["id"] = f"{like['id']}-again"
+        record["id"] = f"{like['id']}-again"
         container = self.database.exactlyonce if "pk" in like else self.database.games
-        container[name_of(told)] = told
+        container[name_of(record)] = record
 
 
 Damage = Callable[[History], tuple[str, ...]]
-"""Damages a game, and tells by which rules that has to be found: by none if its strategy has nothing to damage so."""
+"""Damages a game. Returns the rules that have to find it: none if its strategy has nothing to damage so."""
 
 
 def twice(history: History) -> tuple[str, ...]:
@@ -126,7 +134,7 @@ def twice(history: History) -> tuple[str, ...]:
 
 
 def hole(history: History) -> tuple[str, ...]:
-    """What is told of a commit between others goes. The board knows what it sent, but goes by numbers: no proof of age."""
+    """The record of a commit between others goes. The board knows what it sent, but goes by numbers: no proof of age."""
     history.remove(history.commits()[2])
     return ("ledger_hole",)
 
@@ -155,8 +163,32 @@ def owed(history: History) -> tuple[str, ...]:
 
 def lost(history: History) -> tuple[str, ...]:
     """An output was sent and never reached the board."""
-    history.commits()[3]["outputs"].append({"id": NOWHERE, "destination": "leader-board", "order": None})
+    history.commits()[3]["outputs"].append({"id": NOWHERE, "destination": "leader-board", "place": None})
     return ("output_lost",)
+
+
+def miscounted(history: History) -> tuple[str, ...]:
+    """The game knows a numbered message that its version does not count."""
+    return ("count_mismatch",) if history.receive("uncounted", "elsewhere", 1, 1) else ()
+
+
+def missed(history: History) -> tuple[str, ...]:
+    """The second message of somebody else has come, and the first one has not."""
+    if not history.receive("missed", "elsewhere", 2, 2):
+        return ()
+    history.ledger["version"] += 1
+    return ("number_missing",)
+
+
+def ahead(history: History) -> tuple[str, ...]:
+    """The game has received two messages of its own, and gave out one number."""
+    source = history.reception["source"]
+    if not history.receive("ahead", source, 1, 2):
+        return ()
+    history.ledger["version"] += 2
+    sequence = {"destination": "itself", "receiver": source, "channel": "ahead", "last": 1, "ordered": False}
+    history.ledger["sequences"].append(sequence)
+    return ("channel_ahead",)
 
 
 def orphan(history: History) -> tuple[str, ...]:
@@ -194,13 +226,13 @@ def stuck(history: History) -> tuple[str, ...]:
 
 
 def early(history: History) -> tuple[str, ...]:
-    """What is told of the oldest commit goes too early."""
+    """The record of the oldest commit goes too early."""
     history.remove(history.commits()[0])
     return ("dedup_expired_early",)
 
 
 def deleted(history: History) -> tuple[str, ...]:
-    """Another program deletes the document of the board's line. What the board took lies beside it."""
+    """Another program deletes the document of the board's line. Its companions stay."""
     del history.database.boards[json.dumps([history.game, history.game])]
     return ("document_lost",)
 
@@ -216,7 +248,7 @@ DAMAGES: Final[tuple[tuple[Damage, ...], ...]] = (
     (newer,),
     (early,),
     (lost, unstaged),
-    (owed, deleted),
+    (owed, miscounted, missed, ahead, deleted),
     (ghost,),
     (usurped, stuck),
     (hole, gap),

@@ -18,7 +18,8 @@ from demo.queues import Queue, Received
 from demo.shots import Shot
 from demo.stack import DATABASE, Stack
 from exactlyonce import Envelope
-from exactlyonce.records.sequences import PARTITION_KEY, SEQUENCE
+from exactlyonce.records.places import NUMBER, RECEIVER
+from exactlyonce.values.identity import EntityRef
 
 Place = tuple[str, int]
 """A game, and the number of one of its outcomes."""
@@ -105,13 +106,13 @@ def plan_losses(shots: Iterable[Shot], random: Random) -> frozenset[Place]:
 
 
 def place_of(outcome: Envelope) -> Place:
-    """The place of an outcome in the sequence of its game."""
+    """The place of an outcome in the channel of its game."""
     extensions = dict(outcome.extensions)
-    return str(extensions[PARTITION_KEY]), int(str(extensions[SEQUENCE]))
+    return EntityRef.of_source(str(extensions[RECEIVER])).id, int(str(extensions[NUMBER]))
 
 
 def gaps(stack: Stack) -> tuple[Gap, ...]:
-    """The lines of the board that wait for something, as their documents tell."""
+    """The lines of the board that wait for something, by their documents."""
     boards: dict[str, Mapping[str, Any]] = {}
     for write in stack.cosmos.history(DATABASE, "boards"):
         if write.document is not None and "_ledger" in write.document:

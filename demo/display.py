@@ -25,7 +25,7 @@ _EXAMPLES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything the summary tells."""
+    """Everything in the summary."""
 
     options: Options
     deliveries: int
@@ -110,7 +110,7 @@ def _game(report: Report) -> Table:
         table.add_row(name, str(value))
     colour = "red" if report.findings else "green"
     for gap in report.progress.gaps:
-        table.add_row(f"the board of {gap}", report.progress.mended)
+        table.add_row(f"the board of {gap}", report.progress.recovery)
     table.add_section()
     table.add_row(f"[{colour}]violations[/]", f"[{colour}]{len(report.findings)}[/]")
     return table
@@ -159,8 +159,8 @@ def _acts(acts: Sequence[Act]) -> Table:
         table.add_section()
         colour = "red" if act.problem else "green"
         table.add_row(act.title, str(len(act.expected)), f"[{colour}]{len(act.found)}[/]", f"{act.seconds:.0f}")
-        if act.told:
-            table.add_row(f"  {act.told}")
+        if act.remark:
+            table.add_row(f"  {act.remark}")
         for rule, number in sorted(Counter(rule for rule, _ in act.found).items()):
             table.add_row(f"  {rule}", "", str(number), "")
     return table

@@ -1,4 +1,4 @@
-"""What a demo is told."""
+"""Options of a demo."""
 
 from __future__ import annotations
 

@@ -68,13 +68,13 @@ def _judge_game(
     """Find the order in which the shots took place from what was published, then replay it."""
     order: dict[int, str] = {}
     for id, shot in shots.items():
-        told = published.get(id, set())
-        if not told:
+        outcomes = published.get(id, set())
+        if not outcomes:
             yield Finding("lost", game, f"{shot.id} has no outcome")
             continue
-        if len(told) > 1:
-            yield Finding("contradiction", game, f"{shot.id} has {len(told)} different outcomes")
-        for _, text in told:
+        if len(outcomes) > 1:
+            yield Finding("contradiction", game, f"{shot.id} has {len(outcomes)} different outcomes")
+        for _, text in outcomes:
             outcome = Outcome.model_validate_json(text)
             place = outcome.round * SHOTS_IN_A_ROUND + outcome.attempt
             if order.setdefault(place, id) != id:

@@ -27,8 +27,8 @@ from handlers.shooting_range import Range
 _SENDERS: Final = 8
 _POLL_SECONDS: Final = 0.2
 _DRAIN_SECONDS: Final = 240
-_MENDINGS: Final = 40
-_MENDING_SECONDS: Final = 0.3
+_TENDINGS: Final = 40
+_TENDING_SECONDS: Final = 0.3
 """How often, and how far apart, the board is tended; a gap has to be some seconds old."""
 _SWEEPS: Final = 60
 _SWEEPING_SECONDS: Final = 1.0
@@ -45,7 +45,7 @@ class Progress:
     waiting: int = 0
     displaced: int = 0
     gaps: tuple[Gap, ...] = ()
-    mended: str = ""
+    recovery: str = ""
     act: str = "starting"
 
 
@@ -82,33 +82,33 @@ async def play(
         drain = partial(_drain, stack, queues, progress, show)
         await drain()
         if options.disordered:
-            await _mend(stack, disorder, queues["leader-board"], progress, drain)
+            await _recover(stack, disorder, queues["leader-board"], progress, drain)
         await _sweep(stack, progress)
         await drain()
         return progress
 
 
-async def _mend(
+async def _recover(
     stack: Stack, disorder: Disorder, board: Queue, progress: Progress, drain: Callable[[], Awaitable[None]]
 ) -> None:
     """Show what the board waits for, and get it: from the games' streams, or because the lost messages turn up."""
     disorder.calm = True
     progress.displaced, progress.gaps = disorder.displaced, gaps(stack)
-    progress.act = "mending"
+    progress.act = "recovering"
     if stack.strategy != "stream":
-        progress.mended = "the lost messages turned up"
+        progress.recovery = "the lost messages turned up"
         await disorder.give_back(board)
         return await drain()
-    progress.mended = "rebuilt from the streams of their games"
+    progress.recovery = "rebuilt from the streams of their games"
     async with ClientSession(stack.http) as http:
-        for _ in range(_MENDINGS):
+        for _ in range(_TENDINGS):
             if not (waiting := gaps(stack)):
                 return None
             for gap in waiting:
                 async with http.post(f"/api/games/{gap.game}/mending") as reply:
                     reply.raise_for_status()
             await drain()
-            await asyncio.sleep(_MENDING_SECONDS)
+            await asyncio.sleep(_TENDING_SECONDS)
     return None
 
 
@@ -126,7 +126,7 @@ async def _sweep(stack: Stack, progress: Progress) -> None:
 
 
 def owing(stack: Stack) -> bool:
-    """Whether the newest document of a game, or a record beside one, owes."""
+    """Whether the newest document of a game, or a companion of one, owes."""
     newest = {write.id: write.document for write in stack.cosmos.history(DATABASE, "games")}
     return any(one.get("_ledger", one).get("owing_since") for one in newest.values() if one)
 

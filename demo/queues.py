@@ -17,13 +17,14 @@ from azure.storage.queue.aio import QueueClient
 from demo.bus import Bus
 from demo.stack import Stack
 from exactlyonce import Envelope
-from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.records.places import RECEIVER
 from exactlyonce.transports.service_bus.binding import Content, read
+from handlers.shooting_range import ranges
 
 _PAGE: Final = 32
 _INVISIBLE_SECONDS: Final = 30
 _WAIT_SECONDS: Final = 10
-"""Long enough to connect within it on a busy machine. Whoever receives comes back with the first message."""
+"""Long enough to connect within it on a busy machine. A receiver comes back with the first message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +152,13 @@ class BusQueue:
 
 def _message(envelope: Envelope, delay: int) -> ServiceBusMessage:
     """In structured mode, as many senders write it; the library itself writes binary mode."""
-    game = dict(envelope.extensions).get(PARTITION_KEY) or envelope.data.value["game_id"]
+    entity = dict(envelope.extensions).get(RECEIVER) or ranges.ref(envelope.data.value["game_id"]).source
     appears = datetime.now(timezone.utc) + timedelta(seconds=delay)
     return ServiceBusMessage(
         envelope.to_json().text,
         content_type="application/cloudevents+json",
         message_id=envelope.id,
-        session_id=str(game),
+        session_id=str(entity),
         scheduled_enqueue_time_utc=appears if delay else None,
     )
 

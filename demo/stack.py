@@ -134,7 +134,7 @@ def running_stack(app: Path, logs: Path, strategy: str, *, disordered: bool, bus
         logs: folder of the logs.
         strategy: of the games.
         disordered: whether outcomes for the leader board go to `WAY`.
-        bus: what carries messages in place of Azurite's queues; whoever started it ends it.
+        bus: what carries messages in place of Azurite's queues; its starter ends it.
     """
     with ExitStack() as running:
         storage = running.enter_context(azurite())

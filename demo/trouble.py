@@ -11,7 +11,7 @@ from local_cosmos.semantics.faults import FaultRule
 from local_cosmos.semantics.replicas import Lag
 
 WRITES: Final = ("create", "replace", "upsert", "batch", "delete")
-COMMITS: Final = ("replace", "upsert", "batch")  # The naive handler upserts; records beside the game come in a batch.
+COMMITS: Final = ("replace", "upsert", "batch")  # The naive handler upserts; a game and its companions come in a batch.
 KILLS: Final = (0.25, 0.5, 0.75)
 """After which share of the shots the hosts are killed; the middle one between a commit and its publish."""
 _LOST_AFTER: Final = 0.12

@@ -1,4 +1,4 @@
-"""What each suite takes of the processor, beside its budget.
+"""What each suite takes of the processor, next to its budget.
 
     python -m devtools.budgets [tests/unit …]
 

@@ -10,6 +10,7 @@ from exactlyonce.errors import (
     EntityRefused,
     EntityTooLarge,
     ExactlyOnceError,
+    ForkedChannel,
     HandlerError,
     HandlerFailed,
     IdentityChanged,
@@ -31,7 +32,8 @@ from exactlyonce.errors import (
     UnknownMessageType,
 )
 from exactlyonce.handling.context import Context
-from exactlyonce.handling.entities import Entity, EntityKey
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.messages import message
 from exactlyonce.handling.routes import Destination
 from exactlyonce.protocols.colocated import Colocated
@@ -53,6 +55,7 @@ __all__ = [
     "EntityTooLarge",
     "Envelope",
     "ExactlyOnceError",
+    "ForkedChannel",
     "HandlerError",
     "HandlerFailed",
     "IdentityChanged",

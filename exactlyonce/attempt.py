@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
@@ -102,7 +102,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The entity document as this process last saved it: with it, marking needs no read."""
+    """The entity document as this process knows it: with it, marking needs no read, and an attempt may start from it."""
 
     document: Json
     etag: str
@@ -116,13 +116,20 @@ class Memory:
         entity_token: session token for the entity document.
         library_token: session token for the entity's partition in the library container.
         published: transactions whose outputs this process published and may not have marked yet.
-        saved: the document, while some of `published` are not marked in it.
+        saved: the document as this process last saved or loaded it; None if it does not know, or need, it.
+        right: how often in a row this was the newest when the entity was loaded.
     """
 
     entity_token: str | None = None
     library_token: str | None = None
     published: frozenset[str] = frozenset()
     saved: Remembered | None = None
+    right: int = 0
+
+    def compared(self, etag: str | None) -> Memory:
+        """The memory once the entity was loaded, with this ETag."""
+        same = self.saved is not None and self.saved.etag == etag
+        return replace(self, right=self.right + 1 if same else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +189,8 @@ class Attempts(Protocol):
         """Most messages that one attempt may take."""
         ...
 
-    @property
-    def forgets(self) -> bool:
-        """Whether clean-up deletes the proof that a message was processed, so that an unknown message is judged by its age."""
+    def forgets(self, envelope: Envelope) -> bool:
+        """Whether clean-up deletes the proof that a message was processed, so that an unknown one is judged by its age."""
         ...
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:

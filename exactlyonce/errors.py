@@ -6,6 +6,7 @@
     │   ├── MalformedMessage        not a CloudEvents envelope in JSON, or beyond a limit
     │   ├── UnknownMessageType      no handler of this entity takes this type
     │   ├── InvalidMessage          the data does not fit the message's model
+    │   ├── ForkedChannel           another message has its number
     │   ├── UndatedMessage          it has no time, so its age cannot be judged
     │   ├── MessageFromTheFuture    its time is more than a day ahead of the store's
     │   └── TooOldToJudge           the proof that it was processed may be gone
@@ -61,6 +62,10 @@ class UnknownMessageType(MessageError):
 
 class InvalidMessage(MessageError):
     """The data of the message does not fit the model declared for its type."""
+
+
+class ForkedChannel(MessageError):
+    """Another message has its number: the source was restored from a backup, and gives out numbers a second time."""
 
 
 class UndatedMessage(MessageError):

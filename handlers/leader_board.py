@@ -22,7 +22,7 @@ def game_of(outcome: Outcome) -> str:
 
 boards = Entity("board", state=Score, container="boards", partition_key="/gameId", strategy=Resequencer())
 
-leader_board = Destination("leader-board", receives=(Hit, Missed), order_by=game_of)
+leader_board = Destination("leader-board", receives=(Hit, Missed), to=boards)
 
 
 @boards.handles(Hit, key=game_of)

@@ -27,7 +27,7 @@ def game_of(shot: FireAt) -> str:
     return shot.game_id
 
 
-shooting_range = Destination("shooting-range", session_by=game_of)
+shooting_range = Destination("shooting-range", to=ranges)
 
 
 @ranges.handles(FireAt, key=game_of)

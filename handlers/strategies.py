@@ -28,5 +28,5 @@ def reading(ranges: Entity[Any]) -> Resequencer:
     """The strategy of a read model that these entities feed: a source that keeps a stream is asked for what was lost."""
     if not isinstance(ranges.strategy, VersionStream):
         return Resequencer()
-    rebuild = Rebuild(of=ranges, through="shooting-range", destination="leader-board")
+    rebuild = Rebuild(of=ranges, through="shooting-range")
     return Resequencer(gap_timeout=timedelta(seconds=5), on_gap=rebuild)

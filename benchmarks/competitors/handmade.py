@@ -9,6 +9,7 @@ from exactlyonce.attempt import Again, Before, Finished, Memory, Work, key_of
 from exactlyonce.effects.effect import UNKNOWN, Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Conflict, LoadEntity
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 
 
@@ -21,8 +22,7 @@ class Naive:
         """One message at a time."""
         return 1
 
-    @property
-    def forgets(self) -> bool:
+    def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
         """It remembers nothing."""
         return True
 
@@ -67,8 +67,7 @@ class ProcessedDocument:
         """One message at a time."""
         return self.handler.group_limit
 
-    @property
-    def forgets(self) -> bool:
+    def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
         """Its documents stay."""
         return True
 

@@ -16,8 +16,10 @@ from typing import Any
 from benchmarks.competitors.requests import Promote
 from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
 from exactlyonce.effects.effect import UNKNOWN, Step
-from exactlyonce.effects.library import DeleteStaged, FoundStaged, WriteProcessed, Written
+from exactlyonce.effects.library import DeleteStaged, FoundStaged, WriteRecords, Written
 from exactlyonce.errors import HandlerError
+from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 from verification.published.algorithm import REPAIRED, PublishedAlgorithm
 
@@ -33,8 +35,7 @@ class SevenSteps:
         """One message at a time."""
         return _CHECKED.group_limit
 
-    @property
-    def forgets(self) -> bool:
+    def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
         """Records stay."""
         return True
 
@@ -64,9 +65,10 @@ def _promoting(step: Step[Finished | Again]) -> Step[Finished | Again]:
         except StopIteration as finished:
             outcome: Finished | Again = finished.value
             return outcome
-        if isinstance(effect, WriteProcessed) and staged:
-            promoted = yield from Promote(effect.entity, effect.records[0])
-            # A conflict is one's own earlier send, or another instance was faster: loading again tells.
+        if isinstance(effect, WriteRecords) and staged:
+            (record,) = (one for one in effect.records if isinstance(one, ProcessedRecord))
+            promoted = yield from Promote(effect.entity, record)
+            # A conflict is one's own earlier send, or another instance was faster: loading again shows which.
             reply = promoted if isinstance(promoted, Written) else UNKNOWN
         elif isinstance(effect, DeleteStaged):
             reply = None  # The batch did it.

@@ -57,7 +57,7 @@ class Restate:
         return sum(_size(path) for path in self._data.rglob("*"))
 
     async def register(self, port: int, server: subprocess.Popen[str]) -> None:
-        """Wait until the server is there, and tell it where the handlers are. Raises `RuntimeError`."""
+        """Wait until the server is there, and register the handlers' address. Raises `RuntimeError`."""
         deadline = perf_counter() + _START_SECONDS
         while not await self._healthy():
             if server.poll() is not None or perf_counter() > deadline:

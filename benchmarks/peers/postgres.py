@@ -17,7 +17,7 @@ USER: Final = "peers"
 """The role that owns everything. Nobody else can reach the socket."""
 
 DEBIAN: Final = Path("/usr/lib/postgresql")
-"""Where Debian has one folder for each version, beside the path."""
+"""Where Debian has one folder for each version, outside the path."""
 
 _SERVICE_ACCOUNT: Final = "postgres"
 """Who runs the server where we are root, which PostgreSQL refuses to run as. Debian's package makes this account."""
@@ -51,7 +51,7 @@ def version() -> str:
 
 
 def _programs() -> Path:
-    """The folder of the newest server: what Debian has beside the path, or what is on the path."""
+    """The folder of the newest server: what Debian has outside the path, or what is on the path."""
     found = sorted(DEBIAN.glob("*/bin/pg_ctl"), key=lambda one: float(one.parts[-3]))
     on_path = shutil.which("pg_ctl")
     if not found and on_path is None:

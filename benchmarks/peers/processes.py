@@ -29,7 +29,7 @@ def process(
         command: what to run, in the root of the repository.
         log: file for what it writes to standard error.
         environment: variables on top of our own.
-        ended_by: signal that tells it to end; after some seconds it is killed.
+        ended_by: signal that ends it; after some seconds it is killed.
     """
     with log.open("w", encoding="utf-8") as errors:
         started = subprocess.Popen(  # noqa: S603

@@ -24,12 +24,12 @@ def main() -> int:
     )
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="exactlyonce-outage-"))
-    told = ""
+    said = ""
 
     def say(text: str) -> None:
-        nonlocal told
-        if text.split(",", maxsplit=1)[0] != told:
-            told = text.split(",", maxsplit=1)[0]
+        nonlocal said
+        if text.split(",", maxsplit=1)[0] != said:
+            said = text.split(",", maxsplit=1)[0]
             print(text, flush=True)
 
     endured = asyncio.run(endure(Outage(given.seconds, given.shots, given.invisible), folder, say))

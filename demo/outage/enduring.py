@@ -58,7 +58,7 @@ class Endured:
         left: messages that were in the queues then.
         refused: requests that the store did not answer.
         killed: hosts.
-        returned: messages that were sent to their queues once more, as the hosts' logs tell; some of them several times.
+        returned: messages that were sent to their queues once more, by the hosts' logs; some of them several times.
         parked: messages that were ever parked.
         findings: what does not add up.
     """
@@ -89,7 +89,7 @@ async def endure(outage: Outage, folder: Path, say: Callable[[str], None]) -> En
     Args:
         outage: what happens.
         folder: for the app and the logs.
-        say: told what is under way.
+        say: called with what is under way.
     """
     random = Random(1)
     shots = tuple(Shot(f"shot-{n}", f"game-{n % GAMES}", random.choice((0, 17, 42))) for n in range(outage.shots))

@@ -17,7 +17,8 @@ from exactlyonce.cli.arguments import parser
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import evidence_lines, inspected_lines, parked_lines, plain, pretty
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
-from exactlyonce.handling.entities import Entity, EntityKey
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.keys import EntityKey
 from exactlyonce.hosting.application import ExactlyOnce
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.values.identity import EntityRef

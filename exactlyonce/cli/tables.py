@@ -118,14 +118,14 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
     )
     yield from _section(
         "sequences sent",
-        ("DESTINATION", "KEY", "LAST"),
-        [(one.destination, one.key, one.last) for one in ledger.sequences],
+        ("DESTINATION", "RECEIVER", "CHANNEL", "LAST"),
+        [(one.destination, one.receiver, one.channel, one.last) for one in ledger.sequences],
     )
     yield from _section(
-        "sequences received",
-        ("SOURCE", "NEXT", "HELD", "GAP SINCE", "HANDLER RAISED"),
+        "channels received",
+        ("CHANNEL", "SOURCE", "NEXT", "HELD", "GAP SINCE", "HANDLER RAISED"),
         [
-            (one.source, one.next, ", ".join(f"{a}-{b}" for a, b in one.held), one.gap_since, one.failing)
+            (one.channel, one.source, one.next, ", ".join(f"{a}-{b}" for a, b in one.held), one.gap_since, one.failing)
             for one in ledger.receptions
         ],
     )

@@ -57,13 +57,13 @@ class Deadline:
 
 
 class _Timed(NamedTuple):
-    done: asyncio.Future[None]
     deadline: Deadline
-    late: Callable[[], Exception]
+    is_over: Callable[[], bool]
+    call: Callable[[], None]
 
 
 class Timekeeper:
-    """Fails waiting deliveries at their deadline; one timer serves all, since a timer for each would be expensive.
+    """Calls back at deadlines; one timer serves all, since a timer for each would be expensive.
 
     Args:
         clock: waits.
@@ -74,22 +74,22 @@ class Timekeeper:
         self._timed: deque[_Timed] = deque()
         self._timer: asyncio.Task[None] | None = None
 
-    def watch(self, done: asyncio.Future[None], deadline: Deadline, late: Callable[[], Exception]) -> None:
-        """Make a future fail at its deadline, unless it is done by then.
+    def watch(self, deadline: Deadline, is_over: Callable[[], bool], call: Callable[[], None]) -> None:
+        """Call back at a deadline, unless what it is for is over by then.
 
         Args:
-            done: the future.
-            deadline: no earlier than those of the futures that were watched before.
-            late: makes the error that it fails with.
+            deadline: no earlier than those that were watched before.
+            is_over: whether the call is needed no more.
+            call: what to call.
         """
-        while self._timed and self._timed[0].done.done():
+        while self._timed and self._timed[0].is_over():
             self._timed.popleft()
-        self._timed.append(_Timed(done, deadline, late))
+        self._timed.append(_Timed(deadline, is_over, call))
         if self._timer is None or self._timer.done():
             self._timer = asyncio.create_task(self._keep(), name="exactlyonce deadlines")
 
     def stop(self) -> None:
-        """Stop watching all futures."""
+        """Stop watching."""
         self._timed.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -99,9 +99,9 @@ class Timekeeper:
         while self._timed:
             first = self._timed[0]
             left = first.deadline.left
-            if left > 0 and not first.done.done():
+            if left > 0 and not first.is_over():
                 await self._clock.sleep(left)
                 continue
             self._timed.popleft()
-            if not first.done.done():
-                first.done.set_exception(first.late())
+            if not first.is_over():
+                first.call()

@@ -1,7 +1,7 @@
 """Lanes: one attempt at a time per entity in this process; messages that arrive meanwhile share the next commit.
 
 Without lanes a hot entity would conflict with itself. When an entity has been quiet for `mark_after` seconds, its lane marks
-the published outputs; until then the next commit could do so at no cost.
+the published outputs; until then the next commit could do so at no cost. Quiet lanes have no tasks: one timer serves them all.
 
 A delivery waits no longer than its deadline, whatever is under way. Attempts that deliveries share go on until the latest of
 their deadlines: the first delivery must not end an attempt that the others wait for.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 from exactlyonce.attempt import Again, Attempts, Evolve, Finished, Handle, Memory, Refusal, Work, key_of, never
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.deadlines import ADVICE, Deadline, Timekeeper
+from exactlyonce.drivers.memories import Memories
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.retry import Retrying
 from exactlyonce.drivers.runtime import Clock
@@ -61,8 +62,8 @@ class _Waiting(NamedTuple):
 class _Lane:
     assignment: Assignment
     waiting: list[_Waiting] = field(default_factory=list)
-    stirred: asyncio.Event = field(default_factory=asyncio.Event)
     memory: Memory = field(default_factory=Memory)
+    quiet: Deadline | None = None  # When to mark what was published, while no message waits. A quiet lane has no task.
     attempts: int = 0  # For the present group.
     apart: int = 0  # Number of messages to commit alone, after the store refused their shared commit.
 
@@ -75,16 +76,21 @@ class Lanes:
         retrying: retries unfinished attempts, and gives deliveries their deadlines.
         clock: for `mark_after` and deadlines.
         mark_after: seconds of quiet after which an entity's published outputs are marked by a save of their own.
+        memory: bytes that documents of entities may take which nothing is done for at the moment.
     """
 
-    def __init__(self, driver: AsyncDriver, retrying: Retrying, clock: Clock, mark_after: float = 10.0) -> None:
+    def __init__(
+        self, driver: AsyncDriver, retrying: Retrying, clock: Clock, mark_after: float = 10.0, memory: int = 0
+    ) -> None:
         self._driver = driver
         self._retrying = retrying
         self._clock = clock
         self._mark_after = mark_after
+        self._memories = Memories(memory)
         self._lanes: dict[str, _Lane] = {}  # By key: for Python the partition values 1 and True are equal.
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timekeeper = Timekeeper(clock)
+        self._deliveries = Timekeeper(clock)
+        self._marks = Timekeeper(clock)
         self._hurrying = False
 
     async def process(self, assignment: Assignment, envelope: Envelope) -> None:
@@ -106,29 +112,30 @@ class Lanes:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         lane = self._lanes.get(assignment.entity.key)
         if lane is None:
-            lane = self._lanes[assignment.entity.key] = _Lane(assignment)
-            task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            key = assignment.entity.key
+            lane = self._lanes[key] = _Lane(assignment, memory=self._memories.take(key))
+            self._start(self._serve(lane), assignment.entity)
+        elif lane.quiet is not None:
+            lane.quiet = None
+            self._start(self._serve(lane), assignment.entity)
         lane.assignment = assignment  # The newest message's, also in a lane that is never quiet.
         one = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
         lane.waiting.append(one)
-        lane.stirred.set()
         if one.deadline is not None:  # The latest of all, since all deliveries have the same time.
-            self._timekeeper.watch(done, one.deadline, partial(_late, lane, one))
+            self._deliveries.watch(one.deadline, done.done, partial(_give_back, lane, one))
         await done
 
     async def quiesce(self) -> None:
         """Wait until nothing is under way, and mark published outputs at once. New messages are taken as before."""
         self._hurrying = True
-        for lane in self._lanes.values():
-            lane.stirred.set()
+        for lane in [lane for lane in self._lanes.values() if lane.quiet is not None]:
+            self._leave(lane)
         try:
             while self._tasks:  # Not `gather`: cancelling this call must not cancel them.
                 await asyncio.wait(self._tasks)
         finally:
             self._hurrying = False
-        self._timekeeper.stop()
+        self._stop_timers()
 
     def abandon(self) -> None:
         """Stop at once, as the end of the process would; waiting callers are cancelled."""
@@ -138,19 +145,45 @@ class Lanes:
             for one in lane.waiting:
                 one.done.cancel()
         self._lanes.clear()
-        self._timekeeper.stop()
+        self._memories.clear()
+        self._stop_timers()
+
+    def _stop_timers(self) -> None:
+        self._deliveries.stop()
+        self._marks.stop()
+
+    def _start(self, job: Coroutine[Any, Any, None], entity: EntityRef) -> None:
+        task = asyncio.create_task(job, name=f"exactlyonce {entity}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, lane: _Lane) -> None:
-        """Process groups until no message waits and nothing is left to mark; then remove the lane."""
+        """Process groups until no message waits; then the lane is quiet if something is left to mark, or else removed."""
         try:
-            while lane.waiting or (lane.memory.published and await self._woken(lane)):
+            while lane.waiting:
                 await self._process_group(lane)
-        finally:
-            self._lanes.pop(lane.assignment.entity.key, None)
+        except BaseException:  # Cancelled, or worse.
+            self._remove(lane)
             for one in lane.waiting:
-                one.done.cancel()  # Only a cancelled attempt leaves messages waiting.
-        if lane.memory.published:
-            await self._mark(lane)
+                one.done.cancel()
+            raise
+        if not lane.memory.published:
+            self._remove(lane)
+            self._memories.keep(lane.assignment.entity.key, lane.memory)
+        elif self._hurrying:
+            self._leave(lane)
+        else:
+            lane.quiet = quiet = Deadline(self._clock.now, self._clock.now(), self._mark_after)
+            self._marks.watch(quiet, lambda: lane.quiet is not quiet, partial(self._leave, lane))
+
+    def _leave(self, lane: _Lane) -> None:
+        """Remove a lane, and mark the outputs that it published."""
+        lane.quiet = None
+        self._remove(lane)
+        self._start(self._mark(lane), lane.assignment.entity)
+
+    def _remove(self, lane: _Lane) -> None:
+        self._lanes.pop(lane.assignment.entity.key, None)
 
     async def _process_group(self, lane: _Lane) -> None:
         strategy = lane.assignment.strategy
@@ -210,34 +243,19 @@ class Lanes:
         for one in group:
             _resolve(one.done, failed.get(key_of(one.envelope)))
 
-    async def _woken(self, lane: _Lane) -> bool:
-        """Wait until a message arrives (True) or it is time to mark (False)."""
-        if self._hurrying:
-            return False
-        lane.stirred.clear()
-
-        def stir(_: object) -> None:
-            lane.stirred.set()
-
-        pause = asyncio.ensure_future(self._clock.sleep(self._mark_after))
-        pause.add_done_callback(stir)
-        try:
-            await lane.stirred.wait()
-        finally:
-            pause.remove_done_callback(stir)  # A late callback must not end the next pause.
-            pause.cancel()
-        return bool(lane.waiting)
-
     async def _mark(self, lane: _Lane) -> None:
         entity, strategy = lane.assignment.entity, lane.assignment.strategy
         try:
-            await self._driver.process(
+            marked = await self._driver.process(
                 self._retrying, entity, lambda memory: strategy.mark(entity, memory), lane.memory, ()
             )
         except Exception as error:  # No caller waits. The next message on the entity publishes again and marks.
             # Only texts of the library's own errors are logged, and no causes: others may quote a body.
             reason = error if isinstance(error, ExactlyOnceError) else type(error).__name__
             _log.warning("entity %s: published outputs could not be marked: %s", entity, reason)
+            return
+        if entity.key not in self._lanes:  # A lane that began meanwhile knows more.
+            self._memories.keep(entity.key, marked.memory)
 
 
 def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Result]:
@@ -250,7 +268,7 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
             result: Result = finished.value
             return result
         reply = yield from effect
-        if isinstance(effect, Begin) and effect.messages:
+        if isinstance(effect, Begin) and any(one.done.done() for one in group):
             held = {key_of(one.envelope) for one in group if not one.done.done()}
             kept = [
                 tx if message in held else None
@@ -259,15 +277,15 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
             reply = replace(reply, transactions=(*kept, *reply.transactions[len(kept) :]))
 
 
-def _late(lane: _Lane, one: _Waiting) -> Exception:
-    """The error of a delivery whose deadline passes while an attempt is under way."""
+def _give_back(lane: _Lane, one: _Waiting) -> None:
+    """Fail a delivery whose deadline passes while an attempt is under way."""
     if any(other is one for other in lane.waiting):
         state = f"its turn had not come: attempt {lane.attempts} for messages before it was under way"
     else:
         state = f"attempt {lane.attempts} was under way"
     seconds = "all" if one.deadline is None else f"{one.deadline.seconds:g}"
     late = f"Entity {lane.assignment.entity}: the {seconds} s that a delivery may take were over, and {state}. {ADVICE}"
-    return _about(one.envelope, TryAgainLater(late))
+    one.done.set_exception(_about(one.envelope, TryAgainLater(late)))
 
 
 def _about(envelope: Envelope, error: Exception) -> Exception:

@@ -42,7 +42,7 @@ def divided(effect: Publish, lifetimes: Lifetimes, now: datetime) -> tuple[tuple
     place, kept, parked = place_of(effect.owed.entity), [], []
     for output in effect.outputs:
         envelope = Envelope.read(output.envelope.text)
-        if output.order is not None or envelope.time is None or now - envelope.time <= limit:
+        if output.place is not None or envelope.time is None or now - envelope.time <= limit:
             kept.append(output)
             continue
         reason = (

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from random import Random, SystemRandom
+from secrets import token_hex
 from typing import Protocol
-from uuid import uuid4
 
 from exactlyonce.drivers.observer import ObserverSlot
 from exactlyonce.effects.effect import Begin, Begun
@@ -58,7 +59,7 @@ class Runtime:
 
     clock: Clock = field(default_factory=SystemClock)
     random: Random = field(default_factory=SystemRandom)
-    new_transaction: Callable[[], str] = field(default=lambda: uuid4().hex)
+    new_transaction: Callable[[], str] = field(default=partial(token_hex, 16))
     observer_slot: ObserverSlot = field(default_factory=ObserverSlot)
     present: Callable[[], datetime] | None = None
 

@@ -25,7 +25,7 @@ class StoreTime:
         self._clock = clock
         self._ahead = timedelta(0)
 
-    def tell(self, date: datetime) -> None:
+    def compare(self, date: datetime) -> None:
         """Compare the clock with the date of a reply."""
         ahead = date - self._clock.now()
         self._ahead = ahead if abs(ahead) > AGREED else timedelta(0)

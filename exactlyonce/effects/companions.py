@@ -73,14 +73,13 @@ class FindNumbered(Effect[FoundNumbered | NoAnswer]):
 
     Attributes:
         entity: whose stream it is.
-        destination, key: of the sequence.
+        channel: that carried them.
         numbers: first and last.
         token: session token.
     """
 
     entity: EntityRef
-    destination: str
-    key: str
+    channel: str
     numbers: tuple[int, int]
     token: str | None = None
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from exactlyonce.effects.effect import Effect, NoAnswer
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, Seal, StagedOutputs
 from exactlyonce.values.identity import EntityRef
 
 
@@ -25,6 +25,13 @@ class FoundRecords:
     """The processed records that exist, in a view at or after the token asked with."""
 
     records: tuple[ProcessedRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundChannels:
+    """The documents of channels that exist, in a view at or after the token asked with."""
+
+    documents: tuple[ChannelDocument, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,15 @@ class FindProcessed(Effect[Found | NoAnswer]):
 
 
 @dataclass(frozen=True, slots=True)
+class FindChannels(Effect[FoundChannels | NoAnswer]):
+    """Read all documents of these channels, at or after `token`, if one is given. One request, if one page holds them."""
+
+    entity: EntityRef
+    channels: tuple[str, ...]
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class LoadProcessed(Effect[FoundRecords | NoAnswer]):
     """Read the processed records of these messages, at or after `token`, if one is given. Absent ones are left out."""
 
@@ -77,17 +93,17 @@ class LoadProcessed(Effect[FoundRecords | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class HasRecords(Effect[bool | NoAnswer]):
-    """Whether the entity has any processed record, in whatever view answers. Best effort."""
+    """Whether the entity has a processed record, a channel or a seal, in whatever view answers. Best effort."""
 
     entity: EntityRef
 
 
 @dataclass(frozen=True, slots=True)
-class WriteProcessed(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
-    """Upsert processed records, in as many batches as their number and size need, all answered."""
+class WriteRecords(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
+    """Upsert what a commit relies on, in as many batches as number and size need, all answered."""
 
     entity: EntityRef
-    records: tuple[ProcessedRecord, ...]
+    records: tuple[ProcessedRecord | ChannelDocument | Seal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +129,19 @@ class DeleteStaged(Effect[None]):
 
     entity: EntityRef
     transactions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteChannels(Effect[None]):
+    """Delete documents of channels, best effort.
+
+    Attributes:
+        entity: whose partition they lie in.
+        documents: their names.
+    """
+
+    entity: EntityRef
+    documents: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

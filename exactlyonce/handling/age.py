@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from exactlyonce.attempt import Before, Handle, Handled, key_of
@@ -21,11 +22,13 @@ class AgeCheck:
         handle: handles messages that are not refused.
         entity: of the messages.
         lifetimes: of the application.
+        forgets: whether the proof that a message was processed goes with age, as `Strategy.forgets` says.
     """
 
     handle: Handle
     entity: EntityRef
     lifetimes: Lifetimes
+    forgets: Callable[[Envelope], bool]
 
     def __call__(self, before: Before, envelope: Envelope) -> Handled:
         """Handle one message.
@@ -34,6 +37,8 @@ class AgeCheck:
             UndatedMessage, MessageFromTheFuture, TooOldToJudge: it cannot be judged; nothing was changed.
             ExactlyOnceError: as `handle` does.
         """
-        if before.sent is None and (refusal := self.lifetimes.refusal(envelope.time, before.at)) is not None:
-            raise type(refusal)(f"Message {key_of(envelope)} on entity {self.entity}: {refusal}")
+        if before.sent is None and self.forgets(envelope):
+            refusal = self.lifetimes.refusal(envelope.time, before.at)
+            if refusal is not None:
+                raise type(refusal)(f"Message {key_of(envelope)} on entity {self.entity}: {refusal}")
         return self.handle(before, envelope)

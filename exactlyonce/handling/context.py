@@ -13,12 +13,12 @@ from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
-from exactlyonce.records.sequences import Order, Sequences, numbered
+from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import Sequences, channel_id, numbered
 from exactlyonce.values.envelope import Envelope, Extensions
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import Origin
 
-_LONGEST_ORDERING_KEY: Final = 255
 _BLOB_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 
 
@@ -71,43 +71,34 @@ class Context:
         self._ids += 1
         return self._origin.new_id(self._ids - 1)
 
-    def send(
-        self, destination: str, message: object, *, delay: timedelta | None = None, order_by: str | None = None
-    ) -> None:
+    def send(self, destination: str, message: object, *, delay: timedelta | None = None) -> None:
         """Send a message once the new state is committed.
 
         Args:
             destination: logical name of a queue or topic.
             message: an instance of a registered message type.
-            delay: how long it stays invisible after it was published. A delayed message with a number counts as missing, and
-                the messages after it wait.
-            order_by: key of the read model that it is for, in place of the destination's `order_by`; the message gets the next
-                number for it.
+            delay: how long it stays invisible after it was published. A receiver that takes messages in their order waits for
+                it.
 
         Raises:
             UnknownDestination: there is no destination of that name.
             OutputTooLarge: the message does not fit its queue, or all of this handler's together do not fit one document.
-            ConfigurationError: the class of the message is not registered.
-            ValueError: the delay is negative, or so long that the message would expire before it appears; or the ordering key
-                is not a string of 1 to 255 characters, or the session is empty or not a string.
+            ConfigurationError: the class of the message is not registered, or its receiver has no handler for it.
+            ValueError: the delay is negative, or so long that the message would expire before it appears; or the receiver or
+                session that the destination names cannot be one.
         """
         wait = delay or timedelta(0)
         if not timedelta(0) <= wait < self._routes.max_delay:
             raise ValueError(f"A delay is at least 0 and less than {self._routes.max_delay}; this one is {wait}.")
-        self._send(destination, message, encode(message), wait, order_by)
+        self._send(destination, message, encode(message), wait)
 
-    def _send(
-        self, destination: str, message: object, encoded: tuple[str, Json], wait: timedelta, order_by: str | None
-    ) -> None:
+    def _send(self, destination: str, message: object, encoded: tuple[str, Json], wait: timedelta) -> None:
         name, data = encoded
         id = self._origin.output_id(len(self._outputs))
-        sequences, order = self._sequences, None
-        if order_by is not None or destination in self._routes.orders:
-            key = self._routes.ordering_key(destination, message) if order_by is None else order_by
-            sequences, order = self._numbered(destination, key)
-        place = self._routes.session(destination, message) if order is None else order.extensions
+        sequences, place = self._placed(destination, message)
+        extensions = self._routes.session(destination, message) if place is None else place.extensions
         # Both are sorted, and all names of the first come before those of the second.
-        extensions = (*place, *self._trace)
+        extensions = (*extensions, *self._trace)
         envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
         wire = envelope.to_json()
         blob = None
@@ -115,7 +106,7 @@ class Context:
             blob = self._blob(f"{CLAIM_CHECKS}/{self._folder}/{id}", data.text.encode(), "application/json")
             wire = envelope.by_reference(self._address_of(blob)).to_json()
         self._routes.check(destination, wire.size)
-        output = Output(id, destination, wire, wait.total_seconds(), order)
+        output = Output(id, destination, wire, wait.total_seconds(), place)
         total = self._bytes + output.size
         if total > MAX_OUTPUT_BYTES:
             raise OutputTooLarge(
@@ -128,12 +119,18 @@ class Context:
         self._sequences = sequences
         self._outputs.append(output)
 
-    def _numbered(self, destination: str, key: str | None) -> tuple[Sequences, Order]:
-        if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_ORDERING_KEY:
-            raise ValueError(
-                f"An ordering key has to be a string of 1 to {_LONGEST_ORDERING_KEY} characters: a read model's id."
-            )
-        return numbered(self._sequences, destination, key)
+    def _placed(self, destination: str, message: object) -> tuple[Sequences, Place | None]:
+        """The numbers given out with the next output, and its place; handled again, a message has those of the first time."""
+        if self._sent is not None:
+            again = self._sent[len(self._outputs) :]
+            return self._sequences, again[0].place if again else None
+        receiver = self._routes.receiver(destination, message)
+        if receiver is None:
+            return self._sequences, None
+        begun = sum(output.place is not None and output.place.number == 1 for output in self._outputs)
+        channel = channel_id(self._now, self._tx, begun)
+        ordered = destination in self._routes.ordered
+        return numbered(self._sequences, destination, receiver.source, channel, ordered=ordered)
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         """Write a blob together with the new state, and return its address, which messages may carry.
@@ -193,7 +190,7 @@ class Context:
         """Send an event to every destination that receives its type, if any. Raises as `send` does."""
         name, data = encode(event)
         for destination in self._subscribers(name):
-            self._send(destination, event, (name, data), timedelta(0), None)
+            self._send(destination, event, (name, data), timedelta(0))
 
     def _subscribers(self, name: str) -> tuple[str, ...]:
         """The destinations of an event. When a message is handled again, those of the first time, whatever was added since."""

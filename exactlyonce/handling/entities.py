@@ -7,20 +7,19 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, UnknownMessageType
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.events import Applier, Appliers
+from exactlyonce.handling.keys import EntityKey, entity_ref
 from exactlyonce.handling.messages import decode, message_type
 from exactlyonce.handling.states import StateShape
 from exactlyonce.records.companions import Event
 from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import ID_RULE, EntityRef, PartitionValue, is_document_id, message_key
+from exactlyonce.values.identity import EntityRef, message_key
 
-_LARGEST_EXACT: Final = 2**53 - 1
 State = TypeVar("State")
 Message = TypeVar("Message")
 Handler = Callable[[State, Message, Context], Any]
@@ -28,19 +27,6 @@ Handler = Callable[[State, Message, Context], Any]
 MAX_PATHS: Final = 3
 """Most partition key paths of a container."""
 _NOT_PLAIN: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
-
-
-@dataclass(frozen=True, slots=True)
-class EntityKey:
-    """The key of an entity whose id and partition key differ.
-
-    Attributes:
-        id: the document's id.
-        partition: the value, or the values of a hierarchical key from the top.
-    """
-
-    id: str
-    partition: PartitionValue | tuple[PartitionValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,38 +200,26 @@ class Entity(Generic[State]):
             ConfigurationError: the key has fewer or more values than the container's partition key has paths.
             InvalidMessage: the id or the partition key is not valid in Cosmos DB.
         """
-        id, partition = _parts(key)
-        if len(partition) != len(self.paths):
+        ref = entity_ref(self.name, key)
+        if len(ref.partition) != len(self.paths):
             raise ConfigurationError(
-                f"Entity {self.name!r} has the partition key {', '.join(self.paths)}; the key given has {len(partition)} "
+                f"Entity {self.name!r} has the partition key {', '.join(self.paths)}; the key given has {len(ref.partition)} "
                 "value(s). Return an EntityKey(id, (value, ...)) from key=."
             )
-        if not is_document_id(id):
-            raise InvalidMessage(
-                f"The key of an entity {self.name!r} is not a document id, which is a string of {ID_RULE}."
-            )
-        if not all(_is_partition_value(value) for value in partition):
-            raise InvalidMessage(
-                f"The partition key of an entity {self.name!r} has to be made of strings, booleans, and numbers up to 2^53."
-            )
-        # The service takes 1 and 1.0 for the same value, but JSON writes them differently: one entity must not have two names.
-        canonical = (int(one) if isinstance(one, float) and one.is_integer() else one for one in partition)
-        return EntityRef(self.name, tuple(canonical), id)
+        return ref
 
+    def receiver_of(self, message: object) -> EntityRef:
+        """The entity of this type that a message is for, before it is sent.
 
-def _parts(key: object) -> tuple[str, tuple[PartitionValue, ...]]:
-    if isinstance(key, EntityKey):
-        return key.id, key.partition if isinstance(key.partition, tuple) else (key.partition,)
-    if isinstance(key, str):
-        return key, (key,)
-    raise InvalidMessage(f"The key of an entity has to be a string or an EntityKey; it is a {type(key).__name__}.")
-
-
-def _is_partition_value(value: object) -> bool:
-    """The service keeps numbers as doubles: larger ones would no longer be distinct."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return isfinite(value) and abs(value) <= _LARGEST_EXACT
-    return isinstance(value, (str, bool))
+        Raises:
+            ConfigurationError: no handler takes messages of its class.
+            InvalidMessage: its key is not valid for an entity.
+        """
+        name = message_type(type(message)).name
+        registration = self._registrations.get(name)
+        if registration is None:
+            raise ConfigurationError(f"Entity {self.name!r} has no handler for messages of type {name!r}.")
+        return self.ref(registration.key(message))
 
 
 def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> None:

@@ -1,34 +1,79 @@
-"""Routes: the destinations of messages, their limits and orders, for business code."""
+"""Routes: the destinations of messages, their limits and receivers, for business code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
-from exactlyonce.errors import OutputTooLarge, UnknownDestination
+from exactlyonce.attempt import Strategy
+from exactlyonce.errors import ConfigurationError, InvalidMessage, OutputTooLarge, UnknownDestination
+from exactlyonce.handling.keys import EntityKey, entity_ref
 from exactlyonce.handling.messages import message_type
-from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.records.places import RECEIVER
 from exactlyonce.values.envelope import Extensions
+from exactlyonce.values.identity import EntityRef
+
+
+class Receiver(Protocol):
+    """What a destination asks of the entity type that it leads to."""
+
+    @property
+    def name(self) -> str:
+        """Of the type."""
+        ...
+
+    @property
+    def strategy(self) -> Strategy:
+        """The protocol of its entities."""
+        ...
+
+    def receiver_of(self, message: object) -> EntityRef:
+        """The entity that a message is for."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
     """A logical name for a queue or topic; settings say which one it is.
 
+    Messages to a destination that says whom they are for are numbered, so that the receiver knows duplicates for ever, at no
+    cost. That entity has to get each of them: behind a subscription that filters, numbers would be missing for ever.
+
     Attributes:
         name: for `context.send`.
         receives: message types that `context.announce` sends here.
-        order_by: names the read model that a message is for; its messages are numbered. None for no order.
-        session_by: names the entity that a message is for; with Service Bus sessions its messages are one session. A message
-            with an order needs none: its ordering key is the session.
+        to: the entity type that handles the messages, or its name; None if it is not known.
+        entity_by: the key of the entity that a message is for. Needed where that is a type of another application; else the
+            handler's `key=` names it.
+        ordered: whether the receiver takes the messages of a sender in their order, as a `Resequencer` does. Needed where
+            that is a type of another application.
+        session_by: the session of a message, for Service Bus sessions where `to` is not given; with it, the session is the
+            entity.
+
+    Raises:
+        ConfigurationError: the attributes contradict each other.
     """
 
     name: str
     receives: tuple[type, ...] = ()
-    order_by: Callable[[Any], str] | None = None
+    to: Receiver | str | None = None
+    entity_by: Callable[[Any], str | EntityKey] | None = None
+    ordered: bool = False
     session_by: Callable[[Any], str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.to is None and (self.entity_by is not None or self.ordered):
+            raise ConfigurationError(
+                f"Destination {self.name!r} has entity_by= or ordered=, but does not say which entity type it leads to. Add "
+                "to=."
+            )
+        if self.to is not None and self.session_by is not None:
+            raise ConfigurationError(
+                f"Destination {self.name!r} has both to= and session_by=. The session of its messages is their entity: leave "
+                "out session_by."
+            )
 
 
 @dataclass(frozen=True)
@@ -39,15 +84,17 @@ class Routes:
         limits: for each destination the longest envelope it takes, in bytes.
         subscribers: for each message type name the destinations that receive it when it is announced.
         max_delay: longest delay of a message; it has to appear before it expires.
-        orders: for each destination with an order, the function that gives the ordering key of a message.
+        receivers: for each destination that says whom messages are for, the function that names the entity.
+        ordered: the destinations whose receivers take messages in their order.
         blobs: address of the container for blobs; None if there is none.
-        sessions: for each destination with sessions, the function that gives the session of a message.
+        sessions: for each destination with other sessions, the function that gives the session of a message.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
     subscribers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     max_delay: timedelta = timedelta(days=7)
-    orders: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    receivers: Mapping[str, Callable[[Any], EntityRef]] = field(default_factory=dict)
+    ordered: frozenset[str] = frozenset()
     blobs: str | None = None
     sessions: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
 
@@ -58,38 +105,64 @@ class Routes:
         limits: Mapping[str, int],
         max_delay: timedelta = timedelta(days=7),
         blobs: str | None = None,
+        entities: Iterable[Receiver] = (),
     ) -> Routes:
         """Routes to these destinations.
 
         Args:
             destinations: of the application.
             limits, max_delay, blobs: as the attributes.
+            entities: the entity types of the application, which destinations may name.
+
+        Raises:
+            ConfigurationError: a destination leads to a type that is not known, and does not say how to name its entities.
         """
         subscribers: dict[str, tuple[str, ...]] = {}
         for destination in destinations:
             for name in dict.fromkeys(message_type(model).name for model in destination.receives):
                 subscribers[name] = (*subscribers.get(name, ()), destination.name)
-        orders = {one.name: one.order_by for one in destinations if one.order_by is not None}
-        sessions = {one.name: one.session_by for one in destinations if one.session_by is not None}
-        return cls(dict(limits), subscribers, max_delay, orders, blobs, sessions)
+        types = {one.name: one for one in entities}
+        leading = [one for one in destinations if one.to is not None]
+        return cls(
+            dict(limits),
+            subscribers,
+            max_delay,
+            {one.name: _naming(one, types) for one in leading},
+            frozenset(one.name for one in leading if _is_ordered(one, types)),
+            blobs,
+            {one.name: one.session_by for one in destinations if one.session_by is not None},
+        )
 
-    def ordering_key(self, destination: str, message: object) -> str | None:
-        """The ordering key of a message to a destination; None if that has no order."""
-        name = self.orders.get(destination)
-        return None if name is None else name(message)
+    def receiver(self, destination: str, message: object) -> EntityRef | None:
+        """The entity that a message to a destination is for; None if nobody says.
+
+        Raises:
+            ConfigurationError: no handler of the entity type takes messages of its class.
+            ValueError: its key is not valid for an entity.
+        """
+        name = self.receivers.get(destination)
+        if name is None:
+            return None
+        try:
+            return name(message)
+        except InvalidMessage as error:
+            raise ValueError(f"The receiver of a message to {destination!r} cannot be named: {error}") from None
 
     def session(self, destination: str, message: object) -> Extensions:
         """The session of a message to a destination, as attributes of its envelope; none if that has no sessions.
 
         Raises:
-            ValueError: the session is empty or not a string.
+            ConfigurationError, ValueError: as `receiver` does; or the session is empty or not a string.
         """
+        receiver = self.receiver(destination, message)
+        if receiver is not None:
+            return ((RECEIVER, receiver.source),)
         if destination not in self.sessions:
             return ()
         key = self.sessions[destination](message)
         if not isinstance(key, str) or not key:
             raise ValueError(f"The session of a message to {destination!r} has to be a string that is not empty.")
-        return ((PARTITION_KEY, key),)
+        return ((RECEIVER, key),)
 
     def is_too_large(self, destination: str, size: int) -> bool:
         """Whether an envelope of `size` bytes is over the limit of a destination that exists."""
@@ -107,3 +180,29 @@ class Routes:
                 f"A message for {destination!r} has {size} bytes; its queue takes {self.limits[destination]}. Send less; or "
                 "name a container for blobs in EXACTLYONCE__blobContainer, so that the data travels by reference."
             )
+
+
+def _naming(destination: Destination, types: Mapping[str, Receiver]) -> Callable[[Any], EntityRef]:
+    """The function that names the entity of a message to a destination."""
+    entity_by, receiver = destination.entity_by, _receiver(destination, types)
+    if entity_by is not None:
+        type = receiver.name if receiver is not None else str(destination.to)
+        return lambda message: entity_ref(type, entity_by(message))
+    if receiver is None:
+        raise ConfigurationError(
+            f"Destination {destination.name!r} leads to entity {destination.to!r}, which is not of this application. Let "
+            "entity_by= name the entity that a message is for."
+        )
+    return receiver.receiver_of
+
+
+def _is_ordered(destination: Destination, types: Mapping[str, Receiver]) -> bool:
+    """Whether the receiver takes messages in their order: declared, or because it holds those that come too early."""
+    receiver = _receiver(destination, types)
+    return destination.ordered or (receiver is not None and "holding" in receiver.strategy.unfinished)
+
+
+def _receiver(destination: Destination, types: Mapping[str, Receiver]) -> Receiver | None:
+    """The entity type that a destination leads to, as this application uses it; None if it is another application's."""
+    to = destination.to
+    return types.get(to) if isinstance(to, str) else None if to is None else types.get(to.name, to)

@@ -87,7 +87,8 @@ class StateShape:
             IdentityChanged: it holds another id or partition key than the entity's.
             DamagedDocument: the body before has a reserved property.
         """
-        if before is not None and (reserved := RESERVED & before.value.keys()):
+        properties = {} if before is None else before.value
+        if reserved := RESERVED & properties.keys():
             raise DamagedDocument(
                 f"The document of entity {entity} has the reserved property {min(reserved)!r}. With 'ttl' it would expire, and "
                 "its ledger with it. Nothing was changed. Remove the property from the document."
@@ -104,7 +105,7 @@ class StateShape:
                 f"The handler's result, a {type(state).__name__}, has the reserved property {min(reserved)!r}. Give the "
                 "property another name."
             )
-        body = {**self._identity(entity), **(before.value if before else {}), **content}
+        body = {**self._identity(entity), **properties, **content}
         for steps, value in ((("id",), entity.id), *zip(self._steps, entity.partition, strict=True)):
             if _get(content, steps, value) != value:
                 raise IdentityChanged(

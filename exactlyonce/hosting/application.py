@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.handling.entities import Entity, EntityKey
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.config.checks import require_distinct, require_rebuilds

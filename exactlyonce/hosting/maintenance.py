@@ -106,8 +106,8 @@ class Maintenance:
         versions = await self.run(ref, lambda memory: versions_of(ref, missing, memory))
         if versions is None:
             raise InvalidMessage(
-                f"Message {key_of(request)} asks for numbers {missing.first} to {missing.last} that entity {ref} sent to "
-                f"{missing.destination!r} for {missing.key!r}, but its stream has none of them. Has clean-up taken them, or "
+                f"Message {key_of(request)} asks for numbers {missing.first} to {missing.last} that entity {ref} sent in "
+                f"channel {missing.channel}, but its stream has none of them. Has clean-up taken them, or "
                 "was it restored from a backup? Then rebuild the read model."
             )
         return await self.replay(entity, ref, versions, missing)

@@ -156,11 +156,11 @@ class Operator:
         except (StoredDataError, ConfigurationError) as error:
             return named(error)
 
-    def _limit(self, place: str) -> SendLimit | None:
-        """The age above which the receiver of a parked message refuses it; None if it never forgets."""
-        type = entity_named(place).type
-        remembers = any(one.name == type and not one.strategy.forgets for one in self.entities)
-        return None if remembers else self.lifetimes().send_limit
+    def _limit(self, place: str) -> Callable[[Envelope], SendLimit | None]:
+        """Gives the age above which the receiver of a parked message refuses it; None if it never forgets that message."""
+        type, limit = entity_named(place).type, self.lifetimes().send_limit
+        receivers = [one.strategy for one in self.entities if one.name == type]
+        return lambda envelope: limit if all(one.forgets(envelope) for one in receivers) else None
 
     async def discard(self, entity: str, message: str) -> bool:
         """Delete a parked message for good; return whether there was one. Raises `TryAgainLater`, `StoredDataError`."""

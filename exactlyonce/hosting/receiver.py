@@ -123,7 +123,7 @@ class Receiver:
         ref = entity.ref_of(envelope)
         await self.ready()
         runner, lifetimes = Runner(entity, ref, self.maintenance.routes), self.lifetimes()
-        handle = AgeCheck(runner, ref, lifetimes) if entity.strategy.forgets else runner
+        handle = AgeCheck(runner, ref, lifetimes, entity.strategy.forgets)
         retention = lifetimes.retention.kept(self.now())
         assignment = Assignment(
             ref, entity.strategy, handle, runner.absent, runner.evolve, retention, lifetimes.refusal

@@ -146,7 +146,7 @@ class Settler:
 
     async def _decided(self, given: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> _Decision:
         entity, refused = given.work.entity, None
-        if given.entity.strategy.forgets:
+        if given.entity.strategy.forgets(given.delivered):
             refused = self.lifetimes().refusal(given.delivered.time, await self._present())
         rounds = self._unexplained(given)
         if refused is not None or rounds is not None:

@@ -79,7 +79,7 @@ def wire(
     """
     store_time = StoreTime(runtime.clock)
     runtime = replace(runtime, present=store_time.now)
-    resources = AzureResources(settings, connections, entities, destinations, runtime=runtime, dated=store_time.tell)
+    resources = AzureResources(settings, connections, entities, destinations, runtime=runtime, dated=store_time.compare)
     startup = Startup(resources, runtime)
     lifetimes = resources.ownership.lifetimes
     claims = ClaimChecks(resources.blobs)
@@ -87,14 +87,14 @@ def wire(
 
     publisher = Publisher(resources.addresses)
     blob_address = None if resources.blobs is None else resources.blobs.address
-    routes = Routes.to(destinations, publisher.limits, settings.delivery_limit, blob_address)
+    routes = Routes.to(destinations, publisher.limits, settings.delivery_limit, blob_address, entities)
     drivers = _drivers(resources, publisher, runtime)
     retrying = Retrying(Backoff(seconds=settings.delivery_timeout), runtime.random)
     brief_retrying = Retrying(Backoff(tries=SWEEP_TRIES, seconds=settings.delivery_timeout), runtime.random)
     maintenance = Maintenance(drivers.replay, retrying, routes)
     settling = Maintenance(drivers.resume, retrying, routes)
     sweeping = Maintenance(drivers.resume, brief_retrying, routes)
-    lanes = Lanes(drivers.process, retrying, runtime.clock, settings.mark_after)
+    lanes = Lanes(drivers.process, retrying, runtime.clock, settings.mark_after, settings.memory)
     returner = Returner(settling, claims, runtime.random)
     settler = Settler(settling, failures, returner, lifetimes, ready=startup.ready, now=runtime.clock.now)
     poison = PoisonSettler(settler, claims)

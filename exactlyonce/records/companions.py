@@ -17,7 +17,7 @@ from pydantic import with_config
 
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.outputs import Output, OutputRef
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import EXACT, SCHEMA, read_shape, write_shape
@@ -106,12 +106,12 @@ class StreamEntry:
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class NumberedMessage:
-    """The message that has a number in a sequence that a read model receives.
+    """The message that has a number in a channel that a read model receives.
 
     Attributes:
         entity: key of the read model.
+        order: its place in the channel.
         source: of the message.
-        order: its place.
         message: its key; None where the number was skipped without one.
         at: when it came, by the clock of the process. Never used to judge age.
         held: the envelope while it waits for those before it; None once it was released or skipped.
@@ -119,14 +119,24 @@ class NumberedMessage:
     """
 
     entity: str
+    order: Place
     source: str
-    order: Order
     message: str | None
     at: datetime
     held: Json | None
     late: bool = False
     kind: Literal["numbered"] = "numbered"
     schema: int = SCHEMA
+
+    @property
+    def channel(self) -> str:
+        """Of its place."""
+        return self.order.channel
+
+    @property
+    def number(self) -> int:
+        """Of its place."""
+        return self.order.number
 
 
 Companion = ColocatedRecord | StreamEntry | NumberedMessage
@@ -148,9 +158,9 @@ def entry_id(entity: EntityRef, message: str) -> str:
     return _id("entry", entity, message)
 
 
-def numbered_id(entity: EntityRef, source: str, order: Order) -> str:
+def numbered_id(entity: EntityRef, channel: str, number: int) -> str:
     """Id of the document for a number."""
-    return _id("numbered", entity, source, order.key, str(order.number))
+    return _id("numbered", entity, channel, str(number))
 
 
 def id_of(entity: EntityRef, companion: Companion) -> str:
@@ -161,7 +171,7 @@ def id_of(entity: EntityRef, companion: Companion) -> str:
         case StreamEntry():
             return entry_id(entity, companion.message)
         case NumberedMessage():
-            return numbered_id(entity, companion.source, companion.order)
+            return numbered_id(entity, companion.channel, companion.number)
 
 
 def companion_document(entity: EntityRef, companion: Companion) -> dict[str, Any]:

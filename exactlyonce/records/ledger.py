@@ -13,8 +13,10 @@ from typing import Final, Literal
 from pydantic import with_config
 
 from exactlyonce.errors import DamagedDocument
+from exactlyonce.records.channels import Channels
 from exactlyonce.records.outputs import Output, OutputRef
-from exactlyonce.records.sequences import Reception, Sequences
+from exactlyonce.records.receptions import Reception
+from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import EXACT, SCHEMA, read_shape, shape_json
@@ -38,6 +40,8 @@ class Entry:
         digest: of the outputs' content.
         staged: whether the outputs were staged, so that there is a document to delete.
         owed: outputs not yet known to be published; "staged" when they lie in the staged document; None when published.
+        recorded: whether a record follows the entry when it leaves: of a foreign message, whose copies only entries and records
+            know, and of one that wrote blobs, whose commit only these prove. Any other goes once its outputs are published.
         seen: `_ts` (seconds) of the document in which a later save found this entry; never before its commit.
     """
 
@@ -49,7 +53,24 @@ class Entry:
     digest: str
     staged: bool = False
     owed: tuple[Output, ...] | Literal["staged"] | None = None
+    recorded: bool = True
     seen: int | None = None
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """What an entity has in the library's partition that its ledger relies on.
+
+    Attributes:
+        records: processed records, of entries that left.
+        channels: documents of channels, of those that left.
+        sealed: the seal, which shows that the entity had a ledger, after clean-up has taken everything else.
+    """
+
+    records: bool = False
+    channels: bool = False
+    sealed: bool = False
 
 
 @with_config(EXACT)
@@ -62,6 +83,8 @@ class Ledger:
         token: session token of the library's partition for this entity, at or after the last write there that this
             document relies on; None if there was none.
         entries: the latest transactions, oldest first.
+        channels: what was received through them; those that received the latest messages come last.
+        apart: what else lies in the library's partition.
         deleted: the entity was deleted; the document remains as a tombstone, so that late duplicates are known.
         schema: version of this shape.
         type: of the entity. Two types may share a container, but a document belongs to one.
@@ -69,12 +92,14 @@ class Ledger:
         sequences: the numbers given out. They go on after a deletion.
         snapshot_every: how far apart the whole states in the entity's version stream are; None if it has none.
         event_sourced: whether that stream holds what happened, in place of the way back.
-        receptions: how far this read model has received the sequences that make it.
+        receptions: how far this read model has received the channels that make it.
     """
 
     version: int = 0
     token: str | None = None
     entries: tuple[Entry, ...] = ()
+    channels: Channels = ()
+    apart: Apart = Apart()
     deleted: bool = False
     schema: int = SCHEMA
     type: str = ""
@@ -90,21 +115,15 @@ class Ledger:
         return next((entry.at for entry in self.entries if entry.owed is not None), None)
 
     @property
-    def entries_left(self) -> bool:
-        """Whether entries ever left, so that the messages of some are known only by their records."""
-        return self.version > len(self.entries)
-
-    @property
     def owing(self) -> frozenset[str]:
         """Transactions that still owe outputs."""
         return frozenset(entry.tx for entry in self.entries if entry.owed is not None)
 
     def with_published(self, transactions: Iterable[str]) -> Ledger:
-        """The ledger in which these transactions owe nothing."""
+        """The ledger in which these transactions owe nothing. Entries that nobody needs any more are gone."""
         published = frozenset(transactions)
-        return replace(
-            self, entries=tuple(replace(entry, owed=None) if entry.tx in published else entry for entry in self.entries)
-        )
+        marked = (replace(entry, owed=None) if entry.tx in published else entry for entry in self.entries)
+        return replace(self, entries=tuple(entry for entry in marked if entry.recorded or entry.owed is not None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import with_config
 
+from exactlyonce.records.channels import Channel
 from exactlyonce.records.ledger import Entry
 from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.values.frozen_json import Json
@@ -71,7 +72,40 @@ class ParkedMessage:
     schema: int = SCHEMA
 
 
-LibraryRecord = ProcessedRecord | StagedOutputs | ParkedMessage
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class ChannelDocument:
+    """A channel that left the ledger. Such documents are never changed: what several say of one channel is true together.
+
+    Attributes:
+        entity: key of the receiver.
+        channel: what was received through it.
+        version: of the ledger that the channel was read from. So all attempts that started from that ledger write the same.
+    """
+
+    entity: str
+    channel: Channel
+    version: int
+    kind: Literal["channel"] = "channel"
+    schema: int = SCHEMA
+
+    @property
+    def name(self) -> str:
+        """Channel and version, which name the document."""
+        return f"{self.channel.id}:{self.version}"
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Shows that an entity has a ledger. It stays for good."""
+
+    entity: str
+    kind: Literal["seal"] = "seal"
+    schema: int = SCHEMA
+
+
+LibraryRecord = ProcessedRecord | StagedOutputs | ParkedMessage | ChannelDocument | Seal
 """What lies in the library container."""
 
 
@@ -88,6 +122,11 @@ def read_processed(document: Any) -> ProcessedRecord:
 def read_staged(document: Any) -> StagedOutputs:
     """Read a staged document. Raises `DamagedDocument` or `NewerSchema`."""
     return read_shape(StagedOutputs, document, "A staged document")
+
+
+def read_channel(document: Any) -> ChannelDocument:
+    """Read the document of a channel. Raises `DamagedDocument` or `NewerSchema`."""
+    return read_shape(ChannelDocument, document, "A document of a channel")
 
 
 def read_parked(document: Any) -> ParkedMessage:

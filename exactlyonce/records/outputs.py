@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import with_config
 
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.shapes import EXACT
 
@@ -15,10 +15,10 @@ MAX_OUTPUT_BYTES: Final = 1_900_000
 """Most that all outputs of one message may have together: they have to fit one staged document."""
 
 
-_OUTPUT_FRAME_BYTES: Final = 90  # `{"id":"","destination":"","envelope":,"delay":604800.0,"order":null},`, room left.
+_OUTPUT_FRAME_BYTES: Final = 90  # `{"id":"","destination":"","envelope":,"delay":604800.0,"place":null},`, room left.
 
 
-_ORDER_BYTES: Final = 50  # `{"key":"","number":9007199254740991}`, with some room left.
+_PLACE_BYTES: Final = 70  # `{"channel":"","receiver":"","number":9007199254740991}`, with some room left.
 
 
 @with_config(EXACT)
@@ -31,26 +31,27 @@ class Output:
         destination: logical name of where it goes.
         envelope: the CloudEvents envelope, as it will be on the wire, to the letter; a string in documents.
         delay: seconds that it stays invisible after it was published.
-        order: its place in a sequence; None if it has none. The envelope says the same.
+        place: in its channel; None if it has none. The envelope says the same.
     """
 
     id: str
     destination: str
     envelope: Json
     delay: float = 0.0
-    order: Order | None = None
+    place: Place | None = None
 
     @property
     def size(self) -> int:
         """Bytes it takes in a document: the envelope, and what stands around it."""
-        order = 0 if self.order is None else len(self.order.key.encode()) + _ORDER_BYTES
+        place = self.place
+        placed = 0 if place is None else len(place.channel) + len(place.receiver.encode()) + _PLACE_BYTES
         names = len(self.id) + len(self.destination.encode())
-        return Json.of(self.envelope.text).size + names + order + _OUTPUT_FRAME_BYTES
+        return Json.of(self.envelope.text).size + names + placed + _OUTPUT_FRAME_BYTES
 
     @property
     def ref(self) -> OutputRef:
         """What is kept of it for good."""
-        return OutputRef(self.id, self.destination, self.order)
+        return OutputRef(self.id, self.destination, self.place)
 
 
 @with_config(EXACT)
@@ -60,7 +61,7 @@ class OutputRef:
 
     id: str
     destination: str
-    order: Order | None = None
+    place: Place | None = None
 
 
 def digest(outputs: tuple[Output, ...]) -> str:

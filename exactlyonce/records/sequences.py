@@ -1,9 +1,4 @@
-"""Numbers of outputs: 1, 2, 3 … for each source entity, destination and ordering key.
-
-The ordering key is the key of the read model that an output is for. So every read model sees a sequence without gaps from each
-source, even if it gets only a part of what the source sends. On the wire a number travels in the CloudEvents extensions
-`sequence` and `partitionkey`.
-"""
+"""Sequences: how far an entity has numbered what it sends, one for each receiver and destination."""
 
 from __future__ import annotations
 
@@ -13,108 +8,75 @@ from typing import Final
 
 from pydantic import with_config
 
-from exactlyonce.errors import InvalidMessage
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.ranges import Ranges
+from exactlyonce.records.places import Place
 from exactlyonce.values.shapes import EXACT
 
-SEQUENCE: Final = "sequence"
-PARTITION_KEY: Final = "partitionkey"
-LARGEST_NUMBER: Final = 2**53 - 1
-"""The store knows doubles only."""
-_DIGITS: Final = 16  # The extension asks for strings that sort as their numbers do.
-
-
-@with_config(EXACT)
-@dataclass(frozen=True, slots=True)
-class Order:
-    """The place of a message in a sequence.
-
-    Attributes:
-        key: the ordering key.
-        number: from 1.
-    """
-
-    key: str
-    number: int
-
-    @property
-    def extensions(self) -> tuple[tuple[str, str], ...]:
-        """As attributes of an envelope."""
-        return ((PARTITION_KEY, self.key), (SEQUENCE, f"{self.number:0{_DIGITS}d}"))
+MOST_SEQUENCES: Final = 256
+"""Sequences that an entity keeps. For a receiver that it has forgotten, a new channel begins."""
 
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """How far an entity has numbered what it sends to one destination under one ordering key."""
-
-    destination: str
-    key: str
-    last: int
-
-
-@with_config(EXACT)
-@dataclass(frozen=True, slots=True)
-class Reception:
-    """How far a read model has received one sequence.
+    """How far an entity has numbered what it sends to one receiver through one destination.
 
     Attributes:
-        source: who sends it.
-        next: the number to handle next.
-        held: numbers above it whose messages are held; and itself, where its handler raised.
-        gap_since: since when messages are held for want of `next`; None if they are not.
-        failing: name of the error that the handler of `next` raised; None if it did not.
-        passed: latest time of its messages that were handled, where sources are brought into one order; None elsewhere.
+        destination: its logical name.
+        receiver: the receiving entity, as the source of what it sends.
+        channel: that carries the messages.
+        last: number given out last.
+        ordered: whether the receiver takes the messages in their order. Such a sequence is never forgotten, since no order
+            holds between two channels.
     """
 
-    source: str
-    next: int = 1
-    held: Ranges = ()
-    gap_since: datetime | None = None
-    failing: str | None = None
-    passed: datetime | None = None
+    destination: str
+    receiver: str
+    channel: str
+    last: int
+    ordered: bool = False
 
 
 Sequences = tuple[Sequence, ...]
 """All sequences of an entity, in the order in which they began."""
 
 
-def numbered(sequences: Sequences, destination: str, key: str) -> tuple[Sequences, Order]:
-    """Give out the next number; return the sequences afterwards, and the place of the output that got it."""
-    for index, one in enumerate(sequences):
-        if (one.destination, one.key) == (destination, key):
-            counted = replace(one, last=one.last + 1)
-            return (*sequences[:index], counted, *sequences[index + 1 :]), Order(key, counted.last)
-    return (*sequences, Sequence(destination, key, 1)), Order(key, 1)
+def channel_id(at: datetime, tx: str, count: int) -> str:
+    """The id of a channel: when it begins, and what makes it the only one.
 
-
-def order_of(envelope: Envelope, about: str) -> Order:
-    """The place that an envelope names.
+    No two attempts have the same transaction id. So a channel that an attempt begins in vain is known to nobody, and an
+    entity that lost its ledger never goes on with numbers that it gave out.
 
     Args:
-        envelope: of a message that has to be in a sequence.
-        about: what the error is to call it.
-
-    Raises:
-        InvalidMessage: it names none, or one that cannot be.
+        at: time of the attempt.
+        tx: transaction id of the message that begins it, in this attempt.
+        count: how many channels that message has begun before.
     """
-    extensions = dict(envelope.extensions)
-    if lacking := [name for name in (SEQUENCE, PARTITION_KEY) if name not in extensions]:
-        raise InvalidMessage(
-            f"{about} has no {' and no '.join(lacking)}, so its place in the sequence is not known. Declare the order where "
-            "the sender is composed, with Destination(..., order_by=...), or name it in context.send(..., order_by=...)."
-        )
-    key, number = extensions[PARTITION_KEY], _number(str(extensions[SEQUENCE]))
-    if not isinstance(key, str) or not 1 <= number <= LARGEST_NUMBER:
-        raise InvalidMessage(
-            f"{about} has a {SEQUENCE} that is no number from 1 to 2^53, or a {PARTITION_KEY} that is no string. Correct the "
-            "sender."
-        )
-    return Order(key, number)
+    return f"{int(at.timestamp() * 1000):012x}{tx[:16]}{count:04x}"
 
 
-def _number(text: str) -> int:
-    """The number that a text is; 0 if it is none, or too long: thousands of digits are more than Python converts."""
-    digits = text.lstrip("0")
-    return int(digits) if text.isascii() and digits.isdigit() and len(digits) <= _DIGITS else 0
+def numbered(
+    sequences: Sequences, destination: str, receiver: str, begin: str, *, ordered: bool = False
+) -> tuple[Sequences, Place]:
+    """Give out the next number; return the sequences afterwards, and the place of the output that got it.
+
+    Args:
+        sequences: so far.
+        destination, receiver: of the output.
+        begin: id for the channel, if this is its first message.
+        ordered: whether the receiver takes messages in their order.
+    """
+    for index, one in enumerate(sequences):
+        if (one.destination, one.receiver) == (destination, receiver):
+            counted = replace(one, last=one.last + 1)
+            place = Place(one.channel, receiver, counted.last)
+            return (*sequences[:index], counted, *sequences[index + 1 :]), place
+    begun = Sequence(destination, receiver, begin, 1, ordered)
+    return (*_with_room(sequences), begun), Place(begin, receiver, 1)
+
+
+def _with_room(sequences: Sequences) -> Sequences:
+    """The sequences without the one that began first, if there are too many to begin another."""
+    if len(sequences) < MOST_SEQUENCES:
+        return sequences
+    oldest = next((one for one in sequences if not one.ordered), None)
+    return tuple(one for one in sequences if one is not oldest)

@@ -21,9 +21,11 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteChannels,
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
+    FindChannels,
     FindProcessed,
     HasRecords,
     LoadParked,
@@ -31,7 +33,7 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
 )
 from exactlyonce.effects.publish import Publish
 
@@ -53,11 +55,13 @@ _DATABASE: Final[Mapping[type[Effect[Any]], Named]] = {
     SaveEntity: lambda effect: "create_item" if effect.etag is None else "replace_item",
     FindProcessed: _by_number("read_item", "query_items", lambda effect: effect.messages),
     LoadProcessed: _by_number("read_item", "query_items", lambda effect: effect.messages),
+    FindChannels: _one("query_items"),
     HasRecords: _one("query_items"),
-    WriteProcessed: _by_number("upsert_item", "execute_batch", lambda effect: effect.records),
+    WriteRecords: _by_number("upsert_item", "execute_batch", lambda effect: effect.records),
     Stage: _by_number("create_item", "execute_batch", lambda effect: effect.documents),
     LoadStaged: _by_number("read_item", "query_items", lambda effect: effect.transactions),
     DeleteStaged: _by_number("delete_item", "execute_batch", lambda effect: effect.transactions),
+    DeleteChannels: _by_number("delete_item", "execute_batch", lambda effect: effect.documents),
     DeleteProcessed: _by_number("delete_item", "execute_batch", lambda effect: effect.records),
     Park: _one("upsert_item"),
     LoadParked: _one("read_item"),

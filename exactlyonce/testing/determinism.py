@@ -143,7 +143,7 @@ def _has_a_set(value: Any) -> bool:
 
 def _parts(sent: Sent) -> dict[str, Any]:
     delay = None if sent.delay is None else sent.delay.total_seconds()
-    about = {"destination": sent.destination, "delay": delay, "order_by": sent.order_by, "type": _type_of(sent)}
+    about = {"destination": sent.destination, "delay": delay, "type": _type_of(sent)}
     return {**about, "data": _json(sent.message)}
 
 

@@ -16,8 +16,8 @@ from exactlyonce.records.ledger import Entry
 from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.records.outputs import Output, digest
 
-Place = tuple[str, int]
-"""A sequence, by the source that sends it, and a number in it."""
+Position = tuple[str, int]
+"""A channel, and a number in it."""
 
 CommitRecord = Entry | ProcessedRecord | ColocatedRecord | StreamEntry
 """A record with all attributes of a commit."""
@@ -40,7 +40,7 @@ class Commit:
     version: int | None
     outputs: tuple[str, ...] = ()
     digest: str | None = None
-    place: Place | None = None
+    place: Position | None = None
 
     @classmethod
     def of(cls, entity: str, record: CommitRecord | NumberedMessage) -> Commit:
@@ -49,7 +49,7 @@ class Commit:
         The document of a number has neither transaction nor outputs; an entry of the same commit may have them.
         """
         if isinstance(record, NumberedMessage):
-            return cls(entity, record.message or "", None, None, place=(record.source, record.order.number))
+            return cls(entity, record.message or "", None, None, place=(record.channel, record.number))
         ids = tuple(output.id for output in record.outputs)
         return cls(entity, record.message, record.tx, record.version, ids, record.digest)
 
@@ -71,7 +71,7 @@ class Facts:
     published: tuple[Output, ...] = ()
     acknowledged: frozenset[tuple[str, str]] = frozenset()
     owing: frozenset[tuple[str, str]] = frozenset()
-    skipped: frozenset[tuple[str, Place]] = frozenset()
+    skipped: frozenset[tuple[str, Position]] = frozenset()
     late: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -107,7 +107,7 @@ def violations(facts: Facts, *, drained: bool) -> tuple[Violation, ...]:
 def at_most_one_state_change(commits: Iterable[Commit]) -> Iterator[Violation]:
     """A message appears at most once in an entity's history."""
     transactions: dict[tuple[str, str], set[str]] = defaultdict(set)
-    places: dict[tuple[str, str], set[Place]] = defaultdict(set)
+    places: dict[tuple[str, str], set[Position]] = defaultdict(set)
     for commit in commits:
         if commit.tx is not None:
             transactions[commit.entity, commit.message].add(commit.tx)
@@ -166,19 +166,19 @@ def no_ghost_output(commits: Iterable[Commit], published: Iterable[Output]) -> I
 
 
 def in_sequence(facts: Facts) -> Iterator[Violation]:
-    """A read model takes the messages of each source in the order of their numbers, and records each that it skips."""
+    """A read model takes the messages of each channel in the order of their numbers, and records each that it skips."""
     taken: dict[tuple[str, str], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for commit in facts.commits:
         if commit.place is not None:
-            source, number = commit.place
-            taken[commit.entity, source][number].add(commit.message)
-    for (entity, source), numbers in taken.items():
-        given_up = {place[1] for where, place in facts.skipped if (where, place[0]) == (entity, source)}
+            channel, number = commit.place
+            taken[commit.entity, channel][number].add(commit.message)
+    for (entity, channel), numbers in taken.items():
+        given_up = {place[1] for where, place in facts.skipped if (where, place[0]) == (entity, channel)}
         for number in range(1, max(numbers) + 1):
             messages = numbers.get(number, set())
             if len(messages) + (number in given_up) != 1:
                 skipped = ", and it was skipped" if number in given_up else ""
-                detail = f"number {number} of {source} was taken from {len(messages)} messages{skipped}"
+                detail = f"number {number} of {channel} was taken from {len(messages)} messages{skipped}"
                 yield Violation("in_sequence", entity, min(messages, default=""), detail)
     yield from _out_of_order(facts.commits)
     committed = {(commit.entity, commit.message) for commit in facts.commits}
@@ -193,9 +193,9 @@ def _out_of_order(commits: Iterable[Commit]) -> Iterator[Violation]:
         for one in commits
         if one.place is not None and one.version is not None
     }
-    for before, (entity, source, version, number, message) in pairwise(sorted(placed)):
-        if before[:2] == (entity, source) and number < before[3]:
-            detail = f"number {number} of {source} was taken by version {version}, after number {before[3]}"
+    for before, (entity, channel, version, number, message) in pairwise(sorted(placed)):
+        if before[:2] == (entity, channel) and number < before[3]:
+            detail = f"number {number} of {channel} was taken by version {version}, after number {before[3]}"
             yield Violation("in_sequence", entity, message, detail)
 
 

@@ -11,7 +11,7 @@ from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedM
 from exactlyonce.records.ledger import Entry, read_entity
 from exactlyonce.records.library import read_processed
 from exactlyonce.stores.memory.partitions import MemoryPartitions, Partition, Version
-from exactlyonce.testing.guarantee import Commit, CommitRecord, Place
+from exactlyonce.testing.guarantee import Commit, CommitRecord, Position
 from exactlyonce.values.identity import EntityRef
 
 
@@ -31,7 +31,7 @@ class StoreHistory:
     def __init__(self, store: MemoryPartitions) -> None:
         self.records: dict[tuple[str, str], CommitRecord] = {}
         self.commits: list[Commit] = []
-        self.skipped: set[tuple[str, Place]] = set()
+        self.skipped: set[tuple[str, Position]] = set()
         self.late: set[tuple[str, str]] = set()
         self._owing: dict[str, set[tuple[str, str]]] = {}
         for (type, *partition), log in store.entities.items():
@@ -68,9 +68,9 @@ class StoreHistory:
     def _read_companion(self, place: str, one: Companion, batch: str, entries: dict[tuple[str, str], Entry]) -> None:
         match one:
             case NumberedMessage(held=None, message=None):
-                self.skipped.add((one.entity, (one.source, one.order.number)))
+                self.skipped.add((one.entity, (one.channel, one.number)))
             case NumberedMessage(held=None, message=str(message)):
-                if (one.entity, (one.source, one.order.number)) in self.skipped:
+                if (one.entity, (one.channel, one.number)) in self.skipped:
                     self.late.add((one.entity, message))
                     return
                 # The entity in the same batch has the transaction, if the message sent anything.

@@ -25,7 +25,6 @@ class Sent:
     destination: str | None
     message: Any
     delay: timedelta | None = None
-    order_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,11 +89,9 @@ class _Recorder(Context):
         self.sent: list[Sent] = []
         self.written: list[WrittenOnce] = []
 
-    def send(
-        self, destination: str, message: object, *, delay: timedelta | None = None, order_by: str | None = None
-    ) -> None:
-        super().send(destination, message, delay=delay, order_by=order_by)
-        self.sent.append(Sent(destination, deepcopy(message), delay, order_by))
+    def send(self, destination: str, message: object, *, delay: timedelta | None = None) -> None:
+        super().send(destination, message, delay=delay)
+        self.sent.append(Sent(destination, deepcopy(message), delay))
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         address = super().write_once(name, content, content_type=content_type)

@@ -118,7 +118,7 @@ class Process:
             strategy or type.strategy,
             self._world.lifetimes,
         )
-        handle = AgeCheck(runner, ref, lifetimes) if strategy.forgets else runner
+        handle = AgeCheck(runner, ref, lifetimes, strategy.forgets)
         retention = lifetimes.retention.kept(self._world.clock.now())
         await self._lanes.process(
             Assignment(ref, strategy, handle, runner.absent, runner.evolve, retention, lifetimes.refusal), envelope

@@ -6,7 +6,6 @@ package checks it.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -179,16 +178,8 @@ class Envelope:
                 "its address in the message."
             )
         try:
-            given = json.loads(body)
-            # The package would make up an id, which would let every copy of the message pass as a new one.
-            if missing := [name for name in _REQUIRED_ATTRIBUTES if not given.get(name)]:
-                raise MalformedMessage(
-                    f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Send it as one, "
-                    "or give this queue an adapter for foreign bodies."
-                )
-            event = JSONFormat().read(CloudEvent, body)
-            attributes = event.get_attributes()
-            return cls._from_event({name: attributes[name] for name in attributes if name in given}, event.get_data())
+            event = JSONFormat().read(_AsGiven, body)
+            return cls._from_event(event.get_attributes(), event.get_data())
         except MalformedMessage:
             raise
         except BaseCloudEventException as error:
@@ -227,3 +218,22 @@ class Envelope:
             subject=attributes.get("subject"),
             extensions=tuple(sorted(extensions.items())),
         )
+
+
+class _AsGiven(CloudEvent):
+    """An event with no attributes but those that its sender gave it.
+
+    The package makes up a time, and an id, which would let every copy of the message pass as a new one.
+    """
+
+    def __init__(self, attributes: dict[str, Any], data: Any = None) -> None:
+        if missing := [name for name in _REQUIRED_ATTRIBUTES if not attributes.get(name)]:
+            raise MalformedMessage(
+                f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Send it as one, or "
+                "give this queue an adapter for foreign bodies."
+            )
+        super().__init__(dict(attributes), data)
+        self._given = attributes
+
+    def get_attributes(self) -> dict[str, Any]:
+        return self._given

@@ -38,6 +38,7 @@ var libraryIndexing = {
   includedPaths: [
     { path: '/pk/?' }
     { path: '/kind/?' }
+    { path: '/channel/id/?' }
   ]
 }
 var entityIndexing = {
@@ -54,9 +55,8 @@ var entityIndexing = {
     { path: '/entity/?' }
     { path: '/version/?' }
     { path: '/owing_since/?' }
-    { path: '/outputs/[]/destination/?' }
-    { path: '/outputs/[]/order/key/?' }
-    { path: '/outputs/[]/order/number/?' }
+    { path: '/outputs/[]/place/channel/?' }
+    { path: '/outputs/[]/place/number/?' }
   ]
 }
 

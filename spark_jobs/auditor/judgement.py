@@ -19,6 +19,7 @@ from spark_jobs.transforms.facts import Facts, Thresholds
 from spark_jobs.transforms.head import capped
 from spark_jobs.transforms.recheck import confirmed
 from spark_jobs.transforms.rules import ALL, Rule
+from spark_jobs.transforms.rules.channels import channel_ahead, number_missing
 from spark_jobs.transforms.rules.outputs import output_lost
 from spark_jobs.transforms.rules.staging import garbage
 from spark_jobs.transforms.schemas import FINDING, IDENTITY
@@ -26,6 +27,8 @@ from spark_jobs.work import Work
 
 MOST_CHOSEN: Final = 10_000
 """Most entities that are read one by one: beyond, reading everything is cheaper."""
+ACROSS: Final = tuple(rule.__name__ for rule in (output_lost, number_missing, channel_ahead))
+"""Rules whose suspects any entity may acquit: a sender, or one that knows an output."""
 ONLY_FULL: Final = "it judges absence, which a look at changes cannot show; full audits run it"
 
 
@@ -117,8 +120,8 @@ def to_look_at_again(facts: Facts, first: DataFrame) -> Chosen | None:
 
     The subject of a suspect may name another entity, a consumer: the second look reads it, too.
     """
-    if capped(first.where(F.col("rule") == output_lost.__name__), 1)[0]:
-        return None  # Any entity of the consumer's type may know the output.
+    if capped(first.where(F.col("rule").isin(*ACROSS)), 1)[0]:
+        return None
     others = first.where(F.col("subject").startswith("[")).select(F.col("subject").alias("entity"))
     entities = first.select("entity").unionByName(others).where(F.col("entity").isNotNull())
     return chosen(entities, facts.unreadable.where(F.col("entity").isNull()))

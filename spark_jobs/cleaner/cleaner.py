@@ -4,6 +4,7 @@ The rules are those of `protocols.outbox.clean` and `protocols.steps.clean_compa
 
 - Processed records and companions go in bulk, each on condition of the ETag with which it was judged. Records need no look at
   their entity. All that decides about companions stays as it was once read, so frames may be judged, without a fence.
+- Documents of channels go in the same way, if a younger ledger or document knows all that they say. The seal never goes.
 - Staged documents go by `clean_staged`, behind its fence, through the library's own store.
 - Blobs of lost attempts go by `clean_blobs`, if a container of blobs is named.
 - Parked messages never go, nor documents that owe outputs or hold a message.

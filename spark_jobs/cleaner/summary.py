@@ -149,7 +149,8 @@ def counted(results: DataFrame, there: DataFrame, now: int) -> tuple[Counts, ...
     judged = results.select("container", "id", "entity")
     same = [there[name].eqNullSafe(judged[name]) for name in judged.columns]
     young = there.join(judged, same, "left_anti").groupBy("container", "kind").count()
-    why = F.when(F.col("kind") == "parked", Reason.PARKED).otherwise(Reason.TOO_YOUNG)
+    stays = F.when(F.col("kind") == "parked", Reason.PARKED).when(F.col("kind") == "seal", Reason.NEEDED)
+    why = stays.otherwise(Reason.TOO_YOUNG)
     others = young.select("container", "kind", why.alias("result"), F.lit(None).alias("age"), "count")
     rows, _ = capped(done.unionByName(others), _MOST_COUNTS)
     found: dict[tuple[str, str], _Counted] = {}

@@ -1,7 +1,8 @@
 """The verdict on each document: the rules of `protocols.outbox.clean` and `protocols.steps.clean_companions`, on frames.
 
 `clean_companions.may_go` and `last_entry` are the same rules for one document; a property test compares them. A view of any
-age is enough for both, as is argued there. For staged documents the view only decides which are worth a fence.
+age is enough for both, as is argued there, and for channels, see `_superseded`. For staged documents the view only decides
+which are worth a fence.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Reason(StrEnum):
     WAITS = "holds a message that waits"
     NEEDED = "needed by younger ones"
     """An entry of an interval that is not old as a whole, or of a stream that the ledger does not name; a number that its
-    sequence has not passed."""
+    channel has not passed; a channel that nothing younger includes; the seal, for good."""
     NAMED = "named by its entity"
     PARKED = "parked"
     """It waits for an operator, who requeues or discards it."""
@@ -49,6 +50,7 @@ class Reason(StrEnum):
     """It was to be deleted and is still there for an unknown reason, or a replica was behind. The next run tries again."""
 
 
+_OF_LEDGER: Final = ("version", "channels", "snapshot_every", "event_sourced", "receptions")
 JUDGED: Final = ("container", "kind", "id", "partition", "etag", "ts", "entity", "message", "tx", "verdict")
 
 
@@ -76,6 +78,8 @@ def judged(documents: DataFrame, job: Job, beginning: Beginning) -> DataFrame:
         F.when(~_is_known(job), Reason.NO_TYPE),
         F.when(F.col("kind") == "staged", _of_staged(age > job.horizon.total_seconds())),
         F.when(~old, Reason.TOO_YOUNG),
+        F.when(F.col("kind") == "seal", Reason.NEEDED),
+        F.when((F.col("kind") == "channel") & ~_superseded(), Reason.NEEDED),
         F.when(F.col("place") == LIBRARY, GOES),
         F.when(F.col("owes").isNotNull(), Reason.OWES),
         F.when(F.col("held"), Reason.WAITS),
@@ -87,11 +91,11 @@ def judged(documents: DataFrame, job: Job, beginning: Beginning) -> DataFrame:
 
 
 def _ledgers(documents: DataFrame) -> DataFrame:
-    """From the ledgers: `entity`, kind of the stream, receptions, and the transactions of entries."""
+    """From the ledgers: `entity`, version, channels, kind of the stream, receptions, and the transactions of entries."""
     readable = documents.where((F.col("kind") == "entity") & F.col("problem").isNull() & F.col("ledger").isNotNull())
     return readable.select(
         "entity",
-        *(F.col(f"ledger.{name}").alias(f"its_{name}") for name in ("snapshot_every", "event_sourced", "receptions")),
+        *(F.col(f"ledger.{name}").alias(f"its_{name}") for name in _OF_LEDGER),
         F.col("ledger.entries.tx").alias("named"),
     )
 
@@ -101,13 +105,38 @@ def _last() -> Column:
     every = F.col("its_snapshot_every")
     whole = F.floor(F.col("newest") / every) * every
     entry = F.when(every.isNull(), 0).when(F.col("its_event_sourced"), whole).otherwise(F.col("newest"))
-    of_source = F.filter("its_receptions", lambda one: one.getField("source") == F.col("source"))
-    numbered = F.coalesce(of_source.getItem(0).getField("next"), F.lit(1)) - 1
+    of_channel = F.filter("its_receptions", lambda one: one.getField("channel") == F.col("order.channel"))
+    numbered = F.coalesce(of_channel.getItem(0).getField("next"), F.lit(1)) - 1
     return F.when(F.col("kind") == "entry", entry).when(F.col("kind") == "numbered", numbered)
 
 
 def _place() -> Column:
     return F.when(F.col("kind") == "entry", F.col("version")).otherwise(F.col("order.number"))
+
+
+def _superseded() -> Column:
+    """Whether all numbers of a channel's document are in a younger ledger, or in a document of a younger one.
+
+    A view of any age is enough. The version of a document is that of the ledger which it was read from, and a ledger knows all
+    that an older one knew. So a younger ledger with the channel relies on no older document: when the channel leaves it, a
+    document of its own version is written. A ledger of the same version may be about to lose the channel to this document.
+    """
+    of_ledger = F.filter("its_channels", lambda one: one.getField("id") == F.col("channel.id"))
+    in_ledger = (F.col("its_version") > F.col("version")) & F.exists(of_ledger, _includes)
+    documents = F.collect_list(F.when(F.col("kind") == "channel", F.struct("version", "channel.received")))
+    of_channel = Window.partitionBy("entity", "kind", "channel.id")
+    younger = F.exists(
+        documents.over(of_channel), lambda one: (one.getField("version") > F.col("version")) & _includes(one)
+    )
+    return F.coalesce(in_ledger, F.lit(False)) | younger
+
+
+def _includes(other: Column) -> Column:
+    """Whether a channel has all numbers of the document's. Each range of the one lies in a range of the other."""
+    return F.forall(
+        "channel.received",
+        lambda run: F.exists(other.getField("received"), lambda other: (other[0] <= run[0]) & (run[1] <= other[1])),
+    )
 
 
 def _of_staged(old: Column) -> Column:

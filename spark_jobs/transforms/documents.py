@@ -13,19 +13,30 @@ from pyspark.sql.types import ArrayType, StringType, StructType
 from exactlyonce.records.companions import KIND
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import SCHEMA
-from spark_jobs.transforms.schemas import DOCUMENT, LEDGER_READ, LIBRARY, ROW
+from spark_jobs.transforms.schemas import DOCUMENT, LEDGER_READ, LIBRARY, PLACE, ROW
 
 _COMMIT: Final = ("entity", "message", "tx", "at")
 _RECORD: Final = (*_COMMIT, "version", "outputs", "digest")
-_IN_LIBRARY: Final = {"processed": _RECORD, "staged": _COMMIT, "parked": ("entity", "message", "at")}
+_CHANNEL: Final = ("id", "source", "received")
+_IN_LIBRARY: Final = {
+    "processed": _RECORD,
+    "staged": _COMMIT,
+    "parked": ("entity", "message", "at"),
+    "channel": ("entity", "version", *(f"channel.{name}" for name in _CHANNEL)),
+    "seal": ("entity",),
+}
 _COMPANIONS: Final = {
     "processed": _RECORD,
     "entry": (*_RECORD, "whole"),
-    "numbered": ("entity", "source", "order.key", "order.number", "at", "late"),
+    "numbered": ("entity", "order.channel", "order.number", "source", "at", "late"),
 }
-_LEDGER: Final = ("version", "entries", "deleted", "type", "protocol", "sequences", "event_sourced", "receptions")
+_LEDGER: Final = (
+    *("version", "entries", "channels", "apart", "deleted", "type", "protocol"),
+    *("sequences", "event_sourced", "receptions"),
+)
 _ENTRIES: Final = cast("StructType", cast("ArrayType", LEDGER_READ["entries"].dataType).elementType)
-_ENTRY: Final = ("message", "tx", "version", "at", "outputs", "digest", "staged")
+_RECEPTION: Final = ("channel", "source", "next", "held")
+_ENTRY: Final = ("message", "tx", "version", "at", "outputs", "digest", "staged", "recorded")
 
 
 def documents(raw: DataFrame, place: str) -> DataFrame:
@@ -134,10 +145,8 @@ def _about_ledger() -> Iterable[str]:
             f"exists(ledger.entries, one -> {lacks} OR {_bad('one.outputs')})",
             "an entry of its ledger cannot be read",
         ),
-        _when(
-            "exists(ledger.receptions, one -> one.source IS NULL OR one.next IS NULL OR one.held IS NULL)",
-            "a reception of its ledger cannot be read",
-        ),
+        _when(_any_lacks("ledger.channels", _CHANNEL), "a channel of its ledger cannot be read"),
+        _when(_any_lacks("ledger.receptions", _RECEPTION), "a reception of its ledger cannot be read"),
     ]
     yield f"if(kind = 'entity', {_first(reasons)}, NULL)"
 
@@ -148,10 +157,15 @@ def _unread(fields: Mapping[str, str]) -> str:
     return f"concat('it has no ', nullif(concat_ws(', ', {names}), ''), ' that can be read')"
 
 
+def _any_lacks(parts: str, fields: tuple[str, ...]) -> str:
+    """Whether a part lacks a field."""
+    return f"exists({parts}, one -> {' OR '.join(f'one.{name} IS NULL' for name in fields)})"
+
+
 def _bad(outputs: str) -> str:
-    """Whether an output lacks its id or destination, or has an order without key or number."""
-    unplaced = "(output.order.key IS NULL OR output.order.number IS NULL)"
-    lacks = f"output.id IS NULL OR output.destination IS NULL OR (output.order IS NOT NULL AND {unplaced})"
+    """Whether an output lacks its id or destination, or a part of its place."""
+    unplaced = " OR ".join(f"output.place.{name} IS NULL" for name in PLACE.fieldNames())
+    lacks = f"output.id IS NULL OR output.destination IS NULL OR (output.place IS NOT NULL AND ({unplaced}))"
     return f"exists({outputs}, output -> {lacks})"
 
 

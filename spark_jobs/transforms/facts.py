@@ -65,12 +65,17 @@ class Facts:
 
     Attributes:
         entities: one row per entity that has a ledger: `entity, id, type, ts, source` (CloudEvents source of its outputs),
-            `prefix` (that source as message keys begin with it), and `version, protocol, receptions` of its ledger.
-        transactions: entries and records: `entity, version, message, tx, at, digest, outputs, owes`, `origin` ("entry" of a
-            ledger, "record" of the library's container, "companion" or "stream" entry of the entity's partition), `ts` of the
-            document, and `after`: second before which no later version was committed. A commit may have several rows.
+            `prefix` (that source as message keys begin with it), and `version, protocol, receptions, apart` of its ledger.
+        transactions: entries and records: `entity, version, message, tx, at, digest, outputs, owes`, `recorded` (whether it
+            is a record, or will be one), `origin` ("entry" of a ledger, "record" of the library's container, "companion" or
+            "stream" entry of the entity's partition), `ts` of the document, and `after`: second before which no later version
+            was committed. A commit may have several rows.
+        channels: what outboxes received through channels: `entity, channel, source, prefix, received` (ranges), `ts` of the
+            document, and `version`, of the ledger that a channel's document was read from; null where it is in the ledger.
+        sequences: `entity, destination, receiver, channel, last, ts`.
+        seals: `entity, ts`.
         staged: `entity, message, tx, at, ts`.
-        numbered: `entity, source, number, message, held, at, ts`.
+        numbered: `entity, channel, number, source, message, held, at, ts`.
         parked: `entity, message`.
         unreadable: `place, id, entity, message, ts, problem`.
         seen: `SEEN`: the versions that earlier audits saw; None if there was none.
@@ -78,6 +83,9 @@ class Facts:
 
     entities: DataFrame
     transactions: DataFrame
+    channels: DataFrame
+    sequences: DataFrame
+    seals: DataFrame
     staged: DataFrame
     numbered: DataFrame
     parked: DataFrame
@@ -97,9 +105,12 @@ class Facts:
         return cls(
             _entities(ledgers),
             _entries(ledgers).unionByName(_records(known)),
+            _channels(ledgers, known),
+            _sequences(ledgers),
+            known.where(F.col("kind") == "seal").select("entity", "ts"),
             known.where(F.col("kind") == "staged").select("entity", "message", "tx", "at", "ts"),
             known.where(F.col("kind") == "numbered").select(
-                "entity", "source", F.col("order.number").alias("number"), "message", "held", "at", "ts"
+                "entity", "order.channel", "order.number", "source", "message", "held", "at", "ts"
             ),
             known.where(F.col("kind") == "parked").select("entity", "message"),
             documents.where(F.col("problem").isNotNull()).select("place", "id", "entity", "message", "ts", "problem"),
@@ -138,7 +149,7 @@ def _entities(ledgers: DataFrame) -> DataFrame:
         "ts",
         F.col("names")[0].alias("source"),
         F.col("names")[1].alias("prefix"),
-        *(F.col(f"ledger.{name}").alias(name) for name in ("version", "protocol", "receptions")),
+        *(F.col(f"ledger.{name}").alias(name) for name in ("version", "protocol", "receptions", "apart")),
     )
 
 
@@ -150,12 +161,51 @@ def _names(key: str) -> list[str]:
     return [source, message_key(source, "")]
 
 
+@F.udf(StringType())
+def _prefix(source: str) -> str:
+    """The beginning of the keys of a source's messages."""
+    return message_key(source, "")
+
+
+@F.udf(StringType())
+def source_of(entity: str | None) -> str | None:
+    """The source of what an entity sends; None if this is no key of an entity."""
+    try:
+        type, *partition, id = json.loads(entity or "")
+        return EntityRef(type, tuple(partition), id).source
+    except (ValueError, TypeError):
+        return None
+
+
 def _entries(ledgers: DataFrame) -> DataFrame:
     """Entries of ledgers. They are trimmed by `seen`; an entry without it proves that no later entry was ever trimmed."""
     rows = ledgers.select("entity", "ts", F.explode("ledger.entries").alias("entry"))
     entries = rows.select("entity", "ts", "entry.*")
     never = F.lit(2**62)
-    return entries.select(*_COMMIT, F.lit("entry").alias("origin"), "ts", F.coalesce("seen", never).alias("after"))
+    return entries.select(
+        *_COMMIT, "recorded", F.lit("entry").alias("origin"), "ts", F.coalesce("seen", never).alias("after")
+    )
+
+
+def _channels(ledgers: DataFrame, known: DataFrame) -> DataFrame:
+    in_ledgers = ledgers.select(
+        "entity", F.explode("ledger.channels").alias("channel"), F.lit(None).cast("bigint").alias("version"), "ts"
+    )
+    apart = known.where(F.col("kind") == "channel").select("entity", "channel", "version", "ts")
+    return in_ledgers.unionByName(apart).select(
+        "entity",
+        F.col("channel.id").alias("channel"),
+        "channel.source",
+        _prefix("channel.source").alias("prefix"),
+        "channel.received",
+        "version",
+        "ts",
+    )
+
+
+def _sequences(ledgers: DataFrame) -> DataFrame:
+    rows = ledgers.select("entity", "ts", F.explode("ledger.sequences").alias("sequence"))
+    return rows.select("entity", *(f"sequence.{name}" for name in ("destination", "receiver", "channel", "last")), "ts")
 
 
 def _records(known: DataFrame) -> DataFrame:
@@ -164,4 +214,4 @@ def _records(known: DataFrame) -> DataFrame:
     # Companion records are written again when their outputs are published, perhaps long after a later commit.
     rewritten = (origin == "companion") & (F.size("outputs") > 0)
     after = F.when(rewritten, F.least("ts", second("at"))).otherwise(F.col("ts"))
-    return rows.select(*_COMMIT, origin.alias("origin"), "ts", after.alias("after"))
+    return rows.select(*_COMMIT, F.lit(True).alias("recorded"), origin.alias("origin"), "ts", after.alias("after"))

@@ -2,7 +2,7 @@
 
 The containers are read one after the other, and replicas lag. So the audit reads suspects again, the entities before the
 library's container, and reports findings of both looks. For a suspect it reads all documents of its entity, and of the
-consumer that is its subject, if that is the key of an entity; for `output_lost` all documents.
+consumer that is its subject, if that is the key of an entity; for rules about two entities all documents.
 """
 
 from __future__ import annotations

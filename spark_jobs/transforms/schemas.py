@@ -2,8 +2,8 @@
 
 Each column of a `Selection` has the type that parses it, so the query and the frame are one definition. No query selects a
 body: states, envelopes, ways back and events stay in the store, and of owed outputs and held messages the jobs learn only
-that there are some. The exception are entries of a ledger, which the store gives only whole: the owed outputs in them are
-dropped when the entry is parsed.
+that there are some. The exceptions are entries and channels of a ledger, which the store gives only whole: owed outputs and
+marks in them are dropped when they are parsed.
 
 All times are in UTC; `_ts` counts seconds.
 """
@@ -26,9 +26,10 @@ from pyspark.sql.types import (
 )
 
 from exactlyonce.records.application import KIND as APPLICATION
+from exactlyonce.records.channels import Channel
 from exactlyonce.records.companions import KIND, ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import LEDGER, Entry, Ledger
-from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, Seal, StagedOutputs
 from exactlyonce.records.outputs import OutputRef
 
 LIBRARY: Final = "library"
@@ -46,14 +47,18 @@ def _struct(**fields: DataType) -> StructType:
 
 _TEXT, _NUMBER, _FLAG, _TIME = StringType(), LongType(), BooleanType(), TimestampType()
 
-ORDER: Final = _struct(key=_TEXT, number=_NUMBER)
-OUTPUTS: Final = ArrayType(_struct(id=_TEXT, destination=_TEXT, order=ORDER))
-SEQUENCES: Final = ArrayType(_struct(destination=_TEXT, key=_TEXT, last=_NUMBER))
+PLACE: Final = _struct(channel=_TEXT, receiver=_TEXT, number=_NUMBER)
+OUTPUTS: Final = ArrayType(_struct(id=_TEXT, destination=_TEXT, place=PLACE))
+RANGES: Final = ArrayType(ArrayType(_NUMBER))
+CHANNEL: Final = _struct(id=_TEXT, source=_TEXT, received=RANGES)
+APART: Final = _struct(records=_FLAG, channels=_FLAG, sealed=_FLAG)
+SEQUENCES: Final = ArrayType(_struct(destination=_TEXT, receiver=_TEXT, channel=_TEXT, last=_NUMBER, ordered=_FLAG))
 RECEPTIONS: Final = ArrayType(
     _struct(
+        channel=_TEXT,
         source=_TEXT,
         next=_NUMBER,
-        held=ArrayType(ArrayType(_NUMBER)),
+        held=RANGES,
         gap_since=_TIME,
         failing=_TEXT,
         passed=_TIME,
@@ -70,6 +75,7 @@ def _entry(**owed: DataType) -> StructType:
         outputs=OUTPUTS,
         digest=_TEXT,
         staged=_FLAG,
+        recorded=_FLAG,
         seen=_NUMBER,
         **owed,
     )
@@ -79,6 +85,8 @@ def _ledger(entry: StructType) -> StructType:
     return _struct(
         version=_NUMBER,
         entries=ArrayType(entry),
+        channels=ArrayType(CHANNEL),
+        apart=APART,
         deleted=_FLAG,
         schema=_NUMBER,
         type=_TEXT,
@@ -113,8 +121,9 @@ DOCUMENT: Final = StructType(
         StructField("owes", _TEXT),
         StructField("owing_since", _TIME),
         StructField("whole", _FLAG),
+        StructField("channel", CHANNEL),
+        StructField("order", PLACE),
         StructField("source", _TEXT),
-        StructField("order", ORDER),
         StructField("late", _FLAG),
         StructField("held", _FLAG),
         StructField("ledger", LEDGER_READ),
@@ -125,7 +134,8 @@ DOCUMENT: Final = StructType(
 
     place: "library", or the name of the entity type of its container.
     id, etag, ts: the service's; `ts` in seconds.
-    kind: "entity", "processed", "staged", "parked", "entry" or "numbered"; else as stored, null if it has none.
+    kind: "entity", "processed", "staged", "parked", "channel", "seal", "entry" or "numbered"; else as stored, null if it has
+        none.
     entity: key of the entity that it is, or is about: `EntityRef.key`.
     owes: null if it owes nothing, else "inline".
     held: whether it holds a message.
@@ -146,7 +156,7 @@ FINDING: Final = StructType(
 )
 """A finding. Its identity is rule, entity, message, versions and subject.
 
-    subject: id of an output or a document, a transaction, or a source and number.
+    subject: id of an output or a document, a transaction, or a channel and number.
     detail, advice: sentences on what was found, and on what to do.
     since: time from which on it is so, as far as the documents show.
 """
@@ -183,7 +193,14 @@ _FLAGS: Final = {
     "holds": 'IS_STRING(c["held"])',
     "holds_none": 'IS_NULL(c["held"])',
 }
-_RECORDS: Final[Mapping[str, DataType]] = {**_FROM_SERVICE, "pk": _TEXT, "kind": _TEXT, **_COMMIT, **_CONTENT}
+_RECORDS: Final[Mapping[str, DataType]] = {
+    **_FROM_SERVICE,
+    "pk": _TEXT,
+    "kind": _TEXT,
+    **_COMMIT,
+    **_CONTENT,
+    "channel": CHANNEL,
+}
 _STAGED: Final[Mapping[str, DataType]] = {**_FROM_SERVICE, "pk": _TEXT, "kind": _TEXT, **_COMMIT}
 _COMPANIONS: Final[Mapping[str, DataType]] = {
     **_FROM_SERVICE,
@@ -192,8 +209,8 @@ _COMPANIONS: Final[Mapping[str, DataType]] = {
     **_CONTENT,
     "owing_since": _TIME,
     "whole": _FLAG,
+    "order": PLACE,
     "source": _TEXT,
-    "order": ORDER,
     "late": _FLAG,
 }
 
@@ -243,10 +260,13 @@ def _of_entities(partition_key: tuple[str, ...]) -> tuple[str, ...]:
 LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
     OutputRef: frozenset(),
     Entry: frozenset(),
+    Channel: frozenset({"marks"}),
     Ledger: frozenset({"token"}),
     ProcessedRecord: frozenset(),
     StagedOutputs: frozenset({"outputs"}),
     ParkedMessage: frozenset({"reason", "envelope", "destination", "renewed"}),
+    ChannelDocument: frozenset(),
+    Seal: frozenset(),
     ColocatedRecord: frozenset(),
     StreamEntry: frozenset({"envelope", "before", "events"}),
     NumberedMessage: frozenset(),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import azure.functions as func
@@ -21,14 +20,12 @@ from exactlyonce import Colocated, Destination, Outbox, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.hosting import ExactlyOnce, PlainJson, Settings, StorageConnection
 from exactlyonce.records.companions import KIND
-from function_host import HostJson, HostOptions, Point, function_host
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator, running_emulator
+from tests.acceptance.hosting import Passed, hosted
 from tests.samples import Account, Deposit, Deposited, accounts
 
 DEQUEUES = 2
-SECONDS = 300
-"""Ends a wait for what does not come; it measures no machine."""
 STRATEGIES: dict[str, Strategy] = {
     "outbox": Outbox(),
     "transaction_id": Outbox.transaction_id(),
@@ -57,14 +54,20 @@ def cosmos() -> Iterator[RunningEmulator]:
 
 
 class Bank:
-    """An app with one queue of envelopes and one of plain JSON, and everything there is to look at."""
+    """An app with one queue of envelopes and one of plain JSON, and everything there is to look at.
+
+    Attributes:
+        destinations: each with the end of its queue's name.
+        passed: what the host did with messages.
+    """
+
+    destinations: ClassVar = {Destination("receipts", receives=(Deposited,)): "-receipts"}
 
     def __init__(self, storage: Azurite, cosmos: RunningEmulator, name: str, strategy: Strategy) -> None:
         self.storage, self.cosmos, self.name = storage, cosmos, name
         self.entity = accounts(strategy)
         self.once = self._composed()
-        self.points: Counter[Point] = Counter()
-        self.passed = asyncio.Event()
+        self.passed = Passed()
         self.app = func.FunctionApp()
 
         @self.app.queue_trigger(arg_name="message", queue_name=name, connection="AzureWebJobsStorage")
@@ -81,13 +84,15 @@ class Bank:
     def _composed(self) -> ExactlyOnce:
         return ExactlyOnce(
             [self.entity],
-            destinations=[Destination("receipts", receives=(Deposited,))],
+            destinations=list(self.destinations),
             settings=Settings.model_validate(
                 {
                     "COSMOS__accountEndpoint": self.cosmos.endpoint,
                     "COSMOS__accountKey": self.cosmos.key,
                     "COSMOS__database": self.name,
-                    "EXACTLYONCE__destinations": {"receipts": f"{self.name}-receipts"},
+                    "EXACTLYONCE__destinations": {
+                        one.name: self.name + suffix for one, suffix in self.destinations.items()
+                    },
                 }
             ),
             storage=StorageConnection(self.storage.connection_string),
@@ -98,18 +103,6 @@ class Bank:
         await self.once.close()
         self.entity = self.entity.using(strategy)
         self.once = self._composed()
-
-    def pass_point(self, point: Point) -> None:
-        """The checkpoint of the host: tells when a message was handled or put aside."""
-        self.points[point] += 1
-        self.passed.set()
-
-    async def until(self, point: Point, times: int) -> None:
-        """Wait until as many messages have passed a point."""
-        async with asyncio.timeout(SECONDS):
-            while self.points[point] < times:
-                self.passed.clear()
-                await self.passed.wait()
 
     async def put(self, *bodies: bytes, queue: str = "") -> None:
         """Put messages into the app's queue."""
@@ -130,12 +123,14 @@ class Bank:
             message_decode_policy=BinaryBase64DecodePolicy(),
         )
 
-    async def state(self, account: str) -> Account | None:
-        """The state of an account."""
-        return await self.once.read(self.entity, account)
+    async def state(self, account: str) -> Account:
+        """The state of an account that is there."""
+        found = await self.once.read(self.entity, account)
+        assert found is not None
+        return found
 
     def documents(self) -> list[dict[str, Any]]:
-        """Every document ever accepted for an account, oldest first; none of the library's beside it."""
+        """Every document ever accepted for an account, oldest first; without the library's companions."""
         written = [write.document for write in self.cosmos.history(self.name, "accounts") if write.document]
         return [document for document in written if KIND not in document]
 
@@ -153,24 +148,26 @@ def strategy() -> Strategy:
     return Outbox()
 
 
-@pytest.fixture
-async def bank(storage: Azurite, cosmos: RunningEmulator, strategy: Strategy) -> AsyncIterator[Bank]:
-    """The app, running, with empty queues and containers."""
-    bank = Bank(storage, cosmos, f"bank-{uuid4().hex[:12]}", strategy)
-    async with CosmosClient(cosmos.endpoint, cosmos.key) as client:
+@asynccontextmanager
+async def opened(bank: Bank, *queues: str) -> AsyncIterator[None]:
+    """Run the app, with empty containers, and empty queues with these ends of their names."""
+    async with CosmosClient(bank.cosmos.endpoint, bank.cosmos.key) as client:
         database = await client.create_database(bank.name)
         await database.create_container("accounts", PartitionKey("/owner"))
         await database.create_container("exactlyonce", PartitionKey("/pk"), default_ttl=-1)
-    for suffix in ("", "-plain", "-receipts"):
+    for suffix in queues:
         async with bank.queue(suffix) as queue:
             await queue.create_queue()
-    queues = {"maxDequeueCount": DEQUEUES, "visibilityTimeout": "00:00:00", "maxPollingInterval": "00:00:00.100"}
-    host_json = HostJson.model_validate({"extensions": {"queues": queues}})
-    settings = {"AzureWebJobsStorage": storage.connection_string}
-    options = HostOptions(checkpoint=bank.pass_point)
-    async with function_host(bank.app, settings, host_json=host_json, options=options):
-        yield bank
+    async with hosted(bank.app, bank.storage, bank.passed, DEQUEUES):
+        yield
     await bank.once.close()
+
+
+@pytest.fixture
+async def bank(storage: Azurite, cosmos: RunningEmulator, strategy: Strategy) -> AsyncIterator[Bank]:
+    bank = Bank(storage, cosmos, f"bank-{uuid4().hex[:12]}", strategy)
+    async with opened(bank, "", "-plain", "-receipts"):
+        yield bank
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,11 +60,18 @@ def make(*arguments: str, **environment: str) -> Played:
 @pytest.fixture(scope="module")
 def demos(request: pytest.FixtureRequest) -> Iterator[Mapping[str, Future[Played]]]:
     """The demos of all strategies that tests ask for."""
-    here = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == Path(__file__)]
-    wanted = dict.fromkeys(str(item.callspec.params["strategy"]) for item in here)
+    yield from played_for(request, "strategy", play)
+
+
+def played_for(
+    request: pytest.FixtureRequest, parameter: str, play: Callable[[Any], Played]
+) -> Iterator[Mapping[Any, Future[Played]]]:
+    """The demos for all values of a parameter that the tests of this module have, a few at a time."""
+    here = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
+    wanted = dict.fromkeys(item.callspec.params[parameter] for item in here)
     pool = ThreadPoolExecutor(SIDE_BY_SIDE)
     try:
-        yield {strategy: pool.submit(play, strategy) for strategy in wanted}
+        yield {one: pool.submit(play, one) for one in wanted}
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -74,7 +82,7 @@ def figure(name: str, output: str) -> int:
     return int(found[1])
 
 
-MENDED = {
+RECOVERED = {
     "outbox": "the lost messages turned up",
     "transaction_id": "the lost messages turned up",
     "embedded": "the lost messages turned up",
@@ -84,7 +92,7 @@ MENDED = {
 
 
 @pytest.mark.timeout(1000)  # The demos of two others may come first.
-@pytest.mark.parametrize("strategy", MENDED)
+@pytest.mark.parametrize("strategy", RECOVERED)
 def test_every_shot_takes_place_once_whatever_happens(strategy: str, demos: Mapping[str, Future[Played]]) -> None:
     played = demos[strategy].result()
     shots = SHOTS.get(strategy, FEW)
@@ -97,7 +105,7 @@ def test_every_shot_takes_place_once_whatever_happens(strategy: str, demos: Mapp
     assert figure("distinct outcomes published", played.stdout) == shots
     assert figure("changed places on their way", played.stdout) >= shots / 4
     gaps = re.findall(r"the board of game-\d waits for number \d+, with \d+ held\W+(\w[\w ]*\w)", played.stdout)
-    assert gaps == [MENDED[strategy]] * 2
+    assert gaps == [RECOVERED[strategy]] * 2
     if strategy in AUDITED:
         assert re.search(r"Audit of what the game left\W+0\W+0\W", played.stdout)
         assert figure("at_most_one_state_change", played.stdout) == 1

@@ -26,7 +26,7 @@ from exactlyonce.values.frozen_json import Json
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
-from tests.acceptance.conftest import SECONDS
+from tests.acceptance.hosting import SECONDS
 
 pytestmark = pytest.mark.acceptance
 

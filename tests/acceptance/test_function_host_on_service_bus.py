@@ -71,7 +71,7 @@ class Serving:
     async def until(self, reached: Callable[[], bool]) -> None:
         """Wait until a real broker and a real host have got so far."""
         async with asyncio.timeout(SECONDS):
-            while not reached():  # noqa: ASYNC110 - a broker of another process tells nobody
+            while not reached():  # noqa: ASYNC110 - a broker of another process notifies nobody
                 await asyncio.sleep(0.02)
 
     async def until_empty(self, entity: str) -> None:
@@ -197,7 +197,7 @@ async def test_one_bad_message_brings_its_whole_batch_back(serving: Serving) -> 
     assert batches[0] == ["good", "bad"]
     assert (
         sum("good" in batch for batch in batches) > 1
-    )  # Later batches may be smaller: what is given back comes at once.
+    )  # Later batches may be smaller: a message given back comes at once.
     assert sum("bad" in batch for batch in batches) == 3
 
 

@@ -1,26 +1,23 @@
-"""From the first failure to success: the host gives a message up, it is parked, its handler is mended, it is sent again."""
+"""From the first failure to success: the host gives a message up, it is parked, its handler is fixed, it is sent again."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import ClassVar
 from uuid import uuid4
 
 import azure.functions as func
 import pytest
-from azure.cosmos.aio import CosmosClient
-from azure.cosmos.partition_key import PartitionKey
 
 from exactlyonce import Context, Destination, Envelope, message
 from exactlyonce.attempt import Strategy
-from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.stores.listing import ListedMessage
 from exactlyonce.values.frozen_json import Json
-from function_host import HostJson, HostOptions, Point, function_host
 from function_host.azurite import Azurite
 from local_cosmos.inprocess import RunningEmulator
-from tests.acceptance.conftest import DEQUEUES, Bank, every_strategy
+from tests.acceptance.conftest import DEQUEUES, Bank, every_strategy, opened
 from tests.acceptance.test_bad_input import SECRET, wire
 from tests.samples import Account, Deposited
 
@@ -38,15 +35,17 @@ SHAKE = Envelope("web", "m-1", "account.shake", Json.of({"account": "a", "note":
 
 
 class Shaking(Bank):
-    """The bank, with a handler that raises until it is mended, and a function on its poison queue."""
+    """The bank, with a handler that raises until it is fixed, and a function on its poison queue."""
+
+    destinations: ClassVar = {**Bank.destinations, Destination("accounts"): ""}
 
     def __init__(self, storage: Azurite, cosmos: RunningEmulator, name: str, strategy: Strategy) -> None:
         super().__init__(storage, cosmos, name, strategy)
-        self.mended = False
+        self.fixed = False
 
         @self.entity.handles(Shake, key=lambda shake: shake.account)
         def shake(state: Account, given: Shake, context: Context) -> Account:
-            if not self.mended:
+            if not self.fixed:
                 raise RuntimeError(given.note)
             context.announce(Deposited(state.total + 1, context.new_id()))
             return Account(state.total + 1)
@@ -54,20 +53,6 @@ class Shaking(Bank):
         @self.app.queue_trigger(arg_name="message", queue_name=f"{name}-poison", connection="AzureWebJobsStorage")
         async def settle(message: func.QueueMessage) -> None:
             await self.once.settle(message, self.entity, queue="accounts")
-
-    def _composed(self) -> ExactlyOnce:
-        settings = {
-            "COSMOS__accountEndpoint": self.cosmos.endpoint,
-            "COSMOS__accountKey": self.cosmos.key,
-            "COSMOS__database": self.name,
-            "EXACTLYONCE__destinations": {"receipts": f"{self.name}-receipts", "accounts": self.name},
-        }
-        return ExactlyOnce(
-            [self.entity],
-            destinations=[Destination("receipts", receives=(Deposited,)), Destination("accounts")],
-            settings=Settings.model_validate(settings),
-            storage=StorageConnection(self.storage.connection_string),
-        )
 
     async def parked(self) -> list[ListedMessage]:
         operator = await self.once.operator()
@@ -77,20 +62,8 @@ class Shaking(Bank):
 @pytest.fixture
 async def bank(storage: Azurite, cosmos: RunningEmulator, strategy: Strategy) -> AsyncIterator[Shaking]:
     bank = Shaking(storage, cosmos, f"bank-{uuid4().hex[:12]}", strategy)
-    async with CosmosClient(cosmos.endpoint, cosmos.key) as client:
-        database = await client.create_database(bank.name)
-        await database.create_container("accounts", PartitionKey("/owner"))
-        await database.create_container("exactlyonce", PartitionKey("/pk"), default_ttl=-1)
-    for suffix in ("", "-plain", "-receipts", "-poison"):
-        async with bank.queue(suffix) as queue:
-            await queue.create_queue()
-    queues = {"maxDequeueCount": DEQUEUES, "visibilityTimeout": "00:00:00", "maxPollingInterval": "00:00:00.100"}
-    host_json = HostJson.model_validate({"extensions": {"queues": queues}})
-    settings = {"AzureWebJobsStorage": storage.connection_string}
-    options = HostOptions(checkpoint=bank.pass_point)
-    async with function_host(bank.app, settings, host_json=host_json, options=options):
+    async with opened(bank, "", "-plain", "-receipts", "-poison"):
         yield bank
-    await bank.once.close()
 
 
 @pytest.mark.parametrize("strategy", every_strategy())
@@ -98,7 +71,7 @@ async def test_it_is_parked_with_what_its_last_delivery_met_and_takes_place_once
     bank: Shaking, caplog: pytest.LogCaptureFixture
 ) -> None:
     await bank.put(wire(SHAKE))
-    await bank.until(Point.HANDLED, 1)  # By the function on the poison queue.
+    await bank.passed.until(1)  # By the function on the poison queue.
     (parked,) = await bank.parked()
     assert parked.message == "web/m-1"
     assert parked.reason == f"its queue gave it up; delivery {DEQUEUES} failed with HandlerFailed (RuntimeError)"
@@ -107,16 +80,14 @@ async def test_it_is_parked_with_what_its_last_delivery_met_and_takes_place_once
     ]
     assert await bank.contents("-receipts") == []
 
-    bank.mended = True
+    bank.fixed = True
     requeued = await (await bank.once.operator()).requeue(parked.entity, parked.message, "accounts")
     assert requeued.outcome == "sent"
-    await bank.until(Point.HANDLED, 2)
-    state = await bank.state("a")
-    assert state is not None
-    assert state.total == 1
+    await bank.passed.until(2)
+    assert (await bank.state("a")).total == 1
     assert len(await bank.contents("-receipts")) == 1
     assert await bank.parked() == []
 
     await bank.put(wire(SHAKE), queue="-poison")  # The host may have copied it twice.
-    await bank.until(Point.HANDLED, 3)
+    await bank.passed.until(3)
     assert await bank.parked() == []

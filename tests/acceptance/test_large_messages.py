@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -26,10 +25,9 @@ from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.publish import Publish
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs, blob_candidates, clean_blobs
-from function_host import HostJson, HostOptions, Point, function_host
 from function_host.azurite import ACCOUNT_KEY, Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator
-from tests.acceptance.conftest import SECONDS
+from tests.acceptance.hosting import Passed, hosted
 
 pytestmark = pytest.mark.acceptance
 
@@ -113,8 +111,7 @@ class PostOffice:
         self.crashes: list[type[Effect[Any]]] = []
         self.ended: list[ExactlyOnce] = []
         self.once = self.process()
-        self.handled = 0
-        self.passed = asyncio.Event()
+        self.passed = Passed()
         self.app = func.FunctionApp()
 
         @self.app.queue_trigger(arg_name="message", queue_name=f"{name}-desks", connection="AzureWebJobsStorage")
@@ -147,16 +144,6 @@ class PostOffice:
         once._parts.driver._performed = performed  # type: ignore[method-assign]
         return once
 
-    def pass_point(self, point: Point) -> None:
-        self.handled += point is Point.HANDLED
-        self.passed.set()
-
-    async def until(self, handled: int) -> None:
-        async with asyncio.timeout(SECONDS):
-            while self.handled < handled:
-                self.passed.clear()
-                await self.passed.wait()
-
     async def shelf(self) -> Shelf:
         return await self.once.read(self.shelves, "only") or Shelf()
 
@@ -184,11 +171,7 @@ async def office(storage: Azurite, cosmos: RunningEmulator) -> AsyncIterator[Pos
             await queues.create_queue(f"{office.name}-{suffix}")
     async with ContainerClient.from_connection_string(storage.connection_string, office.name) as container:
         await container.create_container()
-    queues_of_host = {"maxDequeueCount": 20, "visibilityTimeout": "00:00:00", "maxPollingInterval": "00:00:00.100"}
-    host_json = HostJson.model_validate({"extensions": {"queues": queues_of_host}})
-    options = HostOptions(checkpoint=office.pass_point)
-    settings = {"AzureWebJobsStorage": storage.connection_string}
-    async with function_host(office.app, settings, host_json=host_json, options=options):
+    async with hosted(office.app, storage, office.passed, 20):
         yield office
     await office.close()
 
@@ -202,7 +185,9 @@ async def test_a_large_message_arrives_whole_and_once_after_crashes(office: Post
     office.crashes = [WriteOnce, WriteOnce, SaveEntity, Publish, SaveEntity]
     for _ in range(2):
         await office.once.send("desks", Write("d", LARGE), message_id="m-1")
-    await office.until(4)  # Both copies of the order, and both copies of the letter: one was published before a crash.
+    await office.passed.until(
+        4
+    )  # Both copies of the order, and both copies of the letter: one was published before a crash.
     assert office.crashes == []
     assert (await office.shelf()).letters == [digest(text_of(LARGE))]
     desk = await office.once.read(office.desks, "d")
@@ -211,7 +196,7 @@ async def test_a_large_message_arrives_whole_and_once_after_crashes(office: Post
 
 async def test_a_blob_that_a_handler_wrote_is_read_at_the_address_in_the_message(office: PostOffice) -> None:
     await office.once.send("desks", Write("d", 1_000), message_id="m-1")
-    await office.until(2)
+    await office.passed.until(2)
     (address,) = (await office.shelf()).notes
     async with BlobClient.from_blob_url(address, credential=ACCOUNT_KEY) as blob:
         found = await blob.download_blob()
@@ -237,7 +222,7 @@ async def test_clean_up_takes_what_lost_attempts_wrote_and_nothing_else(office: 
     office.crashes = [WriteOnce, WriteOnce]
     for number in range(3):
         await office.once.send("desks", Write("d", LARGE), message_id=f"m-{number}")
-    await office.until(6)
+    await office.passed.until(6)
     before = await names(office)
     assert len(before) >= 2 * 5
     cleaned = await clean(office)
@@ -252,12 +237,12 @@ async def test_clean_up_takes_what_lost_attempts_wrote_and_nothing_else(office: 
 async def test_a_large_message_from_outside_is_sent_once_however_often_it_is_sent(office: PostOffice) -> None:
     for _ in range(3):
         await office.once.send("post", Letter(text_of(LARGE)), message_id="m-1")
-    await office.until(3)
+    await office.passed.until(3)
     assert (await office.shelf()).letters == [digest(text_of(LARGE))]
     assert len(await names(office)) == 1
 
 
-async def test_a_container_that_is_not_there_is_told_at_the_first_use(office: PostOffice, storage: Azurite) -> None:
+async def test_a_container_that_is_not_there_is_reported_at_the_first_use(office: PostOffice, storage: Azurite) -> None:
     async with ContainerClient.from_connection_string(storage.connection_string, office.name) as container:
         await container.delete_container()
     with pytest.raises(ConfigurationError, match=f"no blob container .*{office.name}: create it"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -29,13 +27,13 @@ from exactlyonce import (
 )
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.values.frozen_json import Json
-from function_host import HostJson, HostOptions, Point, function_host
+from function_host import Point
 from function_host.azurite import Azurite
 from handlers.leader_board import Score, boards, leader_board
 from handlers.shooting_range import ranges, shooting_range
 from local_cosmos.inprocess import RunningEmulator
-from tests.acceptance.conftest import SECONDS
-from tests.acceptance.test_bad_input import assert_told
+from tests.acceptance.hosting import Passed, hosted
+from tests.acceptance.test_bad_input import assert_logged
 
 pytestmark = pytest.mark.acceptance
 
@@ -50,7 +48,7 @@ class Club:
         self.name = f"club-{uuid4().hex[:12]}"
         self.cosmos = cosmos
         self.ranges = ranges.using(VersionStream())
-        rebuild = Rebuild(of=self.ranges, through="shooting-range", destination="leader-board")
+        rebuild = Rebuild(of=self.ranges, through="shooting-range")
         self.boards = boards.using(Resequencer(gap_timeout=timedelta(0), on_gap=rebuild))
         names = {name: f"{self.name}-{queue}" for name, queue in QUEUES.items() if name != "board"}
         settings = {
@@ -65,8 +63,7 @@ class Club:
             settings=Settings.model_validate(settings),
             storage=StorageConnection(storage.connection_string),
         )
-        self.points: Counter[Point] = Counter()
-        self.passed = asyncio.Event()
+        self.passed = Passed()
         self.app = self._app()
 
     def _app(self) -> func.FunctionApp:
@@ -92,29 +89,13 @@ class Club:
 
         return app
 
-    def pass_point(self, point: Point) -> None:
-        """The checkpoint of the host."""
-        self.points[point] += 1
-        self.passed.set()
-
-    async def until(self, point: Point, times: int) -> None:
-        """Wait until as many more messages have passed a point."""
-        wanted = times + self.points[point]
-        async with asyncio.timeout(SECONDS):
-            while self.points[point] < wanted:
-                self.passed.clear()
-                await self.passed.wait()
-
     async def put(self, queue: str, *messages: Envelope) -> None:
         """Put messages into a queue, and wait until they were handled, or put aside."""
-        before = self.points[Point.HANDLED] + self.points[Point.COPIED]
+        before = self.passed.points[Point.HANDLED] + self.passed.points[Point.COPIED]
         async with self.queue(queue) as client:
             for message in messages:
                 await client.send_message(message.to_json().text.encode())
-        async with asyncio.timeout(SECONDS):
-            while self.points[Point.HANDLED] + self.points[Point.COPIED] < before + len(messages):
-                self.passed.clear()
-                await self.passed.wait()
+        await self.passed.until(before + len(messages), Point.HANDLED, Point.COPIED)
 
     async def take(self, queue: str) -> list[Envelope]:
         """All messages of a queue, which are gone from it then."""
@@ -144,14 +125,7 @@ async def club(storage: Azurite, cosmos: RunningEmulator) -> AsyncIterator[tuple
     for queue in QUEUES.values():
         async with club.queue(queue) as client:
             await client.create_queue()
-    queues = {"maxDequeueCount": 1, "visibilityTimeout": "00:00:00", "maxPollingInterval": "00:00:00.100"}
-    host_json = HostJson.model_validate({"extensions": {"queues": queues}})
-    settings = {"AzureWebJobsStorage": storage.connection_string}
-    options = HostOptions(checkpoint=club.pass_point)
-    async with (
-        function_host(club.app, settings, host_json=host_json, options=options) as host,
-        aiohttp.ClientSession(host.http) as http,
-    ):
+    async with hosted(club.app, storage, club.passed, 1) as host, aiohttp.ClientSession(host.http) as http:
         yield club, http
     await club.once.close()
 
@@ -174,7 +148,7 @@ def request(**data: Any) -> Envelope:
 
 
 def whole(**changes: Any) -> dict[str, Any]:
-    asked = {"source": "range/g-1", "destination": "leader-board", "key": "g-1", "first": 1, "last": 2, **changes}
+    asked = {"source": "range/g-1", "channel": "c1", "first": 1, "last": 2, **changes}
     return {name: value for name, value in asked.items() if value is not None}
 
 
@@ -186,9 +160,10 @@ async def test_what_is_lost_is_asked_for_sent_again_and_counted_in_its_place(clu
     first, lost, *later = outcomes
     await app.put("board", first, *later)
     assert await app.score() == Score(hits=1, streak=1, best=1)
+    handled = app.passed.points[Point.HANDLED]
     async with http.post("/api/mending/g-1") as reply:
         assert reply.status == 204
-    await app.until(Point.HANDLED, 1)
+    await app.passed.until(handled + 1)
     assert await app.take("way") == [lost]
     await app.put("board", lost)
     assert await app.score() == Score(hits=4, streak=4, best=4)
@@ -197,7 +172,7 @@ async def test_what_is_lost_is_asked_for_sent_again_and_counted_in_its_place(clu
     assert await app.take("shots") == []
 
 
-async def test_versions_are_sent_again_as_they_were_and_whoever_has_them_drops_them(club: Running) -> None:
+async def test_versions_are_sent_again_as_they_were_and_receivers_drop_duplicates(club: Running) -> None:
     app, http = club
     await app.put("shots", *(shot(number, number % 2) for number in range(30)))
     outcomes = await app.take("way")
@@ -257,7 +232,7 @@ async def test_a_request_that_cannot_be_answered_is_put_aside(
     assert await app.take(f"{queue}-poison") == [request(**data)]
     assert app.cosmos.history(app.name) == written
     assert (len(sent), await app.take("way")) == (1, [])
-    assert_told(caplog, error, words)
+    assert_logged(caplog, error, words)
     assert json.dumps(data) not in caplog.text
 
 
@@ -266,14 +241,15 @@ async def test_a_request_for_what_clean_up_has_taken_is_put_aside(
 ) -> None:
     app, _ = club
     await app.put("shots", shot(1))
+    (outcome,) = await app.take("way")
     async with CosmosClient(app.cosmos.endpoint, app.cosmos.key) as client:
         games = client.get_database_client(app.name).get_container_client("games")
         entries = [one async for one in games.query_items("SELECT c.id FROM c WHERE IS_DEFINED(c._kind)")]
         assert len(entries) == 1
         await games.delete_item(entries[0]["id"], "g-1")
-    asked = request(**whole(last=1))
+    channel = dict(outcome.extensions)["channel"]
+    asked = request(**whole(channel=channel, last=1))
     await app.put("shots", asked)
     assert await app.take("shots-poison") == [asked]
-    assert_told(
-        caplog, InvalidMessage, "asks for numbers 1 to 1 that entity range/g-1 sent to 'leader-board' for 'g-1'"
-    )
+    words = f"asks for numbers 1 to 1 that entity range/g-1 sent in channel {channel}, but its stream has none"
+    assert_logged(caplog, InvalidMessage, words)

@@ -24,7 +24,7 @@ from demo.stack import QUEUES, ROOT, create_containers
 from devtools.publishing import build_archive, published_files
 from function_host.azurite import Azurite
 from local_cosmos.inprocess import RunningEmulator
-from tests.acceptance.conftest import SECONDS
+from tests.acceptance.hosting import SECONDS
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 HERE: Final = Path(__file__).parent

@@ -18,7 +18,7 @@ import pytest
 from demo.stack import ROOT
 from function_host.azurite import Azurite
 from local_cosmos.inprocess import RunningEmulator
-from tests.acceptance.conftest import SECONDS
+from tests.acceptance.hosting import SECONDS
 
 pytestmark = pytest.mark.acceptance
 PAGE: Final = (ROOT / "docs" / "quickstart.md").read_text()

@@ -38,7 +38,7 @@ ELSEWHERE: Final = {
     # are tests/spark/auditor's.
     **{
         f"make demo STRATEGY={strategy}": test_demo.test_every_shot_takes_place_once_whatever_happens
-        for strategy in test_demo.MENDED
+        for strategy in test_demo.RECOVERED
     },
     "make demo STRATEGY=naive": test_demo.test_the_naive_handler_does_not_come_through,
     "make demo": test_demo.test_every_shot_takes_place_once_whatever_happens,  # Its strategy is outbox.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import subprocess
 import sys
@@ -15,36 +14,13 @@ import pytest
 
 from demo.stack import ROOT, create_containers
 from exactlyonce import ConfigurationError
-from function_host import HostOptions, Point, function_host
+from function_host import HostOptions, function_host
 from function_host.azurite import Azurite
 from handlers.strategies import STRATEGIES
 from local_cosmos.inprocess import RunningEmulator
-from tests.acceptance.conftest import SECONDS
+from tests.acceptance.hosting import SECONDS, Passed
 
 pytestmark = pytest.mark.acceptance
-
-
-class Passed:
-    """Counts messages that were handled.
-
-    Attributes:
-        handled: so many.
-    """
-
-    def __init__(self) -> None:
-        self.handled = 0
-        self._more = asyncio.Event()
-
-    def __call__(self, point: Point) -> None:
-        if point is Point.HANDLED:
-            self.handled += 1
-            self._more.set()
-
-    async def until(self, handled: int) -> None:
-        async with asyncio.timeout(SECONDS):
-            while self.handled < handled:
-                self._more.clear()
-                await self._more.wait()
 
 
 @pytest.fixture
@@ -90,7 +66,7 @@ async def test_a_shot_is_counted_once_however_often_it_is_fired(
     assert await score.json() == {"hits": 1, "misses": 0, "streak": 1, "best": 1}
 
 
-async def test_requests_that_make_no_sense_are_told_so(api: tuple[aiohttp.ClientSession, Passed]) -> None:
+async def test_requests_that_make_no_sense_are_refused(api: tuple[aiohttp.ClientSession, Passed]) -> None:
     session, _ = api
     without_key = await session.post("/api/games/g-1/shots", json={"position": 0})
     assert (without_key.status, "Idempotency-Key" in await without_key.text()) == (400, True)

@@ -19,12 +19,11 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
 from demo.stack import ROOT, create_containers
-from function_host import HostOptions, function_host, load_host_json
+from function_host import HostOptions, Point, function_host, load_host_json
 from local_cosmos.inprocess import RunningEmulator
 from local_service_bus.testing import endpoint
 from local_service_bus.topology import Queue, Topology
-from tests.acceptance.conftest import SECONDS
-from tests.acceptance.test_sample_app import Passed
+from tests.acceptance.hosting import SECONDS, Passed
 
 if TYPE_CHECKING:
     from local_service_bus.inprocess import RunningEndpoint
@@ -98,7 +97,7 @@ async def api(function_app: ModuleType, bus: RunningEndpoint) -> AsyncIterator[t
 
 async def test_a_shot_is_counted_once_however_often_it_is_fired(api: tuple[aiohttp.ClientSession, Passed]) -> None:
     session, passed = api
-    before = passed.handled
+    before = passed.points[Point.HANDLED]
     for _ in range(2):
         reply = await session.post("/api/games/g-1/shots", json={"position": 0}, headers={"Idempotency-Key": "k-1"})
         assert reply.status == 202
@@ -122,5 +121,5 @@ async def test_what_nobody_can_read_is_parked_and_leaves_its_queue(
     assert len(parked) == 1
     for queue in ("shooting-range", "shooting-range/$DeadLetterQueue"):
         async with asyncio.timeout(SECONDS):
-            while (counts := bus.counts(queue)).active + counts.locked:  # noqa: ASYNC110 - a broker tells nobody
+            while (counts := bus.counts(queue)).active + counts.locked:  # noqa: ASYNC110 - a broker notifies nobody
                 await asyncio.sleep(0.05)

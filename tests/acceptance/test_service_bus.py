@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from itertools import product
-from typing import Any
 
 import pytest
 
 from local_service_bus.testing import require_endpoint
-from tests.acceptance.test_demo import SIDE_BY_SIDE, Played, figure, make
+from tests.acceptance.test_demo import Played, figure, make, played_for
 
 pytestmark = pytest.mark.acceptance
 
@@ -29,13 +28,7 @@ def play(shape: Shape) -> Played:
 def demos(request: pytest.FixtureRequest) -> Iterator[Mapping[Shape, Future[Played]]]:
     """The demos of all shapes that tests ask for."""
     require_endpoint()
-    here = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
-    wanted: dict[Any, None] = dict.fromkeys(item.callspec.params["shape"] for item in here)
-    pool = ThreadPoolExecutor(SIDE_BY_SIDE)
-    try:
-        yield {shape: pool.submit(play, shape) for shape in wanted}
-    finally:
-        pool.shutdown(cancel_futures=True)
+    yield from played_for(request, "shape", play)
 
 
 @pytest.mark.timeout(1000)  # The demos of two others may come first.

@@ -10,7 +10,8 @@ import pytest
 from exactlyonce.drivers.runtime import SystemClock
 from exactlyonce.telemetry import metrics as names
 from exactlyonce.telemetry import opentelemetry as telemetry
-from tests.acceptance.test_sample_app import Passed, api, function_app
+from tests.acceptance.hosting import Passed
+from tests.acceptance.test_sample_app import api, function_app
 from tests.unit.telemetry.observed import Observed
 
 __all__ = ["api", "function_app"]  # Fixtures: pytest finds them here.

@@ -18,7 +18,7 @@ from exactlyonce import ConfigurationError
 from exactlyonce.effects.publish import PUBLISHED
 from exactlyonce.hosting.config.connections import ServiceBusConnection
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.records.places import RECEIVER
 from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.transports.service_bus.binding import read
@@ -140,5 +140,5 @@ async def all_of(receiver: ServiceBusReceiver) -> list[ServiceBusReceivedMessage
 
 
 def _output(id: str, session: str | None) -> Output:
-    attributes = {} if session is None else {PARTITION_KEY: session}
+    attributes = {} if session is None else {RECEIVER: session}
     return Output(id, "receipts", Json.of({"id": id, **attributes, "data": None}))

@@ -26,10 +26,10 @@ REQUESTS = {
     "Colocated()": (4, 4, 2, 2, 4 / 32),
     "VersionStream()": (3, 3, 3, 3, 3 / 32),
     "VersionStream(), event-sourced": (3, 3, 3, 3, 3 / 32),
-    "Outbox.embedded()": (2, 3, 1, 1, 2 / 64),
+    "Outbox.embedded()": (2.0625, 3.0625, 1, 1, 3 / 64),
     "Resequencer()": (2, 2, 2, 2, 4 / 64),
 }
-"""Requests for a message, in each of `SITUATIONS`."""
+"""Requests for a message, in each of `SITUATIONS`. One of the few messages of an embedded outbox writes the seal."""
 
 SITUATIONS = (
     "first",
@@ -44,19 +44,19 @@ SENT_AFTER: dict[str, dict[str, float]] = {
     "Colocated()": {"2": 1.0},
     "VersionStream()": {"2": 1.0},
     "VersionStream(), event-sourced": {"2": 1.0},
-    "Outbox.embedded()": {"2": 1.0},
+    "Outbox.embedded()": {"2": 0.9375, "3": 0.0625},
     "Resequencer()": {},
 }
 """Which part of new messages is sent after how many round trips; the read model sends nothing."""
 
 
 UNITS = {
-    "Outbox()": 21.8,
+    "Outbox()": 23.1,
     "Outbox.transaction_id()": 29.5,
     "Colocated()": 29.6,
     "VersionStream()": 18.5,
     "VersionStream(), event-sourced": 18.5,
-    "Outbox.embedded()": 15.9,
+    "Outbox.embedded()": 17.3,
     "Resequencer()": 17.5,
 }
 """Request units for a message, on many entities."""
@@ -85,18 +85,18 @@ def result(requests: float = 0.5, units: float = 24.0, sent_after: dict[str, flo
     return {"contenders": {"Outbox()": outbox, "seven steps": costing(7, 40.0, {"5": 1.0})}}
 
 
-def test_each_target_that_is_missed_is_told() -> None:
+def test_each_missed_target_is_reported() -> None:
     assert list(missed_targets(result())) == []
     assert len(list(missed_targets(result(requests=4.2)))) == 3
-    (told,) = missed_targets(result(units=24.4))
-    assert told == "Outbox() takes 61% of the request units of the seven steps; at most 60% are wanted."
+    (sentence,) = missed_targets(result(units=24.4))
+    assert sentence == "Outbox() takes 61% of the request units of the seven steps; at most 60% are wanted."
     for trips in ({"2": 0.9, "3": 0.1}, {"3": 1.0}, {"2": 0.99, "4": 0.01}):
-        (told,) = missed_targets(result(sent_after=trips))
-        assert told.startswith("Outbox() makes {'")
+        (sentence,) = missed_targets(result(sent_after=trips))
+        assert sentence.startswith("Outbox() makes {'")
     slower = result()
     slower["contenders"]["seven steps"] = costing(8, 40.0, {"5": 1.0})
-    (told,) = missed_targets(slower)
-    assert told == "The algorithm of seven steps makes 8 requests."
+    (sentence,) = missed_targets(slower)
+    assert sentence == "The algorithm of seven steps makes 8 requests."
 
 
 ENTITY = EntityRef("range", ("game-1",), "game-1")

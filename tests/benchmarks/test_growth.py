@@ -56,13 +56,13 @@ def result(changed: dict[str, Any] | None = None, among: float = 20.0) -> dict[s
     return {"strategies": strategies, "library": library}
 
 
-def test_what_grows_though_nothing_bounds_it_is_told() -> None:
+def test_unbounded_growth_is_reported() -> None:
     assert list(growing_costs(result())) == []
     for dearer in (costs(3.1, 20.0), costs(3, 21.1)):
-        (told,) = growing_costs(result({"100000": dearer}))
-        assert told.startswith("Outbox(), first: ")
-    (told,) = growing_costs(result(among=21.1))
-    assert told.startswith("Outbox() among records, first: ")
+        (sentence,) = growing_costs(result({"100000": dearer}))
+        assert sentence.startswith("Outbox(), first: ")
+    (sentence,) = growing_costs(result(among=21.1))
+    assert sentence.startswith("Outbox() among records, first: ")
 
 
 async def test_records_of_other_entities_cost_a_message_nothing() -> None:

@@ -119,7 +119,7 @@ async def test_peers_take_turns_and_who_is_missing_or_errs_costs_nobody_else() -
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_what_was_started_is_ended_whoever_ends_the_run(number: signal.Signals, tmp_path: Path) -> None:
+def test_what_was_started_is_ended_by_any_signal(number: signal.Signals, tmp_path: Path) -> None:
     with process([sys.executable, "-c", ENDLESS], tmp_path / "log") as run:
         child = int(first_line(run, "The run", tmp_path / "log"))
         run.send_signal(number)

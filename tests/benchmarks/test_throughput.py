@@ -1,4 +1,4 @@
-"""How messages per second are measured and told; `test_latency` has what latency alone makes of them."""
+"""How messages per second are measured and reported; `test_latency` has what latency alone makes of them."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def result(**changed: dict[str, Any]) -> dict[str, Any]:
     return {"machine": MACHINE, "seconds": 1, "repeats": 3, "loads": loads}
 
 
-def test_each_target_that_is_missed_is_told() -> None:
+def test_each_missed_target_is_reported() -> None:
     assert list(missed_targets(result())) == []
-    for changed, told in (
+    for changed, sentence in (
         (
             {"hot": speed(199, requests=0.25)},
             "One hot entity: messages/s, times the seven steps': 9.95; at least 10 is wanted.",
@@ -95,10 +95,10 @@ def test_each_target_that_is_missed_is_told() -> None:
             "p50 at 20 ms and 4 in flight, times the naive handler's: 1.26; at most 1.25 is wanted.",
         ),
     ):
-        assert list(missed_targets(result(**changed))) == [told]
+        assert list(missed_targets(result(**changed))) == [sentence]
 
 
-def test_what_has_no_figure_is_told_and_not_compared() -> None:
+def test_what_has_no_figure_is_reported_and_not_compared() -> None:
     unknown = speed(200) | {"p50 ms": None}
     with pytest.raises(ValueError, match="There is no figure for p50 ms: measure with more --seconds"):
         list(missed_targets(result(few=unknown)))
@@ -106,7 +106,7 @@ def test_what_has_no_figure_is_told_and_not_compared() -> None:
 
 def test_what_has_no_limit_is_reported_and_never_missed() -> None:
     (reported,) = (one for one in targets(result()) if one.wanted == "no limit")
-    assert (reported.told, reported.measured) == (
+    assert (reported.what, reported.measured) == (
         "CPU time per message without latency, times the naive handler's",
         1.0,
     )
@@ -123,9 +123,13 @@ def test_all_that_can_be_compared_meet_at_one_load_and_the_quick_plan_has_all_th
     assert {load for load, _ in quick_plan()} == {Load("uniform", *CENTRE), Load("hot", *CENTRE), FEW, BUSY}
 
 
-@pytest.mark.parametrize(("few", "told"), [(50.0, ""), (60.0, "p50 at 20 ms"), (None, "There is no figure")])
+@pytest.mark.parametrize(("few", "sentence"), [(50.0, ""), (60.0, "p50 at 20 ms"), (None, "There is no figure")])
 def test_the_command_ends_with_a_sentence_for_what_is_missed_or_not_known(
-    few: float | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    few: float | None,
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     async def measured(*_: Any) -> Any:
         return result(few=speed(100) | {"p50 ms": few})["loads"]
@@ -136,9 +140,9 @@ def test_the_command_ends_with_a_sentence_for_what_is_missed_or_not_known(
     )
     monkeypatch.setattr(throughput, "measure", measured)
     monkeypatch.setattr(sys, "argv", ["throughput", "--output", str(output), "--page", str(page)])
-    assert throughput.main() == bool(told)
+    assert throughput.main() == bool(sentence)
     sentences = capsys.readouterr().err.splitlines()
-    assert len(sentences) == bool(told)
-    assert all(one.startswith(told) for one in sentences)
+    assert len(sentences) == bool(sentence)
+    assert all(one.startswith(sentence) for one in sentences)
     assert json.loads(output.read_text())["repeats"] == 3
     assert ("One hot entity" in page.read_text()) == (few is not None)

@@ -17,9 +17,11 @@ from exactlyonce.effects.companions import (
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteChannels,
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
+    FindChannels,
     FindProcessed,
     HasRecords,
     LoadParked,
@@ -27,7 +29,7 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
 )
 from exactlyonce.records.companions import entry_id
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -53,7 +55,7 @@ async def total(store: CosmosStore, entity: EntityRef) -> int | None:
 
 
 def owned(entity: EntityRef) -> EntityRef:
-    """An entity of the same name in a container where companions can lie beside it."""
+    """An entity of the same name in a container that has companions."""
     return EntityRef(OWNED, entity.partition, entity.id)
 
 
@@ -73,12 +75,14 @@ REQUESTS: dict[str, Request] = {
     "save_entity": create,
     "find_processed of one": lambda store, entity: store.perform(FindProcessed(entity, ("web/1",), None)),
     "find_processed of two": lambda store, entity: store.perform(FindProcessed(entity, ("a/1", "a/2"), None)),
+    "find_channels of one": lambda store, entity: store.perform(FindChannels(entity, ("c1",), None)),
+    "find_channels of two": lambda store, entity: store.perform(FindChannels(entity, ("c1", "c2"), None)),
     "load_processed of one": lambda store, entity: store.perform(LoadProcessed(entity, ("web/1",), None)),
     "load_processed of two": lambda store, entity: store.perform(LoadProcessed(entity, ("a/1", "a/2"), None)),
     "has_records": lambda store, entity: store.perform(HasRecords(entity)),
-    "write_processed of one": lambda store, entity: store.perform(WriteProcessed(entity, (a_record(entity, "web/1"),))),
-    "write_processed of two": lambda store, entity: store.perform(
-        WriteProcessed(entity, (a_record(entity, "web/1"), a_record(entity, "web/2")))
+    "write_records of one": lambda store, entity: store.perform(WriteRecords(entity, (a_record(entity, "web/1"),))),
+    "write_records of two": lambda store, entity: store.perform(
+        WriteRecords(entity, (a_record(entity, "web/1"), a_record(entity, "web/2")))
     ),
     "stage of one": lambda store, entity: store.perform(Stage(entity, (a_staged(entity),))),
     "stage of two": lambda store, entity: store.perform(Stage(entity, (a_staged(entity), a_staged(entity)))),
@@ -86,13 +90,15 @@ REQUESTS: dict[str, Request] = {
     "load_staged of two": lambda store, entity: store.perform(LoadStaged(entity, ("5f", "9a"), None)),
     "delete_staged of one": lambda store, entity: store.perform(DeleteStaged(entity, ("5f",))),
     "delete_staged of two": lambda store, entity: store.perform(DeleteStaged(entity, ("5f", "9a"))),
+    "delete_channels of one": lambda store, entity: store.perform(DeleteChannels(entity, ("c1:1",))),
+    "delete_channels of two": lambda store, entity: store.perform(DeleteChannels(entity, ("c1:1", "c1:2"))),
     "delete_processed": lambda store, entity: store.perform(DeleteProcessed(entity, (("web/1", "etag"),))),
     "park": lambda store, entity: store.perform(Park(entity, a_parked(entity, "web/1"))),
     "load_parked": lambda store, entity: store.perform(LoadParked(entity, "web/1")),
     "load_companions of one": lambda store, entity: load_companions(store, entity, 1),
     "load_companions of two": lambda store, entity: load_companions(store, entity, 1, 2),
     "find_entries": lambda store, entity: store.perform(FindEntries(owned(entity), ((1, 2), (4, 9)), None)),
-    "find_numbered": lambda store, entity: store.perform(FindNumbered(owned(entity), "boards", "b-1", (1, 9))),
+    "find_numbered": lambda store, entity: store.perform(FindNumbered(owned(entity), "c1", (1, 9))),
     "find_owing": lambda store, entity: store.perform(FindOwing(owned(entity))),
     "has_companions": lambda store, entity: store.perform(HasCompanions(owned(entity))),
     "save_batch of one": lambda store, entity: save_batch(store, entity, 0),

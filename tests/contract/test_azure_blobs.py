@@ -60,7 +60,7 @@ async def test_everybody_else_reads_it_at_its_address(
     assert found.properties.content_settings.content_type == blob.type
 
 
-async def test_a_container_that_is_there_is_fit_and_one_that_is_not_is_told(
+async def test_a_container_that_is_there_is_fit_and_one_that_is_not_is_reported(
     azure_blobs: AzureBlobs, storage: Azurite
 ) -> None:
     await azure_blobs.verify()
@@ -80,7 +80,7 @@ async def test_a_container_that_is_there_is_fit_and_one_that_is_not_is_told(
     await absent.close()
 
 
-async def test_a_key_that_is_refused_is_told_and_never_shown(container: ContainerClient, storage: Azurite) -> None:
+async def test_a_key_that_is_refused_is_reported_and_never_shown(container: ContainerClient, storage: Azurite) -> None:
     wrong = base64.b64encode(b"not the key").decode()
     blobs = AzureBlobs(storage.connection_string.replace(ACCOUNT_KEY, wrong), container.container_name)
     requests = (
@@ -89,9 +89,9 @@ async def test_a_key_that_is_refused_is_told_and_never_shown(container: Containe
         lambda: blobs.read("a", 10),
     )
     for request in requests:
-        with pytest.raises(ConfigurationError, match=r"refuses access.*403.*Storage Blob Data Contributor") as told:
+        with pytest.raises(ConfigurationError, match=r"refuses access.*403.*Storage Blob Data Contributor") as caught:
             await request()
-        assert wrong not in str(told.value)
+        assert wrong not in str(caught.value)
     await blobs.close()
 
 

@@ -40,7 +40,7 @@ async def test_a_request_needs_a_thread_only_where_a_proxy_is_set(
 
 @pytest.mark.parametrize("consistency", ["Strong", "BoundedStaleness", "Session"])
 async def test_tokens_are_sent_to_accounts_of_every_level_that_will_do(consistency: ConsistencyLevel) -> None:
-    """Where an account is stronger than Session, the SDK drops the tokens it is given, unless it is told the level."""
+    """Where an account is stronger than Session, the SDK drops the tokens it is given, unless the client names the level."""
     sent: list[Any] = []
     with running_emulator(AccountSettings(consistency=consistency)) as account:
         async with cosmos_client.cosmos_client(account.endpoint, account.key) as client:
@@ -103,7 +103,7 @@ async def test_a_write_whose_replies_are_lost_is_sent_twice_at_most(
 @pytest.mark.parametrize(
     "error", [ServiceRequestError("?"), asyncio.CancelledError()], ids=lambda one: type(one).__name__
 )
-async def test_a_client_that_could_not_be_opened_is_opened_by_whoever_comes_next(
+async def test_a_client_that_could_not_be_opened_is_opened_by_the_next_caller(
     emulator: RunningEmulator, connection: CosmosConnection, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enter, errors = CosmosClient.__aenter__, [error]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from azure.cosmos import CosmosDict, CosmosList
 
-from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity
 from exactlyonce.effects.library import (
     DeleteProcessed,
@@ -22,7 +23,7 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.errors import ConfigurationError, DamagedDocument, InvalidMessage, MalformedMessage, OutputTooLarge
@@ -33,6 +34,7 @@ from exactlyonce.stores.cosmos.layout import EntityContainer, parked_id, process
 from exactlyonce.stores.cosmos.partition import CosmosPartition, Document
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
 from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.testing.contracts.channels import a_channel
 from exactlyonce.testing.contracts.samples import PLAIN, a_parked, a_record, a_staged, find, park, staged_now, write
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -52,9 +54,9 @@ class TestReplicasThatAreBehind:
     async def test_a_read_with_a_token_is_behind_and_never_absent(
         self, store: CosmosStore, elsewhere: Elsewhere, entity: EntityRef
     ) -> None:
-        """Elsewhere, where nothing but the token that was asked for can tell."""
+        """Elsewhere, where nothing but the given token shows it."""
         saved = await create(store, entity)
-        written = await store.perform(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        written = await store.perform(WriteRecords(entity, (a_record(entity, "web/1"),)))
         staged = await store.perform(Stage(entity, (a_staged(entity, tx="5f"),)))
         assert isinstance(written, Written)
         assert isinstance(staged, Written)
@@ -71,7 +73,7 @@ class TestReplicasThatAreBehind:
         self, store: CosmosStore, elsewhere: Elsewhere, entity: EntityRef
     ) -> None:
         records = (a_record(entity, "web/1"), a_record(entity, "web/2"))
-        written = await store.perform(WriteProcessed(entity, records))
+        written = await store.perform(WriteRecords(entity, records))
         assert isinstance(written, Written)
         assert await elsewhere().perform(FindProcessed(entity, ("web/1",), written.token)) is BEHIND
         staged = (a_staged(entity), a_staged(entity))
@@ -85,7 +87,7 @@ class TestReplicasThatAreBehind:
         self, store: CosmosStore, elsewhere: Elsewhere, entity: EntityRef
     ) -> None:
         await create(store, entity)
-        await store.perform(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        await store.perform(WriteRecords(entity, (a_record(entity, "web/1"),)))
         assert await total(elsewhere(), entity) is None
         for messages in (("web/1",), ("web/1", "web/2")):
             found = await elsewhere().perform(FindProcessed(entity, messages, None))
@@ -100,7 +102,7 @@ class TestTokens:
         loaded = await store.perform(LoadEntity(entity))
         assert isinstance(loaded, Loaded)
         assert at_or_after(loaded.token, saved.token)
-        written = await store.perform(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        written = await store.perform(WriteRecords(entity, (a_record(entity, "web/1"),)))
         assert isinstance(written, Written)
         for messages in (("web/1",), ("web/2",), ("web/1", "web/2"), ("web/2", "web/3")):
             found = await store.perform(FindProcessed(entity, messages, None))
@@ -119,6 +121,7 @@ class TestCosts:
         self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator, name: str
     ) -> None:
         await store.perform(Stage(entity, (a_staged(entity, tx="5f"), a_staged(entity, tx="9a"))))
+        await store.perform(WriteRecords(entity, (a_channel(entity, "c1", 1), a_channel(entity, "c1", 2))))
         before = emulator.requests()[-1].n
         await REQUESTS[name](store, entity)
         assert len(emulator.requests(before)) == 1
@@ -128,7 +131,7 @@ class TestCosts:
     ) -> None:
         before = emulator.requests()[-1].n if emulator.requests() else 0
         records = tuple(a_record(entity, f"web/{number}") for number in range(250))
-        await store.perform(WriteProcessed(entity, records))
+        await store.perform(WriteRecords(entity, records))
         assert [request.operation for request in emulator.requests(before)] == ["batch"] * 3
 
     async def test_more_deletions_than_a_batch_holds_are_several_requests(
@@ -155,48 +158,40 @@ class TestCosts:
 
 
 class TestWhatTheStoreDoesNotTrust:
-    @pytest.mark.parametrize("messages", [("web/1",), ("web/1", "web/2")])
-    async def test_a_record_about_another_message_than_its_id_says(
-        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef, messages: tuple[str, ...]
+    @pytest.mark.parametrize(
+        "effect",
+        [
+            lambda entity: FindProcessed(entity, ("web/1",), None),
+            lambda entity: FindProcessed(entity, ("web/1", "web/2"), None),
+            lambda entity: LoadProcessed(entity, ("web/1",), None),
+            lambda entity: LoadProcessed(entity, ("web/1", "web/2"), None),
+            lambda entity: LoadStaged(entity, ("5f",), None),
+            lambda entity: LoadStaged(entity, ("5f", "9a"), None),
+            lambda entity: LoadParked(entity, "web/1"),
+        ],
+    )
+    async def test_a_document_about_something_else_than_its_id_says(
+        self,
+        store: CosmosStore,
+        connection: CosmosConnection,
+        entity: EntityRef,
+        effect: Callable[[EntityRef], Effect[Any]],
     ) -> None:
-        container = await connection.container(LIBRARY_CONTAINER)
-        await container.create_item({"id": processed_id("web/1"), "pk": entity.key, "message": "web/7"})
-        with pytest.raises(DamagedDocument, match="something else"):
-            await store.perform(FindProcessed(entity, messages, None))
-
-    @pytest.mark.parametrize("messages", [("web/1",), ("web/1", "web/2")])
-    async def test_a_whole_record_about_another_message_than_its_id_says(
-        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef, messages: tuple[str, ...]
-    ) -> None:
-        await store.perform(WriteProcessed(entity, (a_record(entity, "web/7"),)))
-        container = await connection.container(LIBRARY_CONTAINER)
-        document = await container.read_item(processed_id("web/7"), entity.key)
-        await container.create_item({**document, "id": processed_id("web/1")})
-        with pytest.raises(DamagedDocument, match="something else"):
-            await store.perform(LoadProcessed(entity, messages, None))
-
-    @pytest.mark.parametrize("transactions", [("5f",), ("5f", "9a")])
-    async def test_staged_outputs_of_another_transaction_than_their_id_says(
-        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef, transactions: tuple[str, ...]
-    ) -> None:
+        await store.perform(WriteRecords(entity, (a_record(entity, "web/7"),)))
         await store.perform(Stage(entity, (a_staged(entity, tx="77"),)))
-        container = await connection.container(LIBRARY_CONTAINER)
-        document = await container.read_item(staged_id("77"), entity.key)
-        await container.create_item({**document, "id": staged_id("5f")})
-        with pytest.raises(DamagedDocument, match="something else"):
-            await store.perform(LoadStaged(entity, transactions, None))
-
-    async def test_a_parked_message_other_than_its_id_says(
-        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef
-    ) -> None:
         await park(store, entity, a_parked(entity, "web/7"))
         container = await connection.container(LIBRARY_CONTAINER)
-        document = await container.read_item(parked_id("web/7"), entity.key)
-        await container.create_item({**document, "id": parked_id("web/1")})
+        ids = {
+            processed_id("web/7"): processed_id("web/1"),
+            staged_id("77"): staged_id("5f"),
+            parked_id("web/7"): parked_id("web/1"),
+        }
+        for id, another in ids.items():
+            await container.create_item({**await container.read_item(id, entity.key), "id": another})
         with pytest.raises(DamagedDocument, match="something else"):
-            await store.perform(LoadParked(entity, "web/1"))
+            await store.perform(effect(entity))
 
-    async def test_a_reply_that_does_not_say_when_it_was_given_tells_no_age(
+    async def test_a_reply_without_a_date_has_no_age(
         self, store: CosmosStore, entity: EntityRef, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await park(store, entity, a_parked(entity, "web/1"))

@@ -11,7 +11,7 @@ import pytest
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage, WriteProcessed, Written
+from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage, WriteRecords, Written
 from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -30,51 +30,36 @@ from tests.contract.cosmos_requests import (
     WRITES,
     create,
     owned,
-    replace,
     save_batch,
     total,
 )
 
+BUSY = [(429, 3200), (449, 0), (410, 1007)]
+PASSING = [(404, 1013), (409, 1006), (423, 0)]
+
 
 class TestALostReply:
     @pytest.mark.parametrize("action", ["close", "reset"])
-    async def test_a_create_conflicts_with_itself(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault, action: Literal["close", "reset"]
+    @pytest.mark.parametrize("known", [False, True])
+    async def test_a_save_conflicts_with_itself(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, action: Literal["close", "reset"], known: bool
     ) -> None:
+        etag = (await create(store, entity)).etag if known else None
         fault(action=action, when="after", times=1)
-        reply = await create(store, entity)
-        assert isinstance(reply, Conflict)
-        assert reply.token is not None
-        assert await total(store, entity) == 1
-
-    @pytest.mark.parametrize("action", ["close", "reset"])
-    async def test_a_replace_conflicts_with_itself(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault, action: Literal["close", "reset"]
-    ) -> None:
-        saved = await create(store, entity)
-        fault(action=action, when="after", times=1)
-        reply = await replace(store, entity, saved.etag)
+        document = Json.of({"id": entity.id, "total": 2})
+        reply = await store.perform(SaveEntity(entity, document, etag))
         assert isinstance(reply, Conflict)
         loaded = await store.perform(LoadEntity(entity, reply.token))
         assert isinstance(loaded, Loaded)
-        assert loaded.document == Json.of({"id": entity.id, "total": 2})
-
-    @pytest.mark.parametrize("documents", [1, 3])
-    async def test_staging_conflicts_with_itself_and_has_happened(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault, documents: int
-    ) -> None:
-        staged = tuple(a_staged(entity) for _ in range(documents))
-        fault(action="close", when="after", times=1)
-        reply = await store.perform(Stage(entity, staged))
-        assert isinstance(reply, Conflict)
-        transactions = tuple(one.tx for one in staged)
-        assert await store.perform(LoadStaged(entity, transactions, reply.token)) == FoundStaged(staged)
+        assert (loaded.document, reply.token is None) == (document, False)
 
     @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-    async def test_staging_goes_on_after_the_batch_that_conflicts_with_itself(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault, emulator: RunningEmulator
+    @pytest.mark.parametrize(("documents", "size"), [(1, 0), (3, 0), (5, 900_000)], ids=["one", "a batch", "batches"])
+    async def test_staging_conflicts_with_itself_and_has_happened(
+        self, store: CosmosStore, entity: EntityRef, fault: Fault, documents: int, size: int
     ) -> None:
-        staged = tuple(a_staged(entity, size=900_000) for _ in range(5))
+        """After the batch that conflicts with itself it goes on."""
+        staged = tuple(a_staged(entity, size=size) for _ in range(documents))
         fault(action="close", when="after", times=1)
         reply = await store.perform(Stage(entity, staged))
         assert isinstance(reply, Conflict)
@@ -87,7 +72,7 @@ class TestALostReply:
     ) -> None:
         written = tuple(a_record(entity, f"web/{number}") for number in range(records))
         fault(action="close", when="after", times=1)
-        assert isinstance(await store.perform(WriteProcessed(entity, written)), Written)
+        assert isinstance(await store.perform(WriteRecords(entity, written)), Written)
 
     async def test_a_request_lost_on_its_way_is_repeated(
         self, store: CosmosStore, entity: EntityRef, fault: Fault
@@ -136,7 +121,7 @@ class TestNoReply:
     ) -> None:
         """Only replies with a body can be cut off; those to single writes have none."""
         await create(store, entity)
-        await store.perform(WriteProcessed(entity, (a_record(entity, "web/1"),)))
+        await store.perform(WriteRecords(entity, (a_record(entity, "web/1"),)))
         await store.perform(Stage(entity, (a_staged(entity, tx="5f"),)))
         await REQUESTS["park"](store, entity)
         if not name.startswith("save_batch"):
@@ -166,7 +151,7 @@ class TestNoReply:
 
 class TestARefusal:
     @pytest.mark.parametrize("name", READS)
-    @pytest.mark.parametrize("code", [(429, 3200), (449, 0), (410, 1007)])
+    @pytest.mark.parametrize("code", BUSY)
     async def test_a_read_can_be_asked_again(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
     ) -> None:
@@ -174,7 +159,7 @@ class TestARefusal:
         assert await REQUESTS[name](store, entity) == Busy(0.002)
 
     @pytest.mark.parametrize("name", READS)
-    @pytest.mark.parametrize("code", [(404, 1013), (409, 1006), (423, 0)])
+    @pytest.mark.parametrize("code", PASSING)
     async def test_a_read_that_is_refused_for_what_passes_is_unknown(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
     ) -> None:
@@ -182,21 +167,7 @@ class TestARefusal:
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
     @pytest.mark.parametrize("name", WRITES)
-    @pytest.mark.parametrize(
-        "code",
-        [
-            (429, 3200),
-            (449, 0),
-            (410, 1007),
-            (408, 0),
-            (500, 0),
-            (502, 0),
-            (507, 0),
-            (404, 1013),
-            (409, 1006),
-            (423, 0),
-        ],
-    )
+    @pytest.mark.parametrize("code", [*BUSY, *PASSING, (408, 0), (500, 0), (502, 0), (507, 0)])
     async def test_a_write_is_unknown(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
     ) -> None:
@@ -204,7 +175,7 @@ class TestARefusal:
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
     @pytest.mark.parametrize("name", [*READS, *WRITES])
-    async def test_a_throttled_request_waits_as_long_as_it_was_told(
+    async def test_a_throttled_request_waits_as_long_as_the_reply_says(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
     ) -> None:
         fault(action="status", when="before", status=429, substatus=3200, retry_after_ms=1, times=2)
@@ -234,7 +205,7 @@ class TestARefusal:
             await REQUESTS[name](store, entity)
 
     @pytest.mark.parametrize("name", [*READS, *WRITES, *BEST_EFFORTS])
-    async def test_a_request_that_makes_no_sense_is_raised_and_told_whose_it_is(
+    async def test_a_request_that_makes_no_sense_is_raised_with_its_message(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
     ) -> None:
         fault(action="status", when="before", status=400)
@@ -243,7 +214,7 @@ class TestARefusal:
             await REQUESTS[name](store, entity)
 
     @pytest.mark.parametrize("name", ["load_entity", "find_processed of one", *WRITES, *BEST_EFFORTS])
-    async def test_a_container_that_was_created_anew_and_is_still_not_the_one_that_was_meant_is_told(
+    async def test_a_container_that_was_created_anew_and_is_still_not_the_one_that_was_meant_is_reported(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
     ) -> None:
         """The SDK looks at the container and asks once more. Queries do not say which one they mean."""
@@ -253,7 +224,7 @@ class TestARefusal:
 
 
 class TestAStateThatCannotBeStored:
-    """Found by the service alone, so it has to be told of the message that made it, and not of the settings."""
+    """Found by the service alone, so the error names the message that made it, and no setting."""
 
     STATES: ClassVar[dict[str, Any]] = {
         "a time to live of nothing": {"ttl": 0},
@@ -272,14 +243,14 @@ class TestAStateThatCannotBeStored:
         saved = await create(store, entity)
         with pytest.raises(EntityRefused, match="handler"):
             await store.perform(SaveEntity(entity, document, saved.etag))
-        beside = owned(entity)
-        together = Json.of({"id": beside.id, "owner": beside.partition[0], **state})
+        other = owned(entity)
+        owner = Json.of({"id": other.id, "owner": other.partition[0], **state})
         with pytest.raises(EntityRefused, match="handler"):
-            await store.perform(SaveBatch(beside, together, None))
+            await store.perform(SaveBatch(other, owner, None))
         assert await total(store, entity) == 1
 
     @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-    async def test_one_that_is_too_large_is_told_by_its_size(self, store: CosmosStore, entity: EntityRef) -> None:
+    async def test_one_that_is_too_large_is_reported_with_its_size(self, store: CosmosStore, entity: EntityRef) -> None:
         large = Json.of({"id": entity.id, "text": "x" * 2_200_000})
         with pytest.raises(EntityTooLarge, match="2 MB"):
             await store.perform(SaveEntity(entity, large, None))

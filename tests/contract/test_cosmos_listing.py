@@ -1,4 +1,4 @@
-"""The listings of Cosmos DB do what every listing has to do; and are cheap, and tell what they cannot."""
+"""The listings of Cosmos DB do what every listing has to do; and are cheap, and report what they cannot do."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ async def test_all_pages_of_all_physical_partitions_are_gone_through(
     assert {entity for page in pages for entity in page} == wanted
 
 
-async def test_a_search_that_is_cut_short_is_told_whatever_was_found_so_far(
+async def test_a_search_that_is_cut_short_is_reported_whatever_was_found_so_far(
     store: CosmosStore, listing: CosmosListing, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who took the first page for all of it would leave the rest owing."""
+    """A reader that took the first page for all would leave the rest owing."""
     monkeypatch.setattr(cosmos_listing, "_PAGE", 1)
     for _ in range(3):
         await owes(store, plain_entity())
@@ -74,7 +74,7 @@ async def test_a_search_that_is_cut_short_is_told_whatever_was_found_so_far(
         await all_of(pages)
 
 
-async def test_types_that_share_a_container_and_its_partitions_are_told_apart(connection: CosmosConnection) -> None:
+async def test_types_that_share_a_container_and_its_partitions_are_distinguished(connection: CosmosConnection) -> None:
     places = [EntityContainer(type, OWNED, ("/owner",), companions=True) for type in (OWNED, "other")]
     store, listing = CosmosStore(connection, places), CosmosListing(connection, places)
     one, other = owned_entity("someone"), replace(owned_entity("someone"), type="other")
@@ -89,15 +89,15 @@ async def test_types_that_share_a_container_and_its_partitions_are_told_apart(co
 async def test_a_whole_number_is_one_however_it_was_written(
     connection: CosmosConnection, listing: CosmosListing
 ) -> None:
-    """The service knows doubles only, and the key of an entity tells 7 from 7.0."""
+    """The service knows doubles only, and the key of an entity distinguishes 7 from 7.0."""
     entity = owned_entity(type=LEVELS)
     document = entity_document(entity, _ledger={"type": LEVELS, "owing_since": "2000"}).value
     container = await connection.container(LEVELS)
-    await container.create_item({**document, "number": 7.0})
+    await container.create_item({**document, "ordinal": 7.0})
     assert [one.key for one in await all_of(listing.owing(LEVELS, LATER))] == [entity.key]
 
 
-async def test_a_ledger_that_names_no_type_is_that_of_whoever_lives_there(
+async def test_a_ledger_that_names_no_type_is_that_of_the_containers_type(
     store: CosmosStore, listing: CosmosListing
 ) -> None:
     entity = owned_entity()
@@ -135,13 +135,13 @@ async def test_documents_of_others_that_name_no_entity_stop_no_search(
 
 
 @pytest.mark.parametrize("status", [503, 429, 410])
-async def test_a_store_that_does_not_answer_is_told(listing: CosmosListing, fault: Fault, status: int) -> None:
+async def test_a_store_that_does_not_answer_is_reported(listing: CosmosListing, fault: Fault, status: int) -> None:
     fault(operations=("query",), action="status", when="before", status=status)
     with pytest.raises(TryAgainLater, match="'contract-owned' could not be searched"):
         await all_of(listing.owing(OWNED, LATER))
 
 
-async def test_a_search_that_takes_too_long_is_told(connection: CosmosConnection, fault: Fault) -> None:
+async def test_a_search_that_takes_too_long_is_reported(connection: CosmosConnection, fault: Fault) -> None:
     listing = CosmosListing(connection, CONTAINERS, time_limit=0.1)
     fault(operations=("query",), action="hang", when="before")
     with pytest.raises(TryAgainLater, match="could not be searched"):
@@ -150,7 +150,7 @@ async def test_a_search_that_takes_too_long_is_told(connection: CosmosConnection
         await listing.belongings(owned_entity())
 
 
-async def test_what_an_operator_has_to_change_is_told_as_that(connection: CosmosConnection) -> None:
+async def test_what_an_operator_has_to_change_is_reported_as_that(connection: CosmosConnection) -> None:
     nowhere = [replace(one, container="nowhere") for one in CONTAINERS]
     with pytest.raises(ConfigurationError, match="Create the"):
         await all_of(CosmosListing(connection, nowhere).owing(OWNED, LATER))

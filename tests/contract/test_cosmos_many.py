@@ -15,7 +15,7 @@ from exactlyonce.effects.library import (
     LoadProcessed,
     LoadStaged,
     Stage,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.records.library import ProcessedRecord
@@ -39,7 +39,7 @@ class TestBatches:
     ) -> None:
         """A ledger that held the first one's token would let a view pass that lacks the others."""
         records = _records(entity)
-        written = await store.perform(WriteProcessed(entity, records))
+        written = await store.perform(WriteRecords(entity, records))
         assert isinstance(written, Written)
         assert at_or_after(written.token, await _now(store, entity, records[-1].message))
 
@@ -63,7 +63,7 @@ class TestBatches:
         self, store: CosmosStore, entity: EntityRef, fault: Fault, lost: int
     ) -> None:
         fault(operations=("batch",), action="status", when="before", status=500, skip=lost, times=1)
-        assert await store.perform(WriteProcessed(entity, _records(entity))) is UNKNOWN
+        assert await store.perform(WriteRecords(entity, _records(entity))) is UNKNOWN
 
     @pytest.mark.parametrize("lost", [0, 1])
     async def test_outputs_are_staged_only_if_every_batch_was_answered(

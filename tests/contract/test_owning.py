@@ -111,15 +111,15 @@ async def test_two_applications_with_a_type_of_one_name_in_two_containers_cannot
     place: Place,
 ) -> None:
     await place.start(ACCOUNTS)
-    told = await place.refusal(entity("account", "accounts-b"))
-    assert "Entities of type 'account' live in container 'accounts', not in 'accounts-b'" in told
+    text = await place.refusal(entity("account", "accounts-b"))
+    assert "Entities of type 'account' live in container 'accounts', not in 'accounts-b'" in text
     await place.start(ACCOUNTS)
 
 
 async def test_two_applications_of_different_names_cannot_share_a_library_container(place: Place) -> None:
     await place.start(ACCOUNTS, application="bank")
-    told = await place.refusal(ORDERS, application="shop")
-    assert "It belongs to application 'bank'. Give this one a container of its own" in told
+    text = await place.refusal(ORDERS, application="shop")
+    assert "It belongs to application 'bank'. Give this one a container of its own" in text
     assert [one["type"] for one in (await place.document())["types"]] == ["account"]
 
 
@@ -127,17 +127,17 @@ async def test_a_type_does_not_move_to_another_partition_key(place: Place) -> No
     await place.start(ACCOUNTS)
     await place.database.delete_container("accounts")
     await place.database.create_container("accounts", partition_key=partition_key(("/owner",)))
-    told = await place.refusal(entity("account", "accounts", "/owner"))
-    assert "has the partition key /id, not /owner" in told
+    text = await place.refusal(entity("account", "accounts", "/owner"))
+    assert "has the partition key /id, not /owner" in text
 
 
-async def test_all_that_differs_is_told_at_once(place: Place) -> None:
+async def test_all_that_differs_is_reported_at_once(place: Place) -> None:
     await place.start(ACCOUNTS, ORDERS, application="bank")
-    told = await place.refusal(
+    text = await place.refusal(
         entity("account", "accounts-b"), entity("order", "accounts"), application="shop", retention="P20D"
     )
-    assert told.count("\n- ") == 4
-    assert "Its retention is 30 days, 0:00:00, but EXACTLYONCE__retention is 20 days" in told
+    assert text.count("\n- ") == 4
+    assert "Its retention is 30 days, 0:00:00, but EXACTLYONCE__retention is 20 days" in text
 
 
 async def test_a_retention_that_agrees_or_is_not_set_is_taken(place: Place) -> None:
@@ -150,8 +150,8 @@ async def test_a_retention_that_agrees_or_is_not_set_is_taken(place: Place) -> N
 async def test_a_retention_in_which_nothing_could_be_published_is_refused(
     place: Place, retention: str, limit: str
 ) -> None:
-    told = await place.refusal(ACCOUNTS, retention=retention, deliveryLimit=limit)
-    assert "too short for a delivery limit" in told
+    text = await place.refusal(ACCOUNTS, retention=retention, deliveryLimit=limit)
+    assert "too short for a delivery limit" in text
     assert [one async for one in place.library.read_all_items()] == []
 
 

@@ -24,7 +24,7 @@ from local_service_bus.faults import FaultRule
 from local_service_bus.testing import endpoint
 from local_service_bus.topology import Queue, Topology
 from tests.contract.starting import GAMES, WRONG_KEY, start
-from tests.contract.test_start_up import created, told_by_the_accounts
+from tests.contract.test_start_up import created, problems_of_the_accounts
 from tests.samples import accounts, deposit
 from tests.servicebus import collected, content_of  # noqa: F401  # A fixture.
 from tests.unit.bus import delivered
@@ -52,26 +52,26 @@ def on_the_bus(environment: pytest.MonkeyPatch, bus: RunningEndpoint) -> pytest.
     return environment
 
 
-async def test_a_queue_that_is_not_there_stops_it_and_is_told_with_what_is_wrong_elsewhere(
+async def test_a_queue_that_is_not_there_stops_it_and_is_reported_with_what_is_wrong_elsewhere(
     emulator: RunningEmulator, on_the_bus: pytest.MonkeyPatch
 ) -> None:
     async with created(emulator, on_the_bus):
         on_the_bus.setenv("COSMOS__accountKey", WRONG_KEY)
         on_the_bus.setenv("EXACTLYONCE__destinations", '{"receipts": "absent"}')
-        told = await told_by_the_accounts()
-    assert "Check the account key" in told
-    assert "no queue and no topic 'absent'" in told
+        problems = await problems_of_the_accounts()
+    assert "Check the account key" in problems
+    assert "no queue and no topic 'absent'" in problems
 
 
-async def test_a_wrong_key_stops_it_and_is_told_without_it(
+async def test_a_wrong_key_stops_it_and_is_reported_without_it(
     emulator: RunningEmulator, on_the_bus: pytest.MonkeyPatch, bus: RunningEndpoint
 ) -> None:
     async with created(emulator, on_the_bus):
         before, name, after = bus.connection_string.partition("SharedAccessKey=")
         on_the_bus.setenv("ServiceBus", f"{before}{name}{WRONG_KEY};{after.partition(';')[2]}")
-        told = await told_by_the_accounts()
-    assert "Service Bus refuses this application to send to 'receipts'" in told
-    assert WRONG_KEY not in told
+        problems = await problems_of_the_accounts()
+    assert "Service Bus refuses this application to send to 'receipts'" in problems
+    assert WRONG_KEY not in problems
 
 
 async def test_what_is_requeued_arrives_although_the_broker_remembers_its_id(

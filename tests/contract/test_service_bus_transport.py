@@ -18,7 +18,7 @@ from exactlyonce import ConfigurationError, Destination, Envelope
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.publish import PUBLISHED
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.records.places import RECEIVER
 from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
@@ -240,15 +240,6 @@ async def test_a_transport_that_was_closed_opens_again(bus: RunningEndpoint, que
     assert bus.counts(queue).active == 2
 
 
-async def test_what_is_sent_meanwhile_shares_the_next_batch(
-    bus: RunningEndpoint, transport: ServiceBusTransport, queue: str
-) -> None:
-    outputs = [_output() for _ in range(30)]
-    replies = await asyncio.gather(*(transport.send(queue, (one,)) for one in outputs))
-    assert set(replies) == {PUBLISHED}
-    assert bus.counts(queue).active == 30
-
-
 async def test_a_message_that_the_queue_does_not_take_keeps_no_other_from_it(
     bus: RunningEndpoint, transport: ServiceBusTransport
 ) -> None:
@@ -259,14 +250,14 @@ async def test_a_message_that_the_queue_does_not_take_keeps_no_other_from_it(
     assert bus.counts("small").active >= 3
 
 
-async def test_all_that_is_wrong_with_a_namespace_is_told_at_once(bus: RunningEndpoint) -> None:
+async def test_all_that_is_wrong_with_a_namespace_is_reported_at_once(bus: RunningEndpoint) -> None:
     transport = ServiceBusTransport(bus.connection_string, message_bytes=1024 * 1024)
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as caught:
         await transport.verify(["queue-0", "absent"])
     await transport.close()
-    assert "no queue and no topic 'absent'" in str(told.value)
-    assert "'queue-0' takes messages of 262144 bytes" in str(told.value)
-    assert str(told.value).count("\n- ") == 2
+    assert "no queue and no topic 'absent'" in str(caught.value)
+    assert "'queue-0' takes messages of 262144 bytes" in str(caught.value)
+    assert str(caught.value).count("\n- ") == 2
 
 
 async def test_a_namespace_that_is_as_it_has_to_be_passes_and_nothing_is_sent(
@@ -276,15 +267,15 @@ async def test_a_namespace_that_is_as_it_has_to_be_passes_and_nothing_is_sent(
     assert bus.counts(queue).active == 0
 
 
-async def test_a_wrong_key_is_told_without_it(bus: RunningEndpoint) -> None:
+async def test_a_wrong_key_is_reported_without_it(bus: RunningEndpoint) -> None:
     transport = ServiceBusTransport(bus.connection_string.replace("SharedAccessKey=", "SharedAccessKey=wrong"))
-    with pytest.raises(ConfigurationError, match="check its key") as told:
+    with pytest.raises(ConfigurationError, match="check its key") as caught:
         await transport.verify(["queue-0"])
     await transport.close()
-    assert "wrong" not in str(told.value)
+    assert "wrong" not in str(caught.value)
 
 
 def _output(*, delay: float = 0.0, session: str | None = None, text: str = "ÄÖÜ") -> Output:
     id = uuid4().hex
-    attributes = {} if session is None else {PARTITION_KEY: session}
+    attributes = {} if session is None else {RECEIVER: session}
     return Output(id, "receipts", Json.of({"id": id, **attributes, "data": {"text": text}}), delay)

@@ -70,17 +70,17 @@ WRONG_SETTINGS = {
 
 
 @pytest.mark.parametrize("kind", WRONG_SETTINGS)
-def test_a_wrong_setting_stops_the_start_and_is_told_with_what_to_set(
+def test_a_wrong_setting_stops_the_start_and_is_reported_with_what_to_set(
     environment: pytest.MonkeyPatch, kind: str
 ) -> None:
-    name, value, told = WRONG_SETTINGS[kind]
+    name, value, words = WRONG_SETTINGS[kind]
     if value is None:
         environment.delenv(name)
     else:
         environment.setenv(name, value)
     with pytest.raises(ConfigurationError) as raised:
         start()
-    assert told in str(raised.value)
+    assert words in str(raised.value)
     assert str(raised.value).count("\n- ") == 1
     assert WRONG_KEY[:-1] not in str(raised.value)
     assert raised.value.__cause__ is None
@@ -113,7 +113,7 @@ def test_an_address_that_is_none_stops_the_start(environment: pytest.MonkeyPatch
         start()
 
 
-def test_every_wrong_setting_is_told_in_one_message(environment: pytest.MonkeyPatch) -> None:
+def test_every_wrong_setting_is_reported_in_one_message(environment: pytest.MonkeyPatch) -> None:
     environment.delenv("COSMOS__accountEndpoint")
     environment.delenv("AzureWebJobsStorage")
     environment.setenv("COSMOS__database", "a/b")
@@ -126,7 +126,7 @@ def test_every_wrong_setting_is_told_in_one_message(environment: pytest.MonkeyPa
     assert str(raised.value).count("\n- ") == 8
 
 
-def test_a_blob_container_of_an_account_that_is_not_known_is_told_beside_the_rest(
+def test_a_blob_container_of_an_unknown_account_is_reported_with_the_rest(
     environment: pytest.MonkeyPatch,
 ) -> None:
     environment.delenv("COSMOS__database")

@@ -87,12 +87,6 @@ async def test_a_delayed_message_is_invisible_at_first(transport: StorageQueueTr
     assert (await queue.get_queue_properties()).approximate_message_count == 2
 
 
-async def test_a_missing_queue_is_created(transport: StorageQueueTransport, queue: QueueClient) -> None:
-    outputs = tuple(_output() for _ in range(20))
-    assert await transport.send(queue.queue_name, outputs) is PUBLISHED
-    assert (await queue.get_queue_properties()).approximate_message_count == 20
-
-
 async def test_a_transport_that_was_closed_opens_again(transport: StorageQueueTransport, queue: QueueClient) -> None:
     assert await transport.send(queue.queue_name, (_output(),)) is PUBLISHED
     await transport.close()

@@ -16,13 +16,14 @@ from demo.disorder import Disorder, Gap, Place, gaps, place_of, plan_losses
 from demo.queues import Received
 from demo.shots import Shot
 from exactlyonce import Envelope
+from exactlyonce.records import places
 from exactlyonce.records.ledger import Ledger, entity_document
-from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.records.receptions import Reception
 from exactlyonce.values.frozen_json import Json
 
 
 def outcome(game: str, number: int) -> bytes:
-    extensions = Order(game, number).extensions
+    extensions = places.Place(f"c{game[2:]}", f"board/{game}", number).extensions
     envelope = Envelope(f"range/{game}", f"{game}-{number}", "shooting-range.hit", Json("{}"), extensions=extensions)
     return envelope.to_json().text.encode()
 
@@ -143,24 +144,24 @@ def board(game: str, *receptions: Reception) -> tuple[str, dict[str, Any]]:
 
 
 class TestGaps:
-    def test_one_is_told_by_its_game_its_number_and_what_is_held(self) -> None:
-        stack = stack_with(board("g-1", Reception("range/g-1", 4, ((5, 7), (9, 9)))))
+    def test_one_is_identified_by_its_game_its_number_and_what_is_held(self) -> None:
+        stack = stack_with(board("g-1", Reception("c1", "range/g-1", 4, ((5, 7), (9, 9)))))
         (gap,) = gaps(stack)
         assert gap == Gap("g-1", "range/g-1", 4, 4)
         assert str(gap) == "g-1 waits for number 4, with 4 held"
 
     def test_where_nothing_is_held_nothing_is_missing(self) -> None:
-        assert gaps(stack_with(board("g-1", Reception("range/g-1", 4)), board("g-2"))) == ()
+        assert gaps(stack_with(board("g-1", Reception("c1", "range/g-1", 4)), board("g-2"))) == ()
 
     def test_the_latest_document_of_each_line_counts(self) -> None:
-        waiting, released = Reception("range/g-1", 4, ((5, 5),)), Reception("range/g-1", 6)
+        waiting, released = Reception("c1", "range/g-1", 4, ((5, 5),)), Reception("c1", "range/g-1", 6)
         assert gaps(stack_with(board("g-1", waiting), board("g-1", released))) == ()
         assert len(gaps(stack_with(board("g-1", released), board("g-2", waiting)))) == 1
 
     def test_each_source_of_a_line_has_its_own(self) -> None:
-        sources = [Reception(f"range/{name}", 2, ((3, 3),)) for name in "ab"]
+        sources = [Reception(name, f"range/{name}", 2, ((3, 3),)) for name in "ab"]
         assert [gap.source for gap in gaps(stack_with(board("g-1", *sources)))] == ["range/a", "range/b"]
 
-    def test_documents_beside_a_line_and_deletions_are_passed_over(self) -> None:
-        line = board("g-1", Reception("range/g-1", 4, ((5, 5),)))
+    def test_companions_of_a_line_and_deletions_are_passed_over(self) -> None:
+        line = board("g-1", Reception("c1", "range/g-1", 4, ((5, 5),)))
         assert len(gaps(stack_with(line, ("numbered:1", {"_kind": "numbered"}), ("numbered:1", None)))) == 1

@@ -69,7 +69,7 @@ def test_without_faults_no_trouble_is_needed() -> None:
     assert verdict(replace(GOOD, options=options, injected=Counted(), progress=Progress())) is None
 
 
-def test_violations_and_what_is_dear_are_told() -> None:
+def test_violations_and_what_is_dear_are_reported() -> None:
     assert verdict(replace(GOOD, findings=(FINDING,))) == "1 violations of exactly-once processing."
     dear = Cost("Outbox()", "busy entity", operations=3.2, limit=3.1, rounds=2, rounds_apart=3, charge=20.0)
     assert verdict(replace(GOOD, costs=(dear,))) == "Outbox(), busy entity: 3.20 operations, 3.1 are allowed."

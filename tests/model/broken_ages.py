@@ -32,7 +32,7 @@ class DeletedAtOnce(Retention):
 
 
 class JudgedAtOnce(Retention):
-    """One by which messages are judged though what tells of them may still be deleted by what it was."""
+    """One by which messages are judged though their records may still be deleted by the former one."""
 
     def judged(self, now: datetime) -> timedelta:
         return self.current

@@ -87,7 +87,7 @@ BROKEN_CLEANERS: tuple[BrokenCompanions, ...] = (
         "clean-up that deletes held messages",
         (HELD_TOO, ALL_NUMBERS),
         scenario(READ_MODEL, FIRST, SECOND, forgotten=1),
-        "nothing_lost: number 2 of web is said to be held",
+        "nothing_lost: number 2 of web1 is said to be held",
     ),
 )
 

@@ -16,7 +16,7 @@ from verification.twins.modules import Patch, around
 from verification.world.scenario import AT
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
-CRASH = WORLDS["a parked message is renewed beside a crash"]
+CRASH = WORLDS["a parked message is renewed, a crash"]
 IDENTITY, TIME, LOST = "at_most_one_identity", "one_time", "nothing_lost"
 
 
@@ -48,7 +48,7 @@ def as_of_now_again(found: Any, *more: Any) -> Any:
 
 def at_once_too_old(entity: Any, message: Any, _limit: Any, memory: Any) -> tuple[Any, ...]:
     """Whatever was renewed is too old at once."""
-    return entity, message, lambda _now: timedelta(-1), memory
+    return entity, message, lambda _envelope: lambda _now: timedelta(-1), memory
 
 
 def under_one_identity(park: Park, *_: Any) -> Park:

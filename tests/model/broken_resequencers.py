@@ -16,13 +16,17 @@ from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.sequences import Reception, order_of
+from exactlyonce.records.places import Place, place_of
+from exactlyonce.records.receptions import Reception
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
 from tests.model.broken_companions import STALE, BrokenCompanions, scenario, upserted
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
 from verification.scenarios.companions import ONE_AT_A_TIME
-from verification.twins.alterations import asks, called, ending, first, replaced
+from verification.twins.alterations import asks, called, ending, first, replaced, seeing
 from verification.twins.modules import around
+from verification.world.companions_handler import ENTITY
 from verification.world.scenario import UNLIMITED, Message, scenario_of
 
 READ_MODEL = scenario_of("resequencer", (), Resequencer())
@@ -42,22 +46,27 @@ def expected(place: Callable[..., None]) -> Callable[..., None]:
 
     def twin(self: Any, envelope: Any) -> None:
         place(self, envelope)
-        order = order_of(envelope, "a message of the model")
-        self._receptions[envelope.source] = Reception(envelope.source, order.number)
+        at = place_of(envelope, ENTITY, "a message of the model")
+        self._receptions[at.channel] = Reception(at.channel, envelope.source, at.number)
 
     return twin
+
+
+def by_source(envelope: Envelope, receiver: EntityRef, about: str) -> Place:
+    """The place of a message, as if its source had one channel only."""
+    return replace(place_of(envelope, receiver, about), channel=envelope.source)
 
 
 def skipping(handled_next: Callable[..., bool]) -> Callable[..., bool]:
     """A message whose handler raises is passed over."""
 
-    def twin(self: Any, source: str, *known: Any) -> bool:
+    def twin(self: Any, channel: str, *known: Any) -> bool:
         stopped = len(self.stopped)
-        more = handled_next(self, source, *known)
+        more = handled_next(self, channel, *known)
         if len(self.stopped) == stopped:
             return more
-        reception = self._receptions[source]
-        self._receptions[source] = replace(reception, next=reception.next + 1, failing=None)
+        reception = self._receptions[channel]
+        self._receptions[channel] = replace(reception, next=reception.next + 1, failing=None)
         return True
 
     return twin
@@ -161,6 +170,12 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
         "nothing_lost",
     ),
     Broken(
+        "two channels of one source taken for one",
+        (around(Release._place, seeing(place_of=by_source)),),
+        scenario(READ_MODEL, FIRST, Message(number=1, channel=2)),
+        "no_failure: web/m1 is refused, though no other message has its number",
+    ),
+    Broken(
         "what is owed is not published",
         (Mutation("read model: what is owed is not published"),),
         scenario(READ_MODEL, FIRST, crashes=1),
@@ -219,7 +234,7 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
                 called(
                     lambda heads, receptions, at, most: (
                         heads,
-                        tuple(one if one.source in heads else replace(one, source=LAST_OF_ALL) for one in receptions),
+                        tuple(one if one.channel in heads else replace(one, source=LAST_OF_ALL) for one in receptions),
                         at,
                         most,
                     )
@@ -230,9 +245,9 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
         "in_order",
     ),
     Broken(
-        "what comes too late is not told",
+        "a late message is not reported",
         (around(total_order.is_late, replaced(lambda *_: False)),),
         scenario(ORDERED, LATER, B, nudges=UNLIMITED),
-        "in_order: whether b/m1 is late is told wrongly",
+        "in_order: whether b/m1 is late is recorded wrongly",
     ),
 )

@@ -17,10 +17,11 @@ from verification.explorers.settlement import Host, ReturningScenario
 from verification.mutants.twin import Twin
 from verification.scenarios.returns import SMALL
 from verification.twins.alterations import answers, asks, called, replaced
+from verification.twins.host import HOST
 from verification.twins.modules import Patch, around, constant, modules_of
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
-CRASH = WORLDS["returned beside a crash"]
+CRASH = WORLDS["returned, a crash"]
 LOST_REPLIES = WORLDS["returned, lost replies"]
 LAST = WORLDS["returned for the last time"]
 BATCH = WORLDS["returned with a batch"]
@@ -33,7 +34,7 @@ UNPROCESSED, LOST, ENDS = "parked_is_unprocessed", "nothing_lost", "termination"
 def host(*patches: Patch) -> Host:
     """What decides about messages that were given up, with patches."""
     shipped = Host()
-    made = modules_of("host", {giving_up.__name__, returning_host.__name__}, patches=patches)
+    made = modules_of("host", {giving_up.__name__, returning_host.__name__}, patches=patches, others=HOST)
     decides = made.get(giving_up.__name__, giving_up)
     returns = made.get(returning_host.__name__, returning_host)
     return replace(shipped, giving_up=decides.Settler, given_up=decides.PoisonMessage, returning=returns.Returner)
@@ -160,7 +161,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         WORLDS["parked until too old"],
         LOST,
         10,
-        (around(parking.requeue, called(lambda *known: (*known[:3], None, known[4]))),),
+        (around(parking.requeue, called(lambda *known: (*known[:3], lambda _: None, known[4]))),),
         requeues=True,
     ),
 )

@@ -10,10 +10,10 @@ from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Finished
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, LoadStaged, Stage, WriteProcessed, Written
+from exactlyonce.effects.library import DeleteStaged, LoadStaged, Stage, WriteRecords, Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.outbox import apart, owed
 from exactlyonce.protocols.outbox import draft as drafting
-from exactlyonce.protocols.outbox import protocol as outbox
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
 from verification.twins.alterations import answers, asks, called, ending, first, followed
@@ -24,7 +24,7 @@ ONE = Scenario("one message, two copies", (2,), Outbox(window=1), budget=Budget(
 TWO = Scenario("two messages", (2, 1), Outbox(window=1), budget=Budget(crashes=1))
 STAGED = Scenario("staged outputs", (2, 1), Outbox.transaction_id(), budget=Budget(crashes=1))
 
-COMMIT, WRITE_APART, PUBLISH_OWED = Outbox._commit, outbox._write_apart, outbox.publish_owed
+COMMIT, WRITE_APART, PUBLISH_OWED = Outbox._commit, apart.write_apart, owed.publish_owed
 SAVED = Saved("0", None)
 
 
@@ -34,22 +34,22 @@ def unknown(scenario: Scenario, **more: int) -> Scenario:
 
 def taken_for(reply: Any, *kinds: Any) -> Callable[..., Any]:
     """Replies of these kinds are taken for another one."""
-    return lambda told, *_: reply if isinstance(told, kinds) else told
+    return lambda given, *_: reply if isinstance(given, kinds) else given
 
 
 def staging(token_of: Callable[[Any, str | None], str | NoAnswer | None]) -> Patch:
-    """Outputs are staged as they are, and what the reply tells of the token is up to `token_of(reply, token so far)`."""
+    """Outputs are staged as they are, and what the reply says of the token is up to `token_of(reply, token so far)`."""
 
     def wrapper(write_apart: Callable[..., Step[Any]]) -> Callable[..., Step[Any]]:
-        def twin(entity: Any, leaving: Any, view: Any, draft: Any) -> Step[Any]:
-            token = yield from write_apart(entity, leaving, view, replace(draft, staged=()))
+        def twin(entity: Any, view: Any, draft: Any) -> Step[Any]:
+            token = yield from write_apart(entity, view, replace(draft, staged=()))
             if isinstance(token, Again) or not draft.staged:
                 return token
             staged = yield from Stage(entity, draft.staged)
-            told = token_of(staged, token)
-            if isinstance(told, NoAnswer):
+            given = token_of(staged, token)
+            if isinstance(given, NoAnswer):
                 return Again(view.memory, "whether the outputs were staged is not known")
-            return told
+            return given
 
         return twin
 
@@ -149,8 +149,8 @@ TWINS: tuple[Broken[Scenario], ...] = (
             around(
                 WRITE_APART,
                 answers(
-                    WriteProcessed,
-                    lambda reply, _write, _entity, _leaving, view, _draft: (
+                    WriteRecords,
+                    lambda reply, _write, _entity, view, _draft: (
                         Written(view.ledger.token) if isinstance(reply, NoAnswer) else reply
                     ),
                 ),
@@ -168,7 +168,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken(
         "staged after the commit",
         (
-            around(WRITE_APART, called(lambda *known: (*known[:3], replace(known[3], staged=())))),
+            around(WRITE_APART, called(lambda entity, view, draft: (entity, view, replace(draft, staged=())))),
             around(
                 COMMIT,
                 followed(

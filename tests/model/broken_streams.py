@@ -24,7 +24,7 @@ from verification.twins.modules import Patch, around
 from verification.world.scenario import scenario_of
 
 STREAM = scenario_of("stream", (), VersionStream(2))
-UNTOLD = replace(scenario(STREAM, KEEPS, ONE, ONE), untold=True)
+TRACELESS = replace(scenario(STREAM, KEEPS, ONE, ONE), traceless=True)
 COMMIT = version_stream._commit
 
 Altered = Callable[..., Step[Any]]
@@ -90,7 +90,7 @@ BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
     Broken(
         "no entry where the state is unchanged",
         (around(COMMIT, unnoticed_where_unchanged),),
-        UNTOLD,
+        TRACELESS,
         "at_most_one_output",
     ),
     Broken(
@@ -172,7 +172,8 @@ BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
                 version_stream.outputs_again,
                 called(
                     lambda entity, envelope, entry, before, handle: (
-                        *(entity, envelope, entry, replace(before, sequences=()), handle),
+                        *(entity, envelope, entry, before),
+                        lambda given, message: handle(replace(given, sent=None), message),
                     )
                 ),
             ),

@@ -11,12 +11,11 @@ from exactlyonce.attempt import Settled, key_of
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.protocols.steps.park import renew, requeue
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.sequences import Reception
 from exactlyonce.values.envelope import Envelope
 from verification.specification.driving import Crash
 from verification.specification.leftovers import Leftover, is_finished, left_by
 from verification.specification.occasions import cleaning_blobs, cleaning_staged, replaying, settling, sweeping
-from verification.specification.pasts import SOURCE, ordered
+from verification.specification.pasts import SOURCE, channel_of, ordered
 from verification.specification.playing import Occasion, Start, finish, marking, message, play, process
 from verification.specification.stored import Stored
 
@@ -33,6 +32,11 @@ def redeliver(occasion: Occasion, stored: Stored) -> Stored:
 def one_more(occasion: Occasion, stored: Stored) -> Stored:
     """Another message on the entity."""
     return _deliver(occasion, stored, _next(occasion, stored, "next"))
+
+
+def one_more_through_another_channel(occasion: Occasion, stored: Stored) -> Stored:
+    """A message through a channel that is new to the entity."""
+    return _deliver(occasion, stored, ordered(1, source="another"))
 
 
 def swept(occasion: Occasion, stored: Stored) -> Stored:
@@ -64,7 +68,7 @@ def cleaned(occasion: Occasion, stored: Stored) -> Stored:
 
 
 def repeated(occasion: Occasion, stored: Stored) -> Stored:
-    """The same again, by whoever asked for it the first time: the settler or the operator."""
+    """The same again, by the settler or the operator that asked for it the first time."""
     start = occasion.start
     if start.function in {requeue, renew}:
         return play(start, stored)[1]
@@ -93,8 +97,8 @@ def _next(occasion: Occasion, stored: Stored, id: str) -> Envelope:
     """A message that nobody has sent yet; for a read model the next one of its first source."""
     if occasion.strategy.name != "resequencer":
         return message(id)
-    receptions = (stored.ledger or Ledger()).receptions
-    return ordered(next((one for one in receptions if one.source == SOURCE), Reception(SOURCE)).next, id=id)
+    receptions = {one.channel: one.next for one in (stored.ledger or Ledger()).receptions}
+    return ordered(receptions.get(channel_of(SOURCE), 1), id=id)
 
 
 def _deliver(occasion: Occasion, stored: Stored, one: Envelope) -> Stored:
@@ -108,6 +112,7 @@ NOTHING: Final = Start(Outbox.attempt, ())
 FINISHERS: Final[dict[str, Finisher]] = {
     "redelivery": redeliver,
     "next message": one_more,
+    "other channel": one_more_through_another_channel,
     "sweeper": swept,
     "settler": settled,
     "sending again": sent_again,

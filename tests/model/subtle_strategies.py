@@ -9,8 +9,9 @@ from exactlyonce import Outbox
 from exactlyonce.attempt import Again, key_of
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Conflict, SaveEntity
-from exactlyonce.effects.library import FoundStaged, LoadStaged, WriteProcessed
+from exactlyonce.effects.library import FoundStaged, LoadStaged, WriteRecords
 from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox.judge import Arrival
 from exactlyonce.records.library import processed_record
 from tests.model.broken_strategies import COMMIT, PUBLISH_OWED, STAGED, TWO, staging
 from tests.model.zoo import Broken
@@ -19,29 +20,24 @@ from verification.twins.alterations import asks, called, ending, first, instead
 from verification.twins.modules import around
 from verification.world.scenario import Budget, Scenario
 
-STALE = replace(TWO, name="a stale load beside a fresh record", budget=Budget(crashes=1, stale=1))
+STALE = replace(TWO, name="a stale load and a fresh record", budget=Budget(crashes=1, stale=1))
 CLEANED = Scenario(
-    "staged outputs beside clean-up", (1,), Outbox.transaction_id(), budget=Budget(crashes=1, cleanings=1)
+    "staged outputs during clean-up", (1,), Outbox.transaction_id(), budget=Budget(crashes=1, cleanings=1)
 )
 COPIES = Scenario("two copies in a group", (2,), Outbox(window=2), workers=1, group=2)
 AT_ONCE = Scenario("two at once, staged", (1, 1), Outbox.transaction_id(), budget=Budget(crashes=1))
 
 
-def records_first(_self: Any, work: Any, view: Any, draft: Any) -> WriteProcessed | None:
+def records_first(_self: Any, work: Any, view: Any, draft: Any) -> WriteRecords | None:
     if not draft.flush:
         return None
-    return WriteProcessed(work.entity, tuple(processed_record(work.entity, entry) for entry in view.ledger.entries))
+    return WriteRecords(work.entity, tuple(processed_record(work.entity, entry) for entry in view.ledger.entries))
 
 
-class Copies(dict[str, Any]):
+def copies(fresh: tuple[Arrival, ...], work: Any) -> tuple[Arrival, ...]:
     """The fresh messages, and all copies of each."""
-
-    def __init__(self, fresh: Any, messages: Any) -> None:
-        super().__init__(fresh)
-        self._all = tuple((key_of(one), one) for one in messages if key_of(one) in fresh)
-
-    def items(self) -> Any:
-        return self._all
+    keys = {one.key for one in fresh}
+    return tuple(Arrival(key_of(one), one, None) for one in work.messages if key_of(one) in keys)
 
 
 def all_copies(begin: Begin, _self: Any, work: Any, _memory: Any) -> Begin:
@@ -63,9 +59,7 @@ SUBTLE: tuple[Broken[Scenario], ...] = (
             around(Outbox.attempt, asks(Begin, all_copies)),
             around(
                 drafting.draft_commit,
-                called(
-                    lambda limits, work, view, fresh, begun: (limits, work, view, Copies(fresh, work.messages), begun)
-                ),
+                called(lambda limits, work, view, fresh, begun: (limits, work, view, copies(fresh, work), begun)),
             ),
         ),
         COPIES,
@@ -110,4 +104,4 @@ HARMLESS: tuple[Broken[Scenario], ...] = (
         AT_ONCE,
     ),
 )
-"""Deletion follows the commit that drops the entry: whoever misses a document has an old view, and a newer one to load."""
+"""Deletion follows the commit that drops the entry: an attempt that misses a document has an old view, and reloads."""

@@ -27,18 +27,18 @@ ZOO: tuple[BrokenCompanions, ...] = (
 )
 
 
-def told(twin: BrokenCompanions) -> str:
+def name_of(twin: BrokenCompanions) -> str:
     return f"{twin.scenario.protocol}, {twin.name}"
 
 
-@pytest.mark.parametrize("twin", ZOO, ids=told)
+@pytest.mark.parametrize("twin", ZOO, ids=name_of)
 def test_a_broken_twin_is_found(twin: BrokenCompanions) -> None:
     assert_falls(twin, 100_000)
 
 
 @pytest.mark.parametrize("scenario", dict.fromkeys(twin.scenario for twin in ZOO), ids=lambda one: f"{one.name}")
 def test_the_shipped_protocol_stands_where_its_twins_fall(scenario: Scenario) -> None:
-    assert_holds(replace(scenario, untold=False))
+    assert_holds(replace(scenario, traceless=False))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_harmless_variant_holds_and_gets_stuck_nowhere(variant: BrokenCompanio
     assert reason.endswith(".")
 
 
-def test_a_story_tells_who_did_what_and_what_lies_in_the_partition() -> None:
+def test_a_story_says_who_did_what_and_what_lies_in_the_partition() -> None:
     twin = next(twin for twin in BROKEN_RESEQUENCERS if twin.name.startswith("messages that were released meanwhile"))
     report = explore(twin.scenario_with_twin())
     assert report.ending == (
@@ -62,7 +62,7 @@ def test_a_story_tells_who_did_what_and_what_lies_in_the_partition() -> None:
         "B reads the companions web/m1, held",
         "B commits web/m0, web/m1",
         "A reads the companions web/m1",
-        "  entity: version 2, >m0>m1 in its state; web/m0, which owes, web/m1, which owes in its ledger; 3 is next from web",
+        "  entity: version 2, >m0>m1 in its state; web/m0, which owes, web/m1, which owes in its ledger; 3 is next in web1",
         "  entity, companions: web/m1 as number 2, web/m0 as number 1",
         "  published: outputs of nothing",
     )

@@ -48,7 +48,7 @@ def test_records_that_go_before_the_last_copy_lose_the_guarantee() -> None:
     assert explore(replace(scenario, hasty=False)).violation is None
 
 
-def test_a_story_tells_who_did_what() -> None:
+def test_a_story_says_who_did_what() -> None:
     twin = next(twin for twin in TWINS if twin.name == "publish before commit")
     report = explore(twin.scenario_with_twin())
     assert report.violation == "no_ghost_output: web/m0 is published, but was never committed"

@@ -96,7 +96,7 @@ def test_a_changed_function_does_not_concern_the_mutants_of_others(monkeypatch: 
     assert all(name.startswith("Other.") for name in changed)
 
 
-def test_functions_of_one_name_in_several_modules_are_told_apart_by_their_module(
+def test_functions_of_one_name_in_several_modules_are_distinguished_by_their_module(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     names = [mutant.name for mutant in modules(monkeypatch, one=SHIPPED, two=SHIPPED)]

@@ -92,6 +92,6 @@ def requests_of_the_next_message(strategy: Attempts, world: QuietWorld) -> int:
     return world.requests.total() - before
 
 
-def test_the_page_tells_the_stories_as_they_are() -> None:
+def test_the_page_has_the_stories_as_they_are() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert with_stories(page) == page, "To write them anew: python -m verification.published.faults"

@@ -93,22 +93,22 @@ def as_ships(scenario: Scenario) -> tuple[set[Any], int]:
 
 
 def observed(store: Store, alike: int) -> str:
-    """A store without names of transactions, times and versions, without garbage, and with messages alike that only their names
-    tell apart."""
-    told = (
+    """A store without names of transactions, times and versions, without garbage, where messages that differ in
+    their names only are alike."""
+    parts = (
         [_of_entity(entity) for entity in store.entities],
         [_of_library(entity, library) for entity, library in zip(store.entities, store.libraries, strict=False)],
         sorted(store.committed if store.libraries else (key for key, _ in store.committed)),
         sorted(store.published),
     )
-    return min(renamed(repr(told), order) for order in permutations(range(alike)))
+    return min(renamed(repr(parts), order) for order in permutations(range(alike)))
 
 
 def _of_entity(entity: Entity) -> Any:
     return (
         history_of(entity.truth.document),
         [(entry.message, entry.owed is None) for entry in entity.ledger.entries],
-        [(one.source, one.next, one.held) for one in entity.ledger.receptions],
+        [(one.channel, one.next, one.held) for one in entity.ledger.receptions],
         sorted(shown(one) for one, _ in entity.now.values()),
     )
 
@@ -139,7 +139,7 @@ def test_merging_situations_and_drafts_that_behave_alike_reaches_the_same_worlds
 
 
 @pytest.mark.parametrize("scenario", COMPANIONS, ids=name_of)
-def test_telling_attempts_apart_reaches_no_other_worlds(scenario: Scenario) -> None:
+def test_distinct_attempts_reach_no_other_worlds(scenario: Scenario) -> None:
     together, fewer = as_ships(scenario)
     apart, more = reachable(replace(scenario, apart=True))
     assert together == apart

@@ -12,7 +12,7 @@ from verification.scenarios.renewals import SMALL
 LIMIT = 5_000
 """More states than any twin takes to fall."""
 STATES = {
-    "a parked message is renewed beside a crash": 7_903,
+    "a parked message is renewed, a crash": 7_903,
     "a parked message is renewed, lost replies": 9_589,
     "a parked message is renewed by two": 4_470,
 }

@@ -1,4 +1,4 @@
-"""Findings are kept as long as they count, and told in full."""
+"""Findings are kept as long as they count, and reported in full."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ def test_a_scenario_that_shows_less_than_it_says_does_not_hold() -> None:
     scenario = replace(SCENARIO, witnesses=frozenset({"a replica was behind"}))
     one = finding(scenario, explore(scenario, liveness=True), 1.0)
     assert (one.verdict, one.fell) == ("never seen: a replica was behind", True)
+
+
+def test_a_scenario_for_which_no_explorer_is_imported_is_refused() -> None:
+    class Unknown(Scenario):
+        pass
+
+    with pytest.raises(TypeError, match="No explorer for Unknown is imported"):
+        explore(Unknown("unknown", (1,)))
 
 
 def test_tables_go_between_their_marks(tmp_path: Path) -> None:

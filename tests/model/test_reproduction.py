@@ -7,6 +7,7 @@ Cosmos DB makes the trouble of the trace, and nothing happens but in its order.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -18,17 +19,20 @@ from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import LoadEntity
 from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_chores import BROKEN_CHORES
+from tests.model.broken_numbers import TWINS as NUMBERED
 from tests.model.broken_strategies import TWINS
 from tests.model.searches import name_of
 from tests.model.test_broken_companions import ZOO
 from tests.model.walking import SCENARIOS, SEEDS, named, played, walked
 from tests.model.walking_companions import WALKS
 from tests.model.zoo import Broken
-from verification.checker.search import explore, explorer_of
+from verification.checker.search import explore
+from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import Explorer
 from verification.explorers.trace import NOBODY, Event, replayed
 from verification.reproduction import __main__ as command
 from verification.reproduction.careless import CarelessStore
+from verification.reproduction.reality import emulator_of_the_model
 from verification.reproduction.stories import Story, retraced
 from verification.reproduction.walks import LONGEST
 from verification.scenarios.companions import SMALL as SMALL_OF_COMPANIONS
@@ -38,14 +42,21 @@ from verification.world.scenario import Scenario
 OUTBOX_WALKS = [(scenario, seed) for scenario in SCENARIOS for seed in SEEDS]
 
 
-@pytest.mark.parametrize("twin", [*TWINS, *ZOO], ids=lambda twin: f"{twin.scenario.protocol}, {twin.name}")
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[RunningEmulator]:
+    """A local Cosmos for traces of the model."""
+    with emulator_of_the_model() as running:
+        yield running
+
+
+@pytest.mark.parametrize("twin", [*TWINS, *NUMBERED, *ZOO], ids=lambda twin: f"{twin.scenario.protocol}, {twin.name}")
 async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulator, twin: Broken[Scenario]) -> None:
     scenario = twin.scenario_with_twin()
     report = explore(scenario, limit=150_000)
     reproduction = await played(emulator, scenario, report.trace, CarelessStore)
     assert report.violation is not None
     assert report.violation.partition(":")[0] in reproduction.fallen
-    assert [step.told for step in reproduction.steps] == list(report.story)
+    assert [step.said for step in reproduction.steps] == list(report.story)
 
 
 @pytest.mark.parametrize("twin", BROKEN_CHORES, ids=name_of)
@@ -76,10 +87,10 @@ def test_the_walks_of_the_outbox_meet_every_kind_of_trouble_task_and_request() -
     assert {event.fault for event in events} == {None, "crashes", "unknown", "repeated", "stale", "poisoned"}
     assert {event.task for event in events} == {None, "attempt", "mark", "sweep", "settle", "clean", "forget"}
     assert names_of_effects(events) == {
-        "LoadEntity", "SaveEntity", "FindProcessed", "WriteProcessed", "Stage", "LoadStaged", "DeleteStaged",
-        "DeleteProcessed", "Park", "Publish",
+        "LoadEntity", "SaveEntity", "FindProcessed", "FindChannels", "WriteRecords", "Stage", "LoadStaged", "DeleteStaged",
+        "DeleteChannels", "DeleteProcessed", "Park", "Publish",
     }  # fmt: skip
-    assert {"SaveEntity", "WriteProcessed", "Stage"} <= names_of_effects([event for event in events if event.delayed])
+    assert {"SaveEntity", "WriteRecords", "Stage"} <= names_of_effects([event for event in events if event.delayed])
     assert any(event.reply is BEHIND and getattr(event.effect, "token", None) for event in events)
 
 

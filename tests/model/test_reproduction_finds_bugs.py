@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,19 @@ from exactlyonce.effects.companions import (
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, LoadStaged, Stage, WriteProcessed, Written
+from exactlyonce.effects.library import (
+    DeleteChannels,
+    FindChannels,
+    FindProcessed,
+    Found,
+    FoundChannels,
+    FoundStaged,
+    LoadStaged,
+    Stage,
+    WriteRecords,
+    Written,
+)
+from exactlyonce.records.library import Seal
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
@@ -28,8 +40,16 @@ from tests.model.walking_companions import WALKS
 from verification.checker.search import explore
 from verification.reproduction.conductor import Divergence
 from verification.reproduction.correspondence import Correspondence, TornViewError, entity_log, library_log
+from verification.reproduction.reality import emulator_of_the_model
 from verification.scenarios.outbox import SMALL
 from verification.world.companions_handler import ENTITY
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[RunningEmulator]:
+    """A local Cosmos for traces of the model."""
+    with emulator_of_the_model() as running:
+        yield running
 
 
 class ForgetsTokens(CosmosStore):
@@ -56,8 +76,8 @@ class TakesConflictForUnknown(CosmosStore):
 
 
 class TellsAnOldToken(CosmosStore):
-    async def write_processed(self, effect: WriteProcessed) -> Any:
-        reply = await super().write_processed(effect)
+    async def write_records(self, effect: WriteRecords) -> Any:
+        reply = await super().write_records(effect)
         return Written("0:-1#0") if isinstance(reply, Written) else reply
 
 
@@ -67,8 +87,24 @@ class SavesWithoutCondition(CosmosStore):
 
 
 class LosesOneOfTwo(CosmosStore):
-    async def write_processed(self, effect: WriteProcessed) -> Any:
-        return await super().write_processed(replace(effect, records=effect.records[:1]))
+    async def write_records(self, effect: WriteRecords) -> Any:
+        return await super().write_records(replace(effect, records=effect.records[:1]))
+
+
+class ForgetsTokensOfChannels(CosmosStore):
+    async def find_channels(self, effect: FindChannels) -> Any:
+        return await super().find_channels(replace(effect, token=None))
+
+
+class FindsNoChannel(CosmosStore):
+    async def find_channels(self, effect: FindChannels) -> Any:
+        reply = await super().find_channels(effect)
+        return FoundChannels(()) if isinstance(reply, FoundChannels) else reply
+
+
+class KeepsChannelsThatCameBack(CosmosStore):
+    async def delete_channels(self, effect: DeleteChannels) -> None:
+        del effect
 
 
 class ReadsOneOfTwo(CosmosStore):
@@ -138,11 +174,16 @@ SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
     TakesBehindForAbsent: lambda asked, reply: isinstance(asked, FindProcessed) and reply is BEHIND,
     TakesUnknownForConflict: lambda asked, reply: isinstance(asked, SaveEntity) and reply is UNKNOWN,
     TakesConflictForUnknown: lambda asked, reply: isinstance(asked, Stage) and isinstance(reply, Conflict),
-    TellsAnOldToken: lambda asked, reply: isinstance(asked, WriteProcessed) and isinstance(reply, Written),
+    TellsAnOldToken: lambda asked, reply: isinstance(asked, WriteRecords) and isinstance(reply, Written),
     SavesWithoutCondition: lambda asked, reply: (
         isinstance(asked, SaveEntity) and bool(asked.etag) and isinstance(reply, Conflict)
     ),
-    LosesOneOfTwo: lambda asked, reply: isinstance(asked, WriteProcessed) and len(asked.records) > 1,
+    LosesOneOfTwo: lambda asked, reply: (
+        isinstance(asked, WriteRecords) and sum(not isinstance(one, Seal) for one in asked.records) > 1
+    ),
+    ForgetsTokensOfChannels: lambda asked, reply: isinstance(asked, FindChannels) and reply is BEHIND,
+    FindsNoChannel: lambda asked, reply: isinstance(reply, FoundChannels) and bool(reply.documents),
+    KeepsChannelsThatCameBack: lambda asked, reply: isinstance(asked, DeleteChannels),
     ReadsOneOfTwo: lambda asked, reply: isinstance(reply, FoundStaged) and len(reply.documents) > 1,
     ForgetsTokensOfCompanions: lambda asked, reply: (
         isinstance(asked, LoadCompanions) and asked.token is not None and reply is BEHIND
@@ -227,10 +268,10 @@ def test_a_view_within_a_batch_is_refused() -> None:
 
 
 class TestNames:
-    """Of reality and of the model, where outputs tell their transaction and one batch writes several documents."""
+    """Of reality and of the model, where outputs name their transaction and one batch writes several documents."""
 
     def test_an_output_may_differ_by_the_name_of_its_transaction_only(self) -> None:
-        names = Correspondence(outputs_tell=True)
+        names = Correspondence(outputs_name_tx=True)
         real, model = Json.of({"message": "m", "tx": "real-1"}), Json.of({"message": "m", "tx": "t0"})
         assert names.differences(Output("o", "out", real), Output("o", "out", model), 0) == ()
         other = Json.of({"message": "n", "tx": "real-1"})

@@ -13,7 +13,7 @@ from verification.scenarios.returns import SMALL
 LIMIT = 20_000
 """More states than any twin takes to fall."""
 STATES = {
-    "returned beside a crash": 8_489,
+    "returned, a crash": 8_489,
     "returned, lost replies": 1_972,
     "returned, copies": 23_172,
     "returned for the last time": 2_268,

@@ -1,4 +1,4 @@
-"""The pages of `docs/protocols` tell what the code does: all of it, and nothing else."""
+"""The pages of `docs/protocols` describe what the code does: all of it, and nothing else."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ from verification.twins.all_effects import MODULES
 
 MOST_NODES = 25
 MOST_LINES = 260
-NOT_TOLD = {"token"}
-"""Modules of strategies that no page tells of yet."""
+UNDOCUMENTED = {"token"}
+"""Modules of strategies that no page describes yet."""
 
 
 def all_driven() -> list[Driven]:
@@ -68,7 +68,7 @@ def test_every_step_has_a_comment_with_its_title() -> None:
 
 def test_every_request_in_the_code_is_a_step() -> None:
     seen = {place.lines[-1] for driven in all_driven() for place in driven.steps}
-    assert seen == {line for line in requests() if Path(line[0]).stem not in NOT_TOLD}
+    assert seen == {line for line in requests() if Path(line[0]).stem not in UNDOCUMENTED}
 
 
 def requests() -> Iterator[Line]:
@@ -185,20 +185,20 @@ def test_a_message_that_nothing_keeps_held_is_found() -> None:
 
 
 class Sourced(VersionStream):
-    """A stream whose handlers tell what happened."""
+    """A stream whose handlers emit events."""
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        sourced = replace(work, handle=telling(work.handle), evolve=evolve)
+        sourced = replace(work, handle=emitting(work.handle), evolve=evolve)
         result = yield from VersionStream.attempt(self, sourced, memory)
         return result
 
 
 @cache
-def telling(handle: Handle) -> Handle:
-    def tell(before: Before, envelope: Envelope) -> Handled:
+def emitting(handle: Handle) -> Handle:
+    def emit(before: Before, envelope: Envelope) -> Handled:
         return replace(handle(before, envelope), events=(Event("handled", Json("{}")),))
 
-    return tell
+    return emit
 
 
 def evolve(body: Json | None, events: tuple[Event, ...]) -> Json:

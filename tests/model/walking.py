@@ -15,6 +15,8 @@ from verification.explorers.trace import Event
 from verification.reproduction.conductor import Reproduction, reproduce
 from verification.reproduction.reality import opened
 from verification.reproduction.walks import walk
+from verification.scenarios.numbers import A1, A2, B1, ONE_CHANNEL
+from verification.scenarios.numbers import SMALL as NUMBERED
 from verification.scenarios.outbox import SMALL
 from verification.world.scenario import Budget, Scenario
 
@@ -32,11 +34,14 @@ RICH = (
     Scenario("clean-up, all faults", (1,), Outbox.transaction_id(), budget=Budget(1, 1, 1, 1, cleanings=1)),
     Scenario("chores", (1, 1, 1), Outbox(window=1), budget=CHORES),
     Scenario("chores, staged", (1, 1, 1), Outbox.transaction_id(), budget=CHORES),
+    Scenario("channels, all faults", (2, 1, 1), ONE_CHANNEL, places=(A1, B1, A2), budget=TROUBLE),
+    Scenario("channels, stale reads", (2, 2, 2), ONE_CHANNEL, 1, places=(A1, B1, A2), budget=Budget(stale=12)),
+    Scenario("channels, chores", (1, 1, 1), ONE_CHANNEL, places=(A1, B1, A2), budget=replace(CHORES, cleanings=0)),
     Scenario(
         "two entities", (1, 1, 0, 0), Outbox(window=1), budget=TROUBLE, targets=(0, 0, 1, 1), feeds=(2, 3, None, None)
     ),
 )
-SCENARIOS = (LATE, *(scenario for scenario in SMALL if not scenario.endless), *RICH)
+SCENARIOS = (LATE, *(scenario for scenario in SMALL if not scenario.endless), *NUMBERED, *RICH)
 
 
 async def played(

@@ -17,16 +17,16 @@ def simulate(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 def test_an_episode_ends_with_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate(monkeypatch, "--messages", "50", "--seed", "5") == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for line in ("messages", "crash", "write: delayed, reply lost", "duplicate found its record", "1 (5 to 5)"):
-        assert line in told
+        assert line in printed
 
 
 def test_a_violation_ends_with_its_seed_its_story_and_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert simulate(monkeypatch, "--messages", "100", "--seed", "2", "--twin", "publish before commit") == 1
-    told = capsys.readouterr().out
-    assert "make simulate SEED=2 SECONDS=0 MESSAGES=100 TWIN='publish before commit'" in told
-    assert "was published with different contents" in told
-    assert "accepted web-" in told
+    printed = capsys.readouterr().out
+    assert "make simulate SEED=2 SECONDS=0 MESSAGES=100 TWIN='publish before commit'" in printed
+    assert "was published with different contents" in printed
+    assert "accepted web-" in printed

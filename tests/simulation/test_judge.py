@@ -16,10 +16,10 @@ from verification.simulation.history import History
 from verification.simulation.model import NOTHING, Order, Tally, execute
 
 ONE = Order("web-1", "7")
-TWO = Order("web-2", "7", tells=2, relays=("8",))
+TWO = Order("web-2", "7", reports=2, relays=("8",))
 CLOSE = Order("web-3", "7", closes=True)
 REFUSED = Order("web-4", "7", refused=True)
-LOOK = Order("web-6", "7", tells=2, looks=True)
+LOOK = Order("web-6", "7", reports=2, looks=True)
 
 
 def document(state: Tally) -> str:
@@ -148,31 +148,31 @@ def test_a_refused_message_has_to_be_parked_and_to_leave_no_trace() -> None:
     assert played.findings() == {("no_ghost_output", "7")}
 
 
-def test_a_look_may_tell_of_any_one_state_that_there_was() -> None:
+def test_a_look_may_report_any_one_state_that_there_was() -> None:
     for seen in (NOTHING, execute(NOTHING, ONE)[0]):
         played = Played(ONE, LOOK).commit(ONE).publish(execute(seen, LOOK)[1])
         played.acknowledge(LOOK)
         assert played.findings() == set()
 
 
-def test_a_look_that_tells_of_a_state_that_there_never_was_or_of_two_is_found() -> None:
+def test_a_look_that_reports_a_state_that_never_was_or_two_states_is_found() -> None:
     before, after = (execute(seen, LOOK)[1] for seen in (NOTHING, execute(NOTHING, ONE)[0]))
-    for told in (execute(Tally(3, "other"), LOOK)[1], [before[0], after[1]]):
-        played = Played(ONE, LOOK).commit(ONE).publish(told)
+    for outputs in (execute(Tally(3, "other"), LOOK)[1], [before[0], after[1]]):
+        played = Played(ONE, LOOK).commit(ONE).publish(outputs)
         played.acknowledge(LOOK)
         assert played.findings() == {("consistent_state_and_output", "7")}
 
 
-def test_a_look_that_tells_less_than_it_should_is_found() -> None:
+def test_a_look_that_reports_less_than_it_should_is_found() -> None:
     played = Played(LOOK).publish(execute(NOTHING, LOOK)[1][:1])
     assert ("nothing_lost", "7") in played.acknowledge(LOOK).findings()
 
 
-def test_a_story_tells_the_events_of_the_entity_only() -> None:
+def test_a_story_has_the_events_of_the_entity_only() -> None:
     played = Played(ONE, Order("web-5", "9")).commit(ONE, publish=False)
-    told = "\n".join(played.history.story(judge.judge(played.history)[0]))
-    assert "web-1" in told
-    assert "web-5" not in told
+    story = "\n".join(played.history.story(judge.judge(played.history)[0]))
+    assert "web-1" in story
+    assert "web-5" not in story
 
 
 def test_only_what_is_not_the_library_s_own_is_looked_at() -> None:

@@ -1,4 +1,4 @@
-"""Virtual time: it jumps, it tells, and it ends."""
+"""Virtual time: it jumps, it is shown, and it ends."""
 
 from __future__ import annotations
 

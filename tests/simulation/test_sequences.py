@@ -1,4 +1,4 @@
-"""The judge of boards convicts whatever is heard out of order, twice or not at all, and gaps that nobody tells of."""
+"""The judge of boards convicts whatever is heard out of order, twice or not at all, and gaps that nobody reports."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ def test_a_number_may_be_given_up_where_that_was_asked_for() -> None:
         assert heard.hears(one, three).findings() == findings
 
 
-def test_what_comes_after_it_was_given_up_has_to_be_told_and_must_not_take_place() -> None:
+def test_what_comes_after_it_was_given_up_has_to_be_reported_and_must_not_take_place() -> None:
     heard = Heard(SKIPPING)
     one, two, three = heard.shown("7", 1, 2, 3)
     heard.history.gave_up((BOARD, "7", 2))
     heard.hears(one, three)
     heard.history.acknowledge(two.name)
-    assert heard.findings() == {("told", BOARD)}
+    assert heard.findings() == {("reported", BOARD)}
     assert heard.history.came_late((BOARD, "7", 2)) == "came after it was given up"
     assert heard.findings() == set()
     assert ("no_ghost_change", BOARD) in heard.hears(two).findings()
@@ -127,7 +127,7 @@ def test_a_number_that_was_never_sent_cannot_be_given_up() -> None:
     assert heard.hears(one).findings() == {("in_sequence", BOARD)}
 
 
-def test_what_is_heard_after_something_later_has_to_be_told_where_there_is_one_order() -> None:
+def test_what_is_heard_after_something_later_has_to_be_reported_where_there_is_one_order() -> None:
     for promises, findings in ((None, set()), (IN_ONE_ORDER, {("one_order", BOARD)})):
         heard = Heard(promises)
         (late,), (early,) = heard.shown("7", 1, at=2), heard.shown("8", 1, at=1)
@@ -136,7 +136,7 @@ def test_what_is_heard_after_something_later_has_to_be_told_where_there_is_one_o
     assert heard.findings() == set()
 
 
-def test_what_is_in_time_must_not_be_told_as_late() -> None:
+def test_what_is_in_time_must_not_be_reported_as_late() -> None:
     heard = Heard(IN_ONE_ORDER)
     (early,), (late,) = heard.shown("7", 1, at=1), heard.shown("8", 1, at=2)
     heard.hears(early, late)

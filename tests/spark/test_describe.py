@@ -68,13 +68,13 @@ def test_a_module_without_entities_is_named() -> None:
         (["an_app", "--database", "d", "--consumer", "q=score"], "'score' reads 'q', which is none of the entities"),
     ],
 )
-def test_bad_usage_is_told_in_one_sentence(
+def test_bad_usage_is_reported_in_one_sentence(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[Any]
 ) -> None:
     assert ending(lambda: main(arguments)) is Exit.CONFIGURATION
-    told = capsys.readouterr()
-    assert words in told.err
-    assert told.out == ""
+    printed = capsys.readouterr()
+    assert words in printed.err
+    assert printed.out == ""
 
 
 def test_usage_that_argparse_refuses_ends_with_the_same_code() -> None:

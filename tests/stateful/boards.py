@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, VersionStream, message
 from exactlyonce.attempt import Strategy
+from exactlyonce.protocols.resequencer.positions import Position
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from tests.samples import SENT
 
 
@@ -51,7 +53,9 @@ class Board:
     heard: int = 0
 
 
-boards_queue = Destination("boards", receives=(Played,), order_by=lambda played: str(played.board))
+boards_queue = Destination(
+    "boards", receives=(Played,), to="board", entity_by=lambda played: played.board, ordered=True
+)
 news_queue = Destination("news", receives=(News,))
 requests_queue = Destination("requests")
 DESTINATIONS = (boards_queue, news_queue, requests_queue)
@@ -95,11 +99,12 @@ def a_play(kind: Entity[Player], number: int, player: str, boards: list[str], va
     return Envelope("web", f"{kind.name}-{number}", "boards.play", Json.of(data), SENT)
 
 
-def played(world: World) -> dict[tuple[str, str], dict[int, Output]]:
-    """What was sent: by board and source, each by its number."""
-    sent: dict[tuple[str, str], dict[int, Output]] = {}
+def played(world: World) -> dict[tuple[str, str], dict[Position, Output]]:
+    """What was sent: by board and source, each by its position."""
+    sent: dict[tuple[str, str], dict[Position, Output]] = {}
     for output in world.transport.queues["boards"]:
         envelope = Envelope.read(output.envelope.text)
-        assert output.order is not None
-        sent.setdefault((output.order.key, envelope.source), {})[output.order.number] = output
+        assert output.place is not None
+        board = EntityRef.of_source(output.place.receiver).id
+        sent.setdefault((board, envelope.source), {})[output.place.channel, output.place.number] = output
     return sent

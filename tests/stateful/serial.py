@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -35,6 +35,21 @@ class Ending:
     deleted: bool
     sequences: Sequences
     outputs: frozenset[Output]
+
+    @property
+    def whatever_its_attempts(self) -> Ending:
+        """The same with channels that are named after their receivers: their ids are different in every attempt."""
+        receivers = {one.channel: one.receiver for one in self.sequences}
+
+        def renamed(output: Output) -> Output:
+            if output.place is None:
+                return output
+            channel, receiver = output.place.channel, receivers[output.place.channel]
+            text = output.envelope.text.replace(channel, receiver)
+            return replace(output, envelope=Json(text), place=replace(output.place, channel=receiver))
+
+        sequences = tuple(replace(one, channel=one.receiver) for one in self.sequences)
+        return replace(self, sequences=sequences, outputs=frozenset(map(renamed, self.outputs)))
 
 
 class MachineHistory(Interleaving):

@@ -57,7 +57,7 @@ class Settlement(Interleaving):
         self.poison: list[str] = []
         self.parked: set[str] = set()
         self.alone_when_parked: set[str] = set()
-        self.told: list[str] = []
+        self.wrong: list[str] = []
         self.held: list[Held] = []
 
     @property
@@ -82,7 +82,7 @@ class Settlement(Interleaving):
                 self.give_back()
             self.advance()
         self.finish()
-        return [*self.told, *map(str, violations(self.world.facts(), drained=True)), *self.garbage()]
+        return [*self.wrong, *map(str, violations(self.world.facts(), drained=True)), *self.garbage()]
 
     def finish(self) -> None:
         self.calm()
@@ -180,7 +180,7 @@ class Settlement(Interleaving):
             return
         key = self.parked.pop()
         if key in self.alone_when_parked and key in self.committed():
-            self.told.append(
+            self.wrong.append(
                 f"{key} was parked, though it was processed, or an attempt under way could still process it"
             )
         self.alone_when_parked.discard(key)
@@ -189,7 +189,7 @@ class Settlement(Interleaving):
             if result is None or isinstance(result, Again) or result.outcome == "not parked":
                 self.parked |= {key} & self.in_parking()
 
-        self.begin(requeue(ENTITY, key, "accounts", None, Memory()), ended, key)
+        self.begin(requeue(ENTITY, key, "accounts", lambda _: None, Memory()), ended, key)
 
     def arrive(self, output: Output) -> None:
         if output.destination == "accounts":

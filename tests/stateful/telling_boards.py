@@ -172,7 +172,8 @@ class BoardHistory:
         skipped = {place for key, place in self.world.facts().skipped if key == self.board.ref(name).key}
         folds = {}
         for (board, source), sent in played(self.world).items():
-            data = [sent[number].envelope.value["data"] for number in sorted(sent) if (source, number) not in skipped]
+            taken = [output for place, output in sorted(sent.items()) if place not in skipped]
+            data = [output.envelope.value["data"] for output in taken]
             if board == name and data:
                 folds[source] = [[one["step"], one["total"]] for one in data]
         return folds

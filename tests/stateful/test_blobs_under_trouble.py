@@ -22,7 +22,7 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps import clean_blobs as clean_blobs_module
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
-from tests.stateful.interleaving import PEACE, Interleaving
+from tests.stateful.interleaving import PEACE, Interleaving, unfenced
 from tests.unit.protocols.gallery import in_order, painting
 from tests.unit.script import ABSENT, ENTITY
 
@@ -128,12 +128,6 @@ def test_blobs_of_committed_attempts_stay_and_those_of_lost_ones_go(name: str, s
     assert History(seed, name).play() == []
 
 
-def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
-    yield from Begin()
-    memory: Memory = view.memory
-    return memory
-
-
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_without_its_fence_clean_up_is_convicted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clean_blobs_module, "fence", unfenced)
@@ -141,7 +135,7 @@ def test_without_its_fence_clean_up_is_convicted(name: str, monkeypatch: pytest.
 
 
 class Forgetful(History):
-    """Its clean-up reads what tells of commits in any view, not in one at the token."""
+    """Its clean-up reads the records of commits in any view, not in one at the token."""
 
     def cleaning(self) -> Step[Any]:
         step, reply = super().cleaning(), None
@@ -175,14 +169,8 @@ def test_without_the_records_clean_up_is_convicted() -> None:
 
 
 def test_the_histories_are_eventful() -> None:
-    performed: set[type[Effect[Any]]] = set()
-
-    class Watching(History):
-        def perform(self, effect: Effect[Any]) -> Any:
-            performed.add(type(effect))
-            return super().perform(effect)
-
-    for seed in range(5):
-        for name in STRATEGIES:
-            Watching(seed, name).play()
+    histories = [History(seed, name) for seed in range(5) for name in STRATEGIES]
+    for history in histories:
+        history.play()
+    performed = set().union(*(history.performed for history in histories))
     assert {LoadEntity, LoadProcessed, LoadCompanions, WriteOnce, DeleteBlobs} <= performed

@@ -12,7 +12,7 @@ from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -25,7 +25,8 @@ STRATEGY = Resequencer()
 
 def a_message(source: str, number: int) -> Envelope:
     data = {"player": source, "board": "go", "step": number, "total": number}
-    return Envelope(source, str(number), "boards.played", Json.of(data), extensions=Order("go", number).extensions)
+    place = Place(f"from{source}", "board/go", number)
+    return Envelope(source, str(number), "boards.played", Json.of(data), extensions=place.extensions)
 
 
 class Flood(Interleaving):
@@ -37,7 +38,7 @@ class Flood(Interleaving):
         self.board = boards(STRATEGY, lambda given: (given.player, given.step) in self.broken)
         self.ref: EntityRef = self.board.ref("go")
         self.runner = Runner(self.board, self.ref, Routes.to(DESTINATIONS, dict.fromkeys(("boards", "news"), 10_000)))
-        self.told_at: dict[str, dict[str, list[int]]] = {}
+        self.reported_at: dict[str, dict[str, list[int]]] = {}
 
     def deliver(self, group: tuple[Envelope, ...], memory: Memory | None = None) -> None:
         def ended(result: Finished | Again | None) -> None:
@@ -46,7 +47,7 @@ class Flood(Interleaving):
                 return
             for envelope in group:
                 self.world.acknowledged.add((self.ref.key, key_of(envelope)))
-                self.told_at[key_of(envelope)] = self.told()
+                self.reported_at[key_of(envelope)] = self.told()
             self.begin(STRATEGY.mark(self.ref, result.memory))
 
         work = Work(self.ref, group, self.runner, self.runner.absent)
@@ -76,7 +77,7 @@ def test_all_that_is_held_is_released_before_the_one_that_was_lacking_is_acknowl
     commits = len(flood.store._entity(flood.ref).within)
     flood.deliver_all([a_message("s", 1)])
     everything = list(range(1, MANY + 1))
-    assert flood.told_at["s/1"] == {"s": everything}
+    assert flood.reported_at["s/1"] == {"s": everything}
     assert len(flood.store._entity(flood.ref).within) - commits >= MANY > 2 * BATCH_DOCUMENTS
     flood.calm()
     flood.deliver(())
@@ -85,16 +86,16 @@ def test_all_that_is_held_is_released_before_the_one_that_was_lacking_is_acknowl
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_handler_that_raises_in_the_middle_holds_up_its_own_sequence_only(seed: int) -> None:
+def test_a_handler_that_raises_in_the_middle_holds_up_its_own_channel_only(seed: int) -> None:
     flood = Flood(seed)
     flood.broken = {("s", 105)}
     flood.deliver_all([a_message(source, number) for source in "st" for number in range(2, 131)])
     flood.deliver_all([a_message("s", 1), a_message("t", 1)])
-    assert flood.told_at["s/1"]["s"] == list(range(1, 105))
-    assert flood.told_at["t/1"]["t"] == list(range(1, 131))
+    assert flood.reported_at["s/1"]["s"] == list(range(1, 105))
+    assert flood.reported_at["t/1"]["t"] == list(range(1, 131))
     flood.broken = set()
     flood.deliver_all([a_message("t", 131)])
-    assert flood.told_at["t/131"] == {"s": list(range(1, 131)), "t": list(range(1, 132))}
+    assert flood.reported_at["t/131"] == {"s": list(range(1, 131)), "t": list(range(1, 132))}
     flood.calm()
     flood.deliver(())
     flood.run_out()

@@ -16,11 +16,11 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
-from tests.stateful.boards import DESTINATIONS, OUTBOX, STREAM, Player, a_play
+from tests.stateful.boards import DESTINATIONS, OUTBOX, STREAM, Player, a_play, played
 from tests.stateful.broken_stores import Careless, Torn
 from tests.stateful.telling_boards import BOARDS, BoardHistory, Delivery
 
-REBUILD = Rebuild(of=STREAM, through="requests", destination="boards")
+REBUILD = Rebuild(of=STREAM, through="requests")
 
 
 def last_words(*kinds: Entity[Player]) -> list[Delivery]:
@@ -44,7 +44,7 @@ async def test_it_is_the_fold_of_each_source_whatever_is_shuffled_and_repeated(s
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_a_handler_that_raises_for_a_while_holds_up_its_own_sequence_until_it_is_mended(seed: int) -> None:
+async def test_a_handler_that_raises_for_a_while_holds_up_its_own_channel_until_it_is_fixed(seed: int) -> None:
     history = BoardHistory(seed, Resequencer())
     history.broken = {(f"{kind}/{name}", step) for kind in ("walker", "runner") for name in "ab" for step in (2, 4)}
     await history.play()
@@ -60,7 +60,7 @@ async def test_a_handler_that_raises_for_a_while_holds_up_its_own_sequence_until
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_what_is_skipped_is_told_and_what_comes_late_is_noted_and_never_applied(seed: int) -> None:
+async def test_what_is_skipped_is_reported_and_what_comes_late_is_noted_and_never_applied(seed: int) -> None:
     history = BoardHistory(seed, Resequencer(gap_timeout=timedelta(minutes=10), on_gap="skip"), loss=0.1)
     await history.play()
     await history.finish(*last_words(OUTBOX, STREAM))
@@ -128,7 +128,9 @@ async def test_a_view_from_before_the_messages_were_sent_does_not_prove_that_the
     process = world.process(backoff=Backoff(tries=3))
     for number in range(3):
         await process.deliver(STREAM, a_play(STREAM, number, "a", ["go"], 1))
-    ref, missing = STREAM.ref("a"), Missing("boards", "go", 2, 3)
+    (sent,) = played(world).values()
+    (channel,) = {channel for channel, _ in sent}
+    ref, missing = STREAM.ref("a"), Missing(channel, 2, 3)
     for position in (0, 2, 4):
         world.store._trouble = Old(position)
         with pytest.raises(TryAgainLater, match="has not sent these messages yet"):

@@ -9,20 +9,21 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Memory
-from exactlyonce.effects.effect import Begin, Effect, Step
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import DeleteParked, DeleteStaged, LoadParked, LoadStaged, Park
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps import park as parking
 from tests.asking import settle, sweep
+from tests.stateful.interleaving import unfenced
 from tests.stateful.settlement import ENTITY, RUNNER, Held, Settlement
 
 STRATEGIES = {"inline": Outbox(window=1), "staged": Outbox.transaction_id(), "wide": Outbox(window=3, inline_limit=0)}
 
 
 class History(Settlement):
-    """Beside sweeper and clean-up."""
+    """With sweeper and clean-up."""
 
     @property
     def chores(self) -> tuple[Callable[[], None], ...]:
@@ -48,14 +49,8 @@ class History(Settlement):
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("seed", range(25))
-def test_everything_is_done_once_and_nothing_is_left_whoever_finishes_it(name: str, seed: int) -> None:
+def test_everything_is_done_once_and_nothing_is_left_whichever_process_finishes_it(name: str, seed: int) -> None:
     assert History(seed, STRATEGIES[name]).play() == []
-
-
-def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
-    yield from Begin()
-    memory: Memory = view.memory
-    return memory
 
 
 @pytest.mark.parametrize(("module", "strategy"), [(parking, "inline"), (retention, "staged")])
@@ -74,13 +69,8 @@ def test_with_a_driver_that_goes_on_for_what_was_given_back_it_is_convicted(name
 
 
 def test_the_histories_are_eventful() -> None:
-    performed: set[type[Effect[Any]]] = set()
-
-    class Watching(History):
-        def perform(self, effect: Effect[Any]) -> Any:
-            performed.add(type(effect))
-            return super().perform(effect)
-
-    for seed in range(20):
-        Watching(seed, STRATEGIES["staged"]).play()
+    histories = [History(seed, STRATEGIES["staged"]) for seed in range(20)]
+    for history in histories:
+        history.play()
+    performed = set().union(*(history.performed for history in histories))
     assert {LoadStaged, DeleteStaged, Park, LoadParked, DeleteParked} <= performed

@@ -1,8 +1,9 @@
-"""A small read model for tests: a board that keeps what it was told, in the order in which it was told."""
+"""A small read model for tests: a board that keeps what it was shown, in the order in which it was shown."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from exactlyonce import Context, Destination, Entity, Envelope, HandlerFailed, message
@@ -16,7 +17,8 @@ from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.records.companions import NumberedMessage, companion_document
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
-from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.records.places import NUMBER, Place
+from exactlyonce.records.receptions import Reception
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.ranges import Ranges
 from tests.unit.script import Played, Replies, Script
@@ -65,9 +67,25 @@ def scored_(state: Board, given: Scored, context: Context) -> Board:
 
 
 def scored(number: int, source: str = "s", *, id: str | None = None, key: str = "b", **data: Any) -> Envelope:
-    """The message that has a number in the sequence of a source."""
+    """The message that has a number in the channel of a source to a board."""
     content = Json.of({"board": "b", "number": number, **data})
-    return Envelope(source, id or f"m-{number}", "board.scored", content, extensions=Order(key, number).extensions)
+    place = Place(channel_of(source), BOARDS.ref(key).source, number)
+    return Envelope(source, id or f"m-{number}", "board.scored", content, extensions=place.extensions)
+
+
+def channel_of(source: str) -> str:
+    """The channel in which a source sends."""
+    return f"from{source}"
+
+
+def received(source: str, next: int = 1, held: Ranges = (), **more: Any) -> Reception:
+    """How far the channel of a source is received."""
+    return Reception(channel_of(source), source, next, held, **more)
+
+
+def document_of(number: int, message: str | None, at: datetime, held: Json | None = None) -> NumberedMessage:
+    """The document of a number of the source `s`."""
+    return NumberedMessage(BOARD.key, Place(channel_of("s"), BOARD.source, number), "s", message, at, held)
 
 
 def size_of(commit: SaveBatch) -> int:
@@ -99,9 +117,9 @@ class Readers(Script):
         return super().usual(effect)
 
     def handle(self, before: Before, envelope: Envelope) -> Handled:
-        order = dict(envelope.extensions)["sequence"]
-        self.handled.append(f"{envelope.source}{int(order)}")
-        if (envelope.source, int(order)) in self.broken:
+        number = int(dict(envelope.extensions)[NUMBER])
+        self.handled.append(f"{envelope.source}{number}")
+        if (envelope.source, number) in self.broken:
             raise HandlerFailed(f"Message {envelope.id}: the handler raised.")
         return self._runner(before, envelope)
 
@@ -123,13 +141,13 @@ class Readers(Script):
 
     @property
     def seen(self) -> list[str] | None:
-        """What the read model was told; None if it is absent."""
+        """What the read model was shown; None if it is absent."""
         body = self.body
         return None if body is None else body["seen"]
 
     def reception(self, source: str = "s") -> Reception:
-        """How far it has received a sequence."""
-        return next((one for one in self.ledger.receptions if one.source == source), Reception(source))
+        """How far it has received the channel of a source."""
+        return next((one for one in self.ledger.receptions if one.source == source), received(source))
 
     @property
     def held(self) -> dict[str, Ranges]:
@@ -140,4 +158,4 @@ class Readers(Script):
     def waiting(self) -> list[str]:
         """The documents that hold a message."""
         numbered = (one for one in self.companions if isinstance(one, NumberedMessage))
-        return sorted(f"{one.source}{one.order.number}" for one in numbered if one.held is not None)
+        return sorted(f"{one.source}{one.number}" for one in numbered if one.held is not None)

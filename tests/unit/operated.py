@@ -125,8 +125,8 @@ def app() -> Iterator[InMemory]:
     del sys.modules[module.__name__]
 
 
-class Told:
-    """What a command said."""
+class Run:
+    """One run of a command: its exit code, and what it printed."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
         self.code = main(["--app", "app_of_a_test", *arguments])

@@ -13,7 +13,7 @@ from exactlyonce.attempt import Again, Finished, Handle, Memory, Strategy, Work
 from exactlyonce.effects.blobs import KEPT, WriteOnce
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.library import WriteProcessed
+from exactlyonce.effects.library import WriteRecords
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
@@ -21,7 +21,8 @@ from exactlyonce.records.companions import KIND, Companion, read_companion
 from exactlyonce.records.ledger import Entry, Ledger, read_entity
 from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import Sequences
+from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import Sequence, Sequences, channel_id
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -31,8 +32,11 @@ from tests.samples import Deposited, accounts
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ENTITY = accounts().ref("a")
 ABSENT = accounts().shape.tombstone(ENTITY)
-RECEIPTS = Destination("receipts", receives=(Deposited,), order_by=lambda deposited: "r-1")
+RECEIPTS = Destination("receipts", receives=(Deposited,), to="reader", entity_by=lambda deposited: "r-1")
 ROUTES = Routes({"receipts": 1024 * 1024})
+READER = "reader/r-1"
+CHANNEL = channel_id(AT, "tx-1", 0)
+"""In which receipts travel: the first transaction begins it."""
 ORDERED = Routes.to((RECEIPTS,), {"receipts": 1024 * 1024})
 Kind = TypeVar("Kind", bound="Effect[Any]")
 Replies = Mapping[type[Effect[Any]], Any]
@@ -140,7 +144,7 @@ class Script:
     def record(self, *messages: str) -> None:
         """Let the library have a record of each message, as if an earlier window held it."""
         records = tuple(ProcessedRecord(self.entity.key, one, "tx-0", 0, AT, (), "") for one in messages)
-        self.store.perform(WriteProcessed(self.entity, records))
+        self.store.perform(WriteRecords(self.entity, records))
 
     @property
     def writes(self) -> int:
@@ -189,6 +193,16 @@ class Script:
         return self.store._entity(self.entity)
 
 
+def receipts(last: int, channel: str = CHANNEL) -> Sequence:
+    """The sequence of the sample entity's receipts, after so many."""
+    return Sequence("receipts", READER, channel, last)
+
+
+def receipt(number: int, channel: str = CHANNEL) -> Place:
+    """The place of a receipt."""
+    return Place(channel, READER, number)
+
+
 def work_for(*messages: Envelope, handle: Handle | None = None) -> Work:
     """Messages for the sample entity, whose receipts are numbered."""
     return Work(ENTITY, messages, handle or Runner(accounts(), ENTITY, ORDERED), ABSENT)
@@ -209,4 +223,4 @@ def attempt(
 
 def numbers(outputs: list[Output]) -> list[int]:
     """The numbers of outputs that have one, in order."""
-    return [output.order.number for output in outputs if output.order is not None]
+    return [output.place.number for output in outputs if output.place is not None]

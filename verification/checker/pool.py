@@ -28,7 +28,7 @@ def explored(
         scenarios: to explore. They go to the processes by their names, since broken twins cannot be sent.
         limit: most states of each.
         jobs: how many at a time.
-        show: told, now and then, how far each search is that goes on.
+        show: called now and then with the progress of each running search.
     """
     with Manager() as manager, ProcessPoolExecutor(jobs) as pool:
         progress: MutableMapping[str, str] = manager.dict()

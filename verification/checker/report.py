@@ -84,8 +84,8 @@ def fingerprint(scenario: Scenario) -> str:
     """A digest of a scenario, of the checker's code and of the library's."""
     left_out = {"chores", "clean", "host", "menders", "settle", "sweep", "witnesses"}
     names = (one.name for one in fields(scenario) if one.name not in left_out)
-    told = {name: getattr(scenario, name) for name in names}
-    hashed = sha256(f"{told} {sorted(scenario.witnesses)}".encode())
+    shape = {name: getattr(scenario, name) for name in names}
+    hashed = sha256(f"{shape} {sorted(scenario.witnesses)}".encode())
     verification, library, engine = (Path(one.__file__ or "").parent for one in (checker, exactlyonce, yieldcheck))
     rooms = (verification.parent / name for name in ("world", "explorers", "endless", "scenarios", "twins", "checker"))
     for path in (path for folder in (*rooms, library, engine) for path in sorted(folder.rglob("*.py"))):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import yieldcheck
-from verification.endless.explorer import EndlessExplorer
-from verification.explorers.ages import AgedExplorer
-from verification.explorers.explorer import Explorer
+from verification.explorers.choice import explorer_of
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
-from verification.explorers.renewal import RenewingExplorer, RenewingScenario
-from verification.explorers.returns import ReturningExplorer
-from verification.explorers.settlement import ReturningScenario
-from verification.explorers.trace import Event, events_of, told
+from verification.explorers.trace import Event, events_of, story_of
 from verification.world.scenario import Scenario
 
 Progress = yieldcheck.Report[State, Move]
@@ -43,7 +40,7 @@ class Report(yieldcheck.Report[State, Move]):
     @property
     def ending(self) -> tuple[str, ...]:
         """The trace for people, and what the store holds in the end."""
-        return told(self.trace) if self.trace else ()
+        return story_of(self.trace) if self.trace else ()
 
 
 def explore(
@@ -55,17 +52,21 @@ def explore(
 ) -> Report:
     """Look at every state, or at the first `limit`; the arguments are those of `yieldcheck.check`."""
     explorer = explorer_of(scenario)
-    found: dict[str, Any] = vars(yieldcheck.check(explorer, limit, liveness=liveness, show=show))
+    with _few_collections():
+        found: dict[str, Any] = vars(yieldcheck.check(explorer, limit, liveness=liveness, show=show))
     trace = events_of(explorer, explorer.start(), found["path"])
     return Report(**found, trace=trace, witnessed=explorer.witnessed, runs=explorer.workers.runs)
 
 
-def explorer_of(scenario: Scenario) -> Explorer:
-    """The explorer for a scenario."""
-    if isinstance(scenario, ReturningScenario):
-        return ReturningExplorer(scenario)
-    if isinstance(scenario, RenewingScenario):
-        return RenewingExplorer(scenario)
-    if scenario.ages is not None:
-        return AgedExplorer(scenario)
-    return EndlessExplorer(scenario) if scenario.endless else Explorer(scenario)
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Python looks for cycles of garbage rarely: what a search makes lives as long as the search, so there are few.
+
+    Else the collector takes a tenth of the time, to go through millions of states.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1_000_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)

@@ -14,8 +14,9 @@ from typing import Final
 
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import Loaded, LoadEntity
-from exactlyonce.effects.library import WriteProcessed
+from exactlyonce.effects.library import WriteRecords
 from exactlyonce.protocols.steps.save import with_ledger
+from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.frozen_json import Json
 from verification.endless.names import Naming
@@ -121,8 +122,9 @@ class EndlessWrites(Writes):
 
     def applied(self, write: Write, store: Store) -> Answer:
         """The answer if the write takes effect now. Nobody will ask for the records of retired messages."""
-        if isinstance(write, WriteProcessed):
-            write = replace(write, records=tuple(one for one in write.records if LIVE in one.message))
+        if isinstance(write, WriteRecords):
+            records = (one for one in write.records if isinstance(one, ProcessedRecord) and LIVE in one.message)
+            write = replace(write, records=tuple(records))
         return super().applied(write, store)
 
     def entity_token(self, _entity: Entity) -> str | None:

@@ -206,7 +206,9 @@ class Naming:
                 if keep
             ]
         )
-        committed = frozenset([(keys[key], scope(("history", told))) for key, told in store.committed if key in keys])
+        committed = frozenset(
+            [(keys[key], scope(("history", history))) for key, history in store.committed if key in keys]
+        )
         published = frozenset([keys[key] for key in store.published if key in keys])
         return self._stores.store(
             (self._stores.entity(0, versions),),

@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import cache
 
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import DeleteStaged, Stage, WriteProcessed
+from exactlyonce.effects.library import DeleteStaged, Stage, WriteRecords
 from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.ledger import Entry
+from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.values.frozen_json import Json
 from verification.endless.scopes import LIVE, Scope
 from verification.world.mentions import Write, transactions_in
@@ -31,8 +32,8 @@ def relevant(
     asked = asked.union(*(transactions_in(write) for write in delayed if isinstance(write, SaveEntity)))
     kept: list[Write] = []
     for write in delayed:
-        if isinstance(write, WriteProcessed):
-            records = tuple(record for record in write.records if record.message in live)
+        if isinstance(write, WriteRecords):
+            records = tuple(one for one in write.records if isinstance(one, ProcessedRecord) and one.message in live)
             kept += [replace(write, records=records)] if records else []
         elif not isinstance(write, Stage | DeleteStaged) or transactions_in(write) & asked:
             kept.append(write)
@@ -44,9 +45,9 @@ def older_versions(
 ) -> tuple[Version, ...]:
     """The older versions that differ in what an attempt on them can do, by their new names.
 
-    Its commit fails. What else it does that anybody notices: it publishes what live messages owe, writes their records, and
-    acknowledges a message that it finds. So of retired messages, and of outputs that were published, an older version need
-    not tell; and of two that tell the same, the one with the older token can do all that the other can.
+    Its commit fails. Its other observable acts: it publishes what live messages owe, writes their records, and acknowledges a
+    message that it finds. So an older version need not record retired messages and published outputs; and of two equal
+    versions, the one with the older token can do all that the other can.
 
     Args:
         versions: older than the newest.
@@ -63,7 +64,7 @@ def older_versions(
         document = scope.of().part(_without_past(version.document, frozenset(keys) - published))
         ledger = ledger_of(document)
         if not any(LIVE in entry.message for entry in ledger.entries):
-            continue  # Whoever finds the entity absent can do the same.
+            continue  # An attempt that finds the entity absent can do the same.
         age = (position_of(ledger.token), ledger.version)
         if ledger.entries not in oldest or age < oldest[ledger.entries][0]:
             oldest[ledger.entries] = (age, document)

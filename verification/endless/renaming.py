@@ -15,7 +15,7 @@ from typing import Any
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Begun
 from exactlyonce.effects.entity import Conflict, Loaded, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, Found, FoundStaged, Stage, WriteProcessed, Written
+from exactlyonce.effects.library import DeleteStaged, Found, FoundStaged, Stage, WriteRecords, Written
 from exactlyonce.records.ledger import Entry, Ledger, entity_document
 from exactlyonce.records.library import ProcessedRecord, StagedOutputs
 from exactlyonce.records.outputs import Output, OutputRef
@@ -119,7 +119,7 @@ def _(part: SaveEntity, rename: Rename) -> Any:
 
 
 @renamed.register
-def _(part: WriteProcessed, rename: Rename) -> Any:
+def _(part: WriteRecords, rename: Rename) -> Any:
     return replace(part, records=renamed(part.records, rename))
 
 
@@ -174,8 +174,8 @@ def _transactions(transactions: tuple[str, ...], rename: Rename) -> tuple[str, .
 
 
 def _outputs(outputs: tuple[Output, ...], rename: Rename) -> tuple[Output, ...]:
-    told = (content_of(output) for output in outputs)
-    return tuple(output_of(rename(("key", key)), rename(("history", history))) for key, history in told)
+    contents = (content_of(output) for output in outputs)
+    return tuple(output_of(rename(("key", key)), rename(("history", history))) for key, history in contents)
 
 
 def _refs(refs: tuple[OutputRef, ...], key: str) -> tuple[OutputRef, ...]:

@@ -17,7 +17,7 @@ LIVE: Final = "/m"
 def shared_names(
     entity: Entity, committed: frozenset[tuple[str, str]], keys: tuple[tuple[str, str], ...]
 ) -> dict[Atom, Any]:
-    """Names that mean the same all over a state, as far as the newest version and the live messages tell.
+    """Names that mean the same all over a state, as far as the newest version and the live messages show.
 
     Args:
         entity: of the state.

@@ -59,7 +59,7 @@ class AgedExplorer(Explorer):
     def _tasks(
         self, worker: Worker, state: State, others: tuple[Worker, ...]
     ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
-        """As elsewhere, for messages that there are; with any present that a process may be told."""
+        """As elsewhere, for messages that there are; with any present that a process may be given."""
         for begun, queue, left in super()._tasks(worker, state, others):
             start = begun.situation.start if begun.situation is not None else None
             if start is None or start.task != "attempt":
@@ -76,7 +76,7 @@ class AgedExplorer(Explorer):
         return store.now if trims else 0
 
     def _retention(self, entity: int, state: State, *, busy: bool) -> Iterator[Start]:  # noqa: ARG002
-        """What tells of messages goes by its age."""
+        """Records of messages are deleted by their age."""
         store = state[0]
         for heard in self._ages.heard(store.now):
             cleaning = self._cleaning(entity, store, heard=heard)

@@ -31,7 +31,7 @@ def returned(
 
 
 def given_up(keys: Sequence[str], state: State) -> Iterator[tuple[str, State]]:
-    """Every way in which the host gives up on a delivery, for whoever settles: the key of its message, and the state."""
+    """Every way in which the host gives up on a delivery, which a settler gets: the key of its message, and the state."""
     store, queue, workers, delayed, left = state
     if not left[POISONED]:
         return

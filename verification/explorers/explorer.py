@@ -1,7 +1,6 @@
 """The states of a scenario, and every step from one to another.
 
-A state is (store, queues, workers, delayed writes, budget left). What is left out, and why that
-loses nothing, is in docs/model-checking.md.
+A state is (store, queues, workers, delayed writes, budget left). docs/model-checking.md says what is left out, and why.
 """
 
 from __future__ import annotations
@@ -55,8 +54,9 @@ GIVES_BACK = "gives back what it holds"
 PASSES = "Twelve hours pass"
 GOES_ON = "has to give back a delivery, and goes on"
 COPY = "a copy was dropped"
+FROM_MEMORY = "starts from what it knows"
 PART = "a release took several batches"
-STOPPED = "a handler that raised stopped its sequence"
+STOPPED = "a handler that raised stopped its channel"
 SENT_AGAIN = "what a stream had sent was sent again"
 REFUSED = "a message whose number another has was refused"
 
@@ -199,7 +199,7 @@ class Explorer:
             yield REPLAYS, Start(ANSWER, entity)
 
     def _retention(self, entity: int, state: State, *, busy: bool) -> Iterator[Start]:
-        """Every run that deletes what is old: what tells of messages of which no copy can arrive any more."""
+        """Every run of retention: it deletes records of messages of which no copy can arrive any more."""
         store = state[0]
         if self.scenario.companions:
             writes = frozenset().union(*(messages_in(write) for write in state[3]))
@@ -317,11 +317,12 @@ class Explorer:
         return swept(self.world.stores, store, workers, delayed, linearizable=self.scenario.linearizable)
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
-        """The outcomes of what a worker asks. Where attempts are not told apart, their ids are known at once."""
-        if (
-            worker.asks is None
-        ):  # A broken twin that asks for nothing is at its end when it begins; the outbox always asks.
-            assert self.scenario.companions  # noqa: S101
+        """The outcomes of what a worker asks. Where attempts are not distinct, their ids are known at once."""
+        if worker.begins:
+            yield Outcome(Answer(None, store, said=FROM_MEMORY, witnessed=FROM_MEMORY), worker, None, ended=False)
+            return
+        if worker.asks is None:  # A copy that is known from memory, or a broken twin: all others ask for something.
+            assert self.scenario.companions or self.scenario.remembering  # noqa: S101
             yield Outcome(Answer(None, store, said="asks for nothing"), *self._settled(worker, store, None))
             return
         for answer in self.world.answers(worker.asks, store):

@@ -23,7 +23,7 @@ def interchangeable(kinds: Mapping[int, tuple[int, int]], keys: tuple[str, ...],
     """Messages of which nothing is known yet, each with one just like it that may as well come first.
 
     Args:
-        kinds: as `alike_messages` tells.
+        kinds: as of `alike_messages`.
         keys: of all messages.
         state: to look at.
     """
@@ -47,8 +47,8 @@ def interchangeable(kinds: Mapping[int, tuple[int, int]], keys: tuple[str, ...],
 
 def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
     """Messages that differ by their names only, each with its kind: copies and entity. Empty if there are no two of a kind."""
-    told_apart = scenario.feeds or scenario.deletes or scenario.endless or scenario.ages
-    if told_apart or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):
+    differ = scenario.feeds or scenario.deletes or scenario.endless or scenario.ages
+    if differ or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):
         return {}
     sorts = list(dict.fromkeys(scenario.messages))
     kinds = {

@@ -19,6 +19,7 @@ from exactlyonce.records.library import ParkedMessage
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef, renewed_id
 from verification.explorers.ages import AgedExplorer
+from verification.explorers.choice import explorer_of
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
 from verification.world.answers import LOST, World
@@ -32,7 +33,7 @@ from verification.world.writes import Answer
 RENEWED: Final = "a parked message was sent as a new one"
 ONCE_MORE: Final = "a message that was renewed was too old again"
 BEFORE: Final = -4
-"""Tick that the parked message tells as its time: two days before the clock begins."""
+"""Tick of the parked message's time: two days before the clock begins."""
 ENTITY: Final = entity_ref(0)
 MESSAGE: Final = key_of_number(0)
 Identity = tuple[int, int]
@@ -96,12 +97,12 @@ class RenewingWorld(World):
             yield from super()._publish(effect, store)
             return
         number = self._number(envelope)
-        told = f"{key_of(envelope)} of tick {self._clock.times[number]}"
+        dated = f"{key_of(envelope)} of tick {self._clock.times[number]}"
         violation = self._otherwise_dated(envelope, number, store) or self._too_soon(envelope, store)
         after = self.stores.changed(store, requeued=store.requeued | {str(number)})
         again = (str(number),)
         seen = ONCE_MORE if self._others(envelope, store) else RENEWED
-        said = f"sends {told}"
+        said = f"sends {dated}"
         yield Answer(PUBLISHED, after, violation=violation, said=said, witnessed=seen, again=again)
         yield Answer(UNKNOWN, after, LOST, None, violation, f"{said}; the reply is lost", again=again)
         yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
@@ -116,7 +117,7 @@ class RenewingWorld(World):
         return tuple(number for number in sent if self._envelopes[number].id != envelope.id)
 
     def _otherwise_dated(self, envelope: Envelope, number: int, store: Store) -> str | None:
-        """What is wrong with its time: all copies under one identity have to tell the same, or they are judged differently."""
+        """What is wrong with its time: all copies under one identity need the same, or they are judged differently."""
         for other in map(int, store.requeued - {str(number)}):
             if self._envelopes[other].id == envelope.id:
                 return f"one_time: {key_of(envelope)} is sent with another time than before"
@@ -148,7 +149,8 @@ class RenewingWorkers(Workers):
     def _run(self, start: Start) -> Step[Any]:
         if start.task != "requeue":
             return super()._run(start)
-        return sent_as_new(self._chores, ENTITY, self._clock.lifetimes.send_limit, start.memory)
+        limit = self._clock.lifetimes.send_limit
+        return sent_as_new(self._chores, ENTITY, lambda _: limit, start.memory)
 
     def _work(self, start: Start) -> Work:
         work = super()._work(start)
@@ -234,3 +236,6 @@ def _caught_up(writes: tuple[Any, ...]) -> tuple[Any, ...]:
         (parked, newest) if place == first else ("", None) if one[0] == parked else one
         for place, one in enumerate(writes)
     )
+
+
+explorer_of.register(RenewingScenario, RenewingExplorer)

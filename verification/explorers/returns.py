@@ -20,6 +20,7 @@ from exactlyonce.hosting.failures import Cause
 from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS
 from exactlyonce.protocols.steps.park import Requeued
 from exactlyonce.values.envelope import Envelope
+from verification.explorers.choice import explorer_of
 from verification.explorers.deliveries import POISONED, ever_parked, vanished
 from verification.explorers.explorer import PASSES, Explorer
 from verification.explorers.moves import Move
@@ -112,9 +113,9 @@ class ReturningWorld(World):
             after = self.stores.changed(store, requeued=store.requeued | {key})
         if violation is not None:
             place = 0
-        told, said = (str(place),), f"sends {key} again" if by_hand else f"returns {key} to its queue"
-        yield Answer(PUBLISHED, after, None, None, violation, said, REQUEUED if by_hand else RETURNED, again=told)
-        yield Answer(UNKNOWN, after, LOST, None, violation, f"{said}; the reply is lost", again=told)
+        again, said = (str(place),), f"sends {key} again" if by_hand else f"returns {key} to its queue"
+        yield Answer(PUBLISHED, after, None, None, violation, said, REQUEUED if by_hand else RETURNED, again=again)
+        yield Answer(UNKNOWN, after, LOST, None, violation, f"{said}; the reply is lost", again=again)
         yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
 
     @staticmethod
@@ -163,7 +164,8 @@ class ReturningWorkers(Workers):
         if start.task == "requeue":
             ages = self._world.ages
             limit = None if ages is None else ages.lifetimes.send_limit
-            return self._world.chores.requeue(entity_ref(0), self._key(start.messages[0]), "in", limit, start.memory)
+            key = self._key(start.messages[0])
+            return self._world.chores.requeue(entity_ref(0), key, "in", lambda _: limit, start.memory)
         if start.task not in {"attempt", "settle"}:
             return super()._run(start)
         kind, stage, *known = start.candidates
@@ -306,3 +308,6 @@ class ReturningExplorer(Explorer):
         self.witnessed.add(REFUSED)
         (given_up,) = self._staged(worker.held, FIRST)
         return self._workers.take(self.workers.idle(), given_up, Cause.OWN.value), violation, True
+
+
+explorer_of.register(ReturningScenario, ReturningExplorer)

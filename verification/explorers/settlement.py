@@ -61,7 +61,7 @@ class ReturningScenario(Scenario):
     Attributes:
         causes: why a message failed last, as far as the process knows that settles it.
         rounds: how often each message was returned before, though nobody knew why it failed.
-        counted: whether a delivery tells if it is settled for the first time: that of a dead letter does not.
+        counted: whether a delivery shows that it is settled for the first time: that of a dead letter does not.
         runs_out: whether what is to be settled is delivered a few times only, as by a poison queue.
         host: what decides.
     """
@@ -202,7 +202,7 @@ def came(number: int, kind: int, rounds: int, tick: int | None) -> Envelope:
         number: of the message.
         kind: of the copy.
         rounds: how often it was returned before.
-        tick: that it tells as its time; None for that at which the clock begins.
+        tick: of its time; None for that at which the clock begins.
     """
     envelope = dated(number, AT + (tick or 0) * TICK)
     counted = rounds if kind == 0 else kind - 1

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
-from exactlyonce.effects.library import DeleteParked, DeleteProcessed, DeleteStaged
+from exactlyonce.effects.library import DeleteChannels, DeleteParked, DeleteProcessed, DeleteStaged
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
 from verification.explorers.moves import Move
@@ -24,8 +24,8 @@ from verification.world.workers import Worker
 from yieldcheck import path_through
 
 NOBODY: Final = -1
-BEST_EFFORT: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceCompanions, DeleteCompanions)
-"""Writes whose reply does not tell whether they took effect."""
+BEST_EFFORT: Final = (DeleteStaged, DeleteChannels, DeleteProcessed, DeleteParked, ReplaceCompanions, DeleteCompanions)
+"""Writes whose reply does not say whether they took effect."""
 _NAMES: Final = {place: name for name, place in PLACES.items()}
 
 
@@ -104,7 +104,7 @@ def events_of(explorer: Explorer, start: State, path: Sequence[Move]) -> tuple[E
     return tuple(events)
 
 
-def told(events: tuple[Event, ...]) -> tuple[str, ...]:
+def story_of(events: tuple[Event, ...]) -> tuple[str, ...]:
     """The story: one line for each event, and what the store holds in the end."""
     return (*(str(event) for event in events), *(f"  {line}" for line in holding(events[-1].store)))
 
@@ -137,7 +137,7 @@ def _held_with_companions(entity: Entity) -> tuple[str, ...]:
     """The same where its records are companions."""
     ledger = entity.ledger
     entries = ", ".join(f"{one.message}{'' if one.owed is None else ', which owes'}" for one in ledger.entries)
-    received = (f"{one.next} is next from {one.source}" for one in ledger.receptions)
+    received = (f"{one.next} is next in {one.channel}" for one in ledger.receptions)
     parts = (f"{entries} in its ledger" if entries else "", *received)
     history = history_of(entity.truth.document) or "nothing"
     companions = ", ".join(_shown(one) for one, _ in entity.now.values())
@@ -154,11 +154,11 @@ def _shown(companion: Companion) -> str:
         case StreamEntry():
             return f"{companion.message} as version {companion.version}"
         case NumberedMessage():
-            return f"{companion.message} as number {companion.order.number}{', held' if companion.held is not None else ''}"
+            return f"{companion.message} as number {companion.number}{', held' if companion.held is not None else ''}"
 
 
 def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]) -> Event:
-    """One step as an event. `processes` tells which process stands in which place of the state before."""
+    """One step as an event. `processes` gives the process in each place of the state before."""
     process = NOBODY if move.slot < 0 else processes[move.slot]
     if isinstance(move.what, str):
         happened = {GIVES_BACK: None, "crashes": "crashes", GOES_ON: "returned", PASSES: None}.get(
@@ -218,5 +218,5 @@ def _are_alike(one: Worker, other: Worker) -> bool:
 
 
 def _are_any(*_: Worker) -> bool:
-    """True: where deliveries have other names, too, nothing is left to tell them by."""
+    """True: where deliveries have other names, too, nothing is left to distinguish them by."""
     return True

@@ -34,7 +34,7 @@ def main() -> int:
     ]
     console = Console()
     verdicts = _looked_for(console, mutants, tables, options)
-    _tell(console, verdicts)
+    _print(console, verdicts)
     surprises = [*_unlisted(console, mutants, verdicts, tables), *_found_after_all(console, verdicts, tables)]
     if not options.no_tests:
         surprises += _unproven(console, mutants, tables, options.jobs)
@@ -70,7 +70,7 @@ def _looked_for(console: Console, mutants: Sequence[Mutant], tables: Tables, opt
         return dict(zip((mutant.name for mutant in mutants), shown, strict=True))
 
 
-def _tell(console: Console, verdicts: dict[str, Verdict]) -> None:
+def _print(console: Console, verdicts: dict[str, Verdict]) -> None:
     table = Table(title="Where mutants are found", title_justify="left")
     for title in ("world", "by", "mutants"):
         table.add_column(title, justify="right" if title == "mutants" else "left")

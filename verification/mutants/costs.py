@@ -10,10 +10,16 @@ from typing import Final
 from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.values.frozen_json import Json
-from verification.mutants.quiet_outbox import ENTITY, SILENT, QuietWorld, handled_in_turn, repeated, work_of
+from verification.mutants.quiet_outbox import ENTITY, NUMBERED, SILENT, QuietWorld, handled_in_turn, repeated, work_of
 from verification.world.scenario import Scenario
 
-_SERIES: Final = ((0, 1, 2, 0, 1, 3), (0, 0, 1, 1), (SILENT, SILENT + 1, SILENT))
+_A, _B = NUMBERED, NUMBERED + 10
+_SERIES: Final = (
+    (0, 1, 2, 0, 1, 3),
+    (0, 0, 1, 1),
+    (SILENT, SILENT + 1, SILENT),
+    (_A, _A + 1, _A, _B, _A + 2, _B, _B + 1, 0, _A + 3),
+)
 _ABSENT: Final = Json.of({"id": ENTITY.id})
 
 
@@ -26,7 +32,7 @@ def costs_of_world(world: Scenario, shipped: Outbox, marking: bool, lagging: boo
 
 
 def costs(strategy: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
-    """Requests, rounds, sendings, bytes saved, and what is left staged or owed, of some series of messages and two crashes."""
+    """Requests, rounds, sendings, bytes saved, and what is left apart or owed, of some series of messages and two crashes."""
     worlds = [handled_in_turn(strategy, series, QuietWorld(lagging=lagging), marking=marking) for series in _SERIES]
     for first, second in ((1, 2), (2, 1)):  # The message comes back, or another one comes first.
         world = handled_in_turn(strategy, (0,), QuietWorld(lagging=lagging), marking=marking)
@@ -38,7 +44,7 @@ def costs(strategy: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
 def costs_of_chores(strategy: Outbox, world_of_chores: Scenario, marking: bool, lagging: bool) -> tuple[int, ...]:
     """The same, of all chores: on an entity that is absent, owes nothing, or owes what a message came to."""
     worlds = []
-    for series, stopped in (((), None), ((0, 1), None), ((0,), 1), ((), 0)):
+    for series, stopped in (((), None), ((0, 1), None), ((0,), 1), ((), 0), ((), _A), ((_A,), _B)):
         for chore in range(5):
             world = handled_in_turn(strategy, series, QuietWorld(lagging=lagging), marking=marking)
             if stopped is not None:
@@ -73,7 +79,10 @@ def _summed(worlds: Iterable[QuietWorld]) -> tuple[int, ...]:
         sum(amounts)
         for amounts in zip(
             *(
-                (world.requests.total(), world.rounds, world.published, world.bytes, len(world.staged), world.owing)
+                (
+                    *(world.requests.total(), world.rounds, world.published, world.bytes),
+                    *(len(world.staged), len(world.channels), world.owing),
+                )
                 for world in worlds
             ),
             strict=True,

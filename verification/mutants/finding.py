@@ -152,6 +152,7 @@ def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
     if not world.companions:
         return None
     for lagging in (False, True):
+        usual_costs = _usual(world.name, lagging)  # What ships may not raise.
         try:
             with _patience():
                 now = quiet.costs(_companions(twin, world), lagging=lagging)
@@ -159,9 +160,7 @@ def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
             return Verdict(world.name, f"{QUIET}: no end")
         except Exception as error:
             return Verdict(world.name, f"{QUIET}: raised {type(error).__name__}: {error}")
-        more = [
-            name for name, one, usual in zip(quiet.NAMES, now, _usual(world.name, lagging), strict=True) if one > usual
-        ]
+        more = [name for name, one, usual in zip(quiet.NAMES, now, usual_costs, strict=True) if one > usual]
         if more:
             return Verdict(world.name, f"{COSTS}: {', '.join(more)}")
     return None

@@ -67,7 +67,7 @@ class _Quiet:
         self._lagging = lagging
         self._world = World(scenario)
         self._workers = Workers(scenario)
-        self._store = self._world.stores.empty(1)
+        self._store = self._world.stores.empty(1, libraries=False)
         if scenario.adopted:
             adopted = self._world.stores.entity(1, (Version(UNADOPTED, "1"),))
             self._store = self._world.stores.with_entity(self._store, 0, adopted)

@@ -16,22 +16,26 @@ from exactlyonce.attempt import Again, Attempts, Before, Handled, Memory, Work, 
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteChannels,
     DeleteProcessed,
     DeleteStaged,
+    FindChannels,
     FindProcessed,
     Found,
+    FoundChannels,
     FoundStaged,
     HasRecords,
     LoadStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.library import ChannelDocument, ProcessedRecord, StagedOutputs
 from exactlyonce.records.outputs import Output
+from exactlyonce.records.places import Place
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -44,6 +48,8 @@ NOW: Final = 1_000_000
 ENDLESS: Final = 100
 SILENT: Final = 10
 """Messages from this number on are handled without an output."""
+NUMBERED: Final = 20
+"""Messages from this number on have places: ten of them in each channel, from its first place on."""
 Result = TypeVar("Result")
 Version = tuple[Json | None, str | None, int]
 """Document, ETag and position."""
@@ -66,6 +72,7 @@ class QuietWorld:
     writes: int = 0
     transactions: int = 0
     records: dict[str, int] = field(default_factory=dict)
+    channels: dict[str, tuple[ChannelDocument, int]] = field(default_factory=dict)
     staged: dict[str, StagedOutputs] = field(default_factory=dict)
     requests: Counter[str] = field(default_factory=Counter)
     published: int = 0
@@ -101,8 +108,8 @@ class QuietWorld:
                 return (self._reply(effect.first), self._reply(effect.second))
             case Begin():
                 self.transactions += effect.count
-                told = range(self.transactions - effect.count, self.transactions)
-                return Begun(datetime(2026, 1, 1, tzinfo=timezone.utc), tuple(f"t{number}" for number in told))
+                numbers = range(self.transactions - effect.count, self.transactions)
+                return Begun(datetime(2026, 1, 1, tzinfo=timezone.utc), tuple(f"t{number}" for number in numbers))
             case Publish():
                 self.published += 1
                 return PUBLISHED
@@ -114,14 +121,18 @@ class QuietWorld:
                 seen = _position(effect.token) if self.lagging else self.writes
                 found = (message for message in effect.messages if self.records.get(message, self.writes + 1) <= seen)
                 return Found(frozenset(found), f"0:-1#{seen}")
+            case FindChannels():
+                seen = _position(effect.token) if self.lagging else self.writes
+                documents = (one for one, position in self.channels.values() if position <= seen)
+                return FoundChannels(tuple(one for one in documents if one.channel.id in effect.channels))
             case HasRecords():
-                return bool(self.records)
+                return bool(self.records or self.channels)
             case LoadStaged():
                 return FoundStaged(tuple(self.staged[tx] for tx in effect.transactions if tx in self.staged))
             case _:
                 return self._write(effect)
 
-    def _write(self, effect: Effect[Any]) -> Any:
+    def _write(self, effect: Effect[Any]) -> Any:  # One case for each write.
         self.writes += 1
         match effect:
             case SaveEntity():
@@ -130,23 +141,37 @@ class QuietWorld:
                 self.bytes += effect.document.size
                 self.versions.append((effect.document, str(self.writes), self.writes))
                 return Saved(str(self.writes), self._token)
-            case WriteProcessed():
-                self.records.update({record.message: self.writes for record in effect.records})
+            case WriteRecords():
+                self._record(effect)
             case Stage():
                 self.staged.update({document.tx: document for document in effect.documents})
-            case DeleteStaged():
-                for tx in effect.transactions:
-                    self.staged.pop(tx, None)
-                return None
-            case DeleteProcessed():
-                for key, _ in effect.records:
-                    self.records.pop(key, None)
-                return None
             case Park():
                 pass
             case _:
-                raise TypeError(effect)
+                self._delete(effect)
+                return None
         return Written(self._token)
+
+    def _record(self, effect: WriteRecords) -> None:
+        for record in effect.records:
+            if isinstance(record, ProcessedRecord):
+                self.records[record.message] = self.writes
+            elif isinstance(record, ChannelDocument):
+                self.channels[record.name] = (record, self.writes)
+
+    def _delete(self, effect: Effect[Any]) -> None:
+        match effect:
+            case DeleteStaged():
+                for tx in effect.transactions:
+                    self.staged.pop(tx, None)
+            case DeleteChannels():
+                for name in effect.documents:
+                    self.channels.pop(name, None)
+            case DeleteProcessed():
+                for key, _ in effect.records:
+                    self.records.pop(key, None)
+            case _:
+                raise TypeError(effect)
 
     @property
     def owing(self) -> int:
@@ -185,12 +210,13 @@ def repeated(world: QuietWorld, begin: Callable[[Memory], Step[Any]], memory: Me
 
 def work_of(*numbers: int) -> Work:
     """An attempt on these messages."""
-    return Work(
-        ENTITY,
-        tuple(Envelope("web", f"m{number}", "test", Json("{}")) for number in numbers),
-        _handle,
-        Json('{"id":"a"}'),
-    )
+    return Work(ENTITY, tuple(map(_envelope, numbers)), _handle, Json('{"id":"a"}'))
+
+
+def _envelope(number: int) -> Envelope:
+    channel, place = divmod(number - NUMBERED, 10)
+    extensions = Place(f"c{channel}", ENTITY.source, place + 1).extensions if number >= NUMBERED else ()
+    return Envelope("web", f"m{number}", "test", Json("{}"), extensions=extensions)
 
 
 def number_of(envelope: Envelope) -> int:
@@ -204,7 +230,7 @@ def _position(token: str | None) -> int:
 
 def _handle(before: Before, envelope: Envelope) -> Handled:
     count = 0 if before.body is None else before.body.value["handled"]
-    if number_of(envelope) >= SILENT:
+    if SILENT <= number_of(envelope) < NUMBERED:
         return Handled(Json.of({"id": "a", "handled": count + 1}))
     output = Output(f"out:{key_of(envelope)}", "out", Json.of({"on": count}))
     return Handled(Json.of({"id": "a", "handled": count + 1}), (output,))

@@ -31,7 +31,7 @@ class Tables:
     Attributes:
         keys: of all mutants, by their names.
         found: where each was found when it was last looked for.
-        outside: for each that only a unit test can tell from the shipped strategy, that test: adoption, sizes, errors of
+        outside: for each that only a unit test distinguishes from the shipped strategy, that test: adoption, sizes, errors of
             handlers and the like are not in the model's world.
         harmless: for each that does no harm, the reason. Reviewed by hand.
         twins: broken twins that are mutants, or several at once, by their names.

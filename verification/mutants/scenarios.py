@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from exactlyonce import Outbox
+from verification.scenarios.numbers import A1, A2, A3, B1, NUMBERS, ONE_CHANNEL
 from verification.world.scenario import Budget, Scenario
 
 STAGED: Final = Outbox.transaction_id()
+ONE: Final = Outbox(window=1, channels=1)
+STAGED_ONE: Final = Outbox(window=1, inline_limit=0, channels=1)
 WORLDS: Final = (
     Scenario("a lonely message", (1,), Outbox(window=1), workers=1, budget=Budget(crashes=1, unknown=1, repeated=1)),
     Scenario("a lonely message, staged", (1,), STAGED, workers=1, budget=Budget(crashes=1, unknown=1, repeated=1)),
     Scenario("two in turn", (2, 1), Outbox(window=1), workers=1, budget=Budget(crashes=1)),
     Scenario("two in turn, staged", (2, 1), STAGED, workers=1, budget=Budget(crashes=1)),
+    Scenario("a number", (2,), NUMBERS, workers=1, places=(A1,), budget=Budget(crashes=1, unknown=1, repeated=1)),
+    Scenario("numbers in turn", (2, 1), NUMBERS, workers=1, places=(A1, A2), budget=Budget(crashes=1)),
+    Scenario("a channel leaves", (2, 1), ONE_CHANNEL, workers=1, places=(A1, B1), budget=Budget(crashes=1)),
     Scenario("two at once", (1, 1), Outbox(window=1), budget=Budget(crashes=1)),
     Scenario("copies at once", (2,), Outbox(window=1), budget=Budget(crashes=1, unknown=1)),
     Scenario("a group", (1, 1, 1), Outbox(window=2), workers=1, group=2, budget=Budget(crashes=1)),
@@ -57,13 +64,57 @@ WORLDS: Final = (
     Scenario("stale reads at once", (2, 1), Outbox(window=1), budget=Budget(stale=1)),
     Scenario("marking at once", (2, 1), Outbox(window=1), marking=True),
     Scenario("a window of two", (2, 1, 1), Outbox(window=2), workers=1, budget=Budget(crashes=1)),
+    Scenario("more than the window", (1, 1), Outbox(window=1), workers=1, group=2, budget=Budget(crashes=1)),
+    *(
+        replace(world, name=f"numbers: {world.name}")
+        for world in (
+            Scenario("in the wrong order", (2, 1), ONE, workers=1, places=(A2, A1), budget=Budget(crashes=1)),
+            Scenario("a channel leaves", (2, 1), ONE, workers=1, places=(A1, B1), budget=Budget(1, 1)),
+            Scenario("a channel comes back", (2, 1, 1), ONE, workers=1, places=(A1, B1, A2), budget=Budget(1, 1)),
+            Scenario(
+                "with foreign messages", (2, 1, 1), ONE, workers=1, places=(None, A1, A2), budget=Budget(crashes=1)
+            ),
+            Scenario("a group", (1, 1, 1), ONE, workers=1, group=2, places=(A1, A2, B1), budget=Budget(crashes=1)),
+            Scenario("a group with a foreign message", (1, 1, 1), ONE, workers=1, group=3, places=(A1, None, None)),
+            Scenario("staged", (2, 1), STAGED_ONE, workers=1, places=(A1, A2), budget=Budget(crashes=1)),
+            Scenario("swept", (1, 1), ONE, workers=1, places=(A1, A2), budget=Budget(1, 1, sweeps=1)),
+            Scenario("swept, staged", (1,), STAGED_ONE, workers=1, places=(A1,), budget=Budget(1, 1, sweeps=1)),
+            Scenario("given up", (1, 1), ONE, workers=1, places=(A1, B1), budget=Budget(1, 1, poisoned=1)),
+            Scenario("marking", (2, 1), ONE, workers=1, places=(A1, A2), budget=Budget(1, 1), marking=True),
+            Scenario("from memory", (2, 1), ONE, workers=1, places=(A1, A2), budget=Budget(1, 1), remembering=True),
+            Scenario(
+                "from memory, staged",
+                (2, 1),
+                STAGED_ONE,
+                workers=1,
+                places=(A1, A2),
+                budget=Budget(1),
+                remembering=True,
+            ),
+            Scenario(
+                "from memory, a channel leaves",
+                (2, 1, 1),
+                ONE,
+                workers=1,
+                places=(A1, B1, A2),
+                budget=Budget(1),
+                remembering=True,
+            ),
+            Scenario("stale reads", (2, 1), ONE, workers=1, places=(A1, B1), budget=Budget(1, stale=1)),
+            Scenario("two at once", (1, 1), ONE, places=(A1, A2), budget=Budget(1, 1)),
+            Scenario("from memory, at once", (1, 1, 1), ONE, places=(A1, A2, A3), remembering=True),
+        )
+    ),
 )
 
 STATES: Final = {
     "a lonely message": 123,
-    "a lonely message, staged": 778,
+    "a lonely message, staged": 770,
     "two in turn": 186,
     "two in turn, staged": 648,
+    "a number": 120,
+    "numbers in turn": 100,
+    "a channel leaves": 116,
     "two at once": 728,
     "copies at once": 615,
     "a group": 688,
@@ -97,5 +148,23 @@ STATES: Final = {
     "stale reads at once": 2_218,
     "marking at once": 2_368,
     "a window of two": 574,
+    "more than the window": 340,
+    "numbers: in the wrong order": 100,
+    "numbers: a channel leaves": 790,
+    "numbers: a channel comes back": 3_303,
+    "numbers: with foreign messages": 328,
+    "numbers: a group": 414,
+    "numbers: a group with a foreign message": 627,
+    "numbers: staged": 207,
+    "numbers: swept": 954,
+    "numbers: swept, staged": 636,
+    "numbers: given up": 2_152,
+    "numbers: marking": 1_600,
+    "numbers: from memory": 688,
+    "numbers: from memory, staged": 216,
+    "numbers: from memory, a channel leaves": 367,
+    "numbers: stale reads": 395,
+    "numbers: two at once": 1_398,
+    "numbers: from memory, at once": 255,
 }
 """Of the shipped strategy. Pinned by a test."""

@@ -32,9 +32,14 @@ class Twin:
         self._patches = tuple(patches)
         self._made: dict[object, Mapping[str, ModuleType]] = {}
 
-    def of(self, shipped: Any) -> Any:
-        """What becomes of a function or class that ships; that itself, if the twin does not concern it."""
-        made = modules_of(f"twin_{next(_numbers)}", {shipped.__module__}, self._sources, self._patches)
+    def of(self, shipped: Any, others: tuple[ModuleType, ...] = ()) -> Any:
+        """What becomes of a function or class that ships; that itself, if the twin does not concern it.
+
+        Args:
+            shipped: the function or class.
+            others: as those of `modules_of`.
+        """
+        made = modules_of(f"twin_{next(_numbers)}", {shipped.__module__}, self._sources, self._patches, others)
         module = made.get(shipped.__module__)
         return shipped if module is None else getattr(module, shipped.__name__)
 

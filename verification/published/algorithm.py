@@ -16,11 +16,12 @@ from typing import Final
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work, key_of
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, FindProcessed, LoadStaged, Stage, WriteProcessed, Written
+from exactlyonce.effects.library import DeleteStaged, FindProcessed, LoadStaged, Stage, WriteRecords, Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.ledger import LEDGER, Entry, Ledger, entity_document, read_entity
 from exactlyonce.records.library import StagedOutputs, processed_record
 from exactlyonce.records.outputs import digest
+from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -48,7 +49,7 @@ class Repairs:
     Attributes:
         conditional_create: an entity that was absent is created on the condition that it still is.
         deletion: of staged outputs after a save without success.
-        staged_token: the marker carries the session token of the staging, and whoever finishes it reads with that.
+        staged_token: the marker carries the session token of the staging, and the attempt that finishes it reads with that.
         record_token: the cleared marker carries the session token of the record, and the look for a record uses it.
         record_again: a record is also written where the staged outputs are gone: the reply is how to learn a token that
             covers the record.
@@ -78,7 +79,7 @@ REPAIRED: Final = Repairs(
 class PublishedAlgorithm:
     """A strategy like any other, for the checker only.
 
-    Two things are told in our vocabulary. A record of theirs holds the outputs, and whoever finds it sends them; a record of
+    Two things are in our vocabulary. A record of theirs holds the outputs, and an attempt that finds it sends them; a record of
     ours says that they were sent, so they are sent before it is written. Their record is written and the staged outputs are
     deleted in one batch; here the deletion follows. Neither makes a fault, nor hides one of those found.
     """
@@ -90,8 +91,7 @@ class PublishedAlgorithm:
         """One message at a time."""
         return 1
 
-    @property
-    def forgets(self) -> bool:
+    def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
         """The entity forgets at once; records stay."""
         return True
 
@@ -169,7 +169,7 @@ class PublishedAlgorithm:
             if published is not PUBLISHED:
                 return Again(seen.memory, "the outputs could not be published")
         if found.documents or self.repairs.record_again:
-            recorded = yield from WriteProcessed(entity, (processed_record(entity, entry),))
+            recorded = yield from WriteRecords(entity, (processed_record(entity, entry),))
             if isinstance(recorded, NoAnswer):
                 return Again(seen.memory, "whether the record was written is not known")
             seen = self._wrote(seen, recorded)

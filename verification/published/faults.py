@@ -45,7 +45,7 @@ class Fault:
         """The scenario with the algorithm, repaired like this."""
         return playing(self.scenario, repairs)
 
-    def told(self) -> str:
+    def story(self) -> str:
         """The story: a paragraph for as long as the same worker is at the same attempt."""
         report = explore(self.scenario_with(self.repairs))
         paragraphs: list[tuple[str, list[str]]] = []
@@ -78,7 +78,7 @@ def _deleting(deletion: Deletion) -> Repairs:
     return Repairs(conditional_create=True, deletion=deletion, fresh_etag=True)
 
 
-UNTOLD: Final = ("a retry does not see the record",)
+NOT_ON_THE_PAGE: Final = ("a retry does not see the record",)
 """Much like the one before."""
 _TWO: Final = Scenario("two messages, no duplicates, no faults", (1, 1), tokens=True)
 TWICE: Final = "at_most_one_state_change"
@@ -152,8 +152,8 @@ FAULTS: Final = (
 
 def with_stories(page: str) -> str:
     """The page with the stories as they are now."""
-    told = "".join(fault.told() for fault in FAULTS if fault.name not in UNTOLD)
-    return _STORIES.sub(lambda match: f"{match[1]}{told}{match[2]}", page)
+    stories = "".join(fault.story() for fault in FAULTS if fault.name not in NOT_ON_THE_PAGE)
+    return _STORIES.sub(lambda match: f"{match[1]}{stories}{match[2]}", page)
 
 
 def main() -> int:

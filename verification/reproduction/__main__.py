@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from verification.checker.search import explore, explorer_of
+from verification.checker.search import explore
+from verification.explorers.choice import explorer_of
 from verification.explorers.trace import Event
 from verification.reproduction.careless import CarelessStore
 from verification.reproduction.conductor import Divergence, Reproduction, reproduce
@@ -21,13 +22,14 @@ from verification.reproduction.correspondence import TornViewError
 from verification.reproduction.reality import emulator_of_the_model, opened
 from verification.reproduction.stories import Story, retraced
 from verification.reproduction.walks import exact_explorer, walk
-from verification.scenarios import companions, outbox
+from verification.scenarios import companions, numbers, outbox
 from verification.world.scenario import Scenario
 
 Found = TypeVar("Found")
 
 WALKED: Final[tuple[Scenario, ...]] = (
     *(*outbox.SMALL, *outbox.LARGE),
+    *(*numbers.SMALL, *numbers.LARGE),
     *(*companions.SMALL, *companions.LARGE),
 )
 """Scenarios that a random walk may be asked of."""
@@ -95,12 +97,13 @@ def _chosen(options: Namespace) -> tuple[Scenario, tuple[Event, ...], str | None
 def _twins() -> Iterator[tuple[str, Callable[[], Scenario]]]:
     """The zoo, which lives with the tests and is not needed for walks: names, and what makes the scenarios."""
     from tests.model.broken_chores import BROKEN_CHORES  # noqa: PLC0415
+    from tests.model.broken_numbers import TWINS as NUMBERED  # noqa: PLC0415
     from tests.model.broken_strategies import TWINS  # noqa: PLC0415
-    from tests.model.test_broken_companions import ZOO, told  # noqa: PLC0415
+    from tests.model.test_broken_companions import ZOO, name_of  # noqa: PLC0415
 
-    yield from ((twin.name, twin.scenario_with_twin) for twin in TWINS)
+    yield from ((twin.name, twin.scenario_with_twin) for twin in (*TWINS, *NUMBERED))
     yield from ((chore.name, chore.scenario_with_twin) for chore in BROKEN_CHORES)
-    yield from ((told(twin), twin.scenario_with_twin) for twin in ZOO)
+    yield from ((name_of(twin), twin.scenario_with_twin) for twin in ZOO)
 
 
 def _first(fitting: Iterator[Found], name: str) -> Found:
@@ -122,7 +125,7 @@ def _table(scenario: Scenario, played: Reproduction) -> Table:
     table.add_column("the model")
     table.add_column("the local Cosmos DB")
     for number, step in enumerate(played.steps, 1):
-        table.add_row(str(number), step.told, "\n".join(step.requests))
+        table.add_row(str(number), step.said, "\n".join(step.requests))
     return table
 
 

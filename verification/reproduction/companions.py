@@ -37,7 +37,7 @@ class CompanionRecords:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self.names = Correspondence(outputs_tell=True, recurring=not scenario.apart)
+        self.names = Correspondence(outputs_name_tx=True, recurring=not scenario.apart)
         self._keys = keys_of(scenario.messages)
         self._world = World(scenario)
         self._workers = Workers(scenario)
@@ -81,12 +81,12 @@ class CompanionRecords:
                 return None
 
     def time(self, task: Task, loaded: Loaded) -> datetime:
-        """It tells on which version the attempt goes on, so that whoever handles again later is given another."""
+        """It stands for the version the attempt loaded, so that a later attempt is given another."""
         waited = self.scenario.ordered and task.name == NUDGE
         return (HAS_WAITED if waited else AT) + timedelta(seconds=position_of(loaded.token))
 
     def position(self, event: Event, entity: int, before: Store) -> int | None:
-        """The position in the model's log that a read saw: the newest that shows this to whoever has no older view."""
+        """The position in the model's log that a read saw: the newest that shows this to a reader without an older view."""
         del entity
         if isinstance(event.reply, Loaded):
             return position_of(event.reply.token)

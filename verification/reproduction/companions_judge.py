@@ -14,14 +14,14 @@ from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.records.companions import NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import digest
-from exactlyonce.testing.guarantee import Commit, Facts, Place, violations
+from exactlyonce.testing.guarantee import Commit, Facts, Position, violations
 from exactlyonce.testing.guarantee import nothing_lost as lost
 from exactlyonce.values.ranges import holds
 from verification.reproduction.families import Deeds
 from verification.reproduction.moments import Moment, ledger_in, moments, numbered
 from verification.reproduction.reality import Reality
 from verification.reproduction.sequences import out_of_order, wrongly_held
-from verification.world.companions_handler import ENTITY, by_key, envelope_of, handle, keys_of
+from verification.world.companions_handler import ENTITY, by_key, channel_of, envelope_of, handle, keys_of
 from verification.world.replays import asked_for
 from verification.world.scenario import UNLIMITED, Message, Scenario
 from verification.world.tasks import NUDGE
@@ -55,9 +55,9 @@ class _Judge:
         self._failed = {key: error for one in deeds for key, error in one.failed}
         self._begun = Counter(task for one in deeds for task in one.begun)
         self._sent_again = [version for one in deeds for version in one.sent_again]
-        self._skipped: set[Place] = set()
+        self._skipped: set[Position] = set()
         self._late: set[str] = set()
-        self._commits = [commit for moment in self._moments for commit in self._told(moment)]
+        self._commits = [commit for moment in self._moments for commit in self._commits_of(moment)]
         self._committed = {commit.message for commit in self._commits}
 
     def of_batches(self) -> Iterator[str]:
@@ -71,12 +71,12 @@ class _Judge:
 
     def of_outputs(self) -> Iterator[str]:
         """What fell with an output. That the same are published again and again is for `violations`."""
-        made = {told.message: told for moment in self._moments for told in moment.made}
+        made = {record.message: record for moment in self._moments for record in moment.made}
         for output in self._reality.published:
             said = output.envelope.value
-            told = made.get(said["message"])
-            number = None if output.order is None else output.order.number
-            if told is not None and (output.ref not in told.outputs or number != said["number"]):
+            record = made.get(said["message"])
+            number = None if output.place is None else output.place.number
+            if record is not None and (output.ref not in record.outputs or number != said["number"]):
                 yield "consistent_state_and_output"
 
     def of_messages(self) -> Iterator[str]:
@@ -97,34 +97,34 @@ class _Judge:
         if not all(self._is_refused(message, error) for message, error in self._failed.items()):
             yield "no_failure"
 
-    def _told(self, moment: Moment) -> Iterator[Commit]:
-        """What the documents of a batch tell of commits, and note what they tell of messages that were given up on."""
-        places: dict[str, Place] = {}
+    def _commits_of(self, moment: Moment) -> Iterator[Commit]:
+        """The commits that the documents of a batch record; notes the messages that they record as given up."""
+        places: dict[str, Position] = {}
         for one in moment.written:
             match one:
                 case NumberedMessage(held=None, message=None):
-                    self._skipped.add((one.source, one.order.number))
+                    self._skipped.add((one.channel, one.number))
                 case NumberedMessage(held=None, message=str(message)):
-                    if (one.source, one.order.number) in self._skipped:
+                    if (one.channel, one.number) in self._skipped:
                         self._late.add(message)
                     else:
-                        places[message] = (one.source, one.order.number)
-        for told in moment.made:
-            yield replace(Commit.of(ENTITY.key, told), place=places.get(told.message))
+                        places[message] = (one.channel, one.number)
+        for record in moment.made:
+            yield replace(Commit.of(ENTITY.key, record), place=places.get(record.message))
 
     def _is_serial(self, moment: Moment) -> bool:
         """Whether the state follows from the one before by the messages that the batch commits."""
         old, new = ledger_in(moment.before), ledger_in(moment.after)
         body, sequences, version = moment.before.body, old.sequences, old.version
         messages = self._scenario.messages
-        for told in moment.made:
-            number = keys_of(messages).index(told.message)
-            given = Before(body, told.at, told.tx, sequences)
+        for record in moment.made:
+            number = keys_of(messages).index(record.message)
+            given = Before(body, record.at, record.tx, sequences)
             handled = handle(
                 given, envelope_of(number, messages[number]), messages=messages, sourced=self._scenario.sourced
             )
             version += 1
-            if (told.version, told.digest) != (version, digest(handled.outputs)):
+            if (record.version, record.digest) != (version, digest(handled.outputs)):
                 return False
             body, sequences = None if handled.deleted else handled.body, handled.sequences
         return (moment.after.body, new.sequences, new.version) == (body, sequences, version)
@@ -134,14 +134,14 @@ class _Judge:
         if message in self._parked | self._failed.keys() | self._late:
             return False
         one = self._messages[message]
-        if (one.source, one.number) in self._skipped:
+        if (channel_of(one), one.number) in self._skipped:
             return False
         if self._is_over:
             return not self._waits_for_parked(one)
         return self._acknowledged[message] > 0 and not self._is_taken(message)
 
     def _is_taken(self, message: str) -> bool:
-        """Whether a read model holds a message, or owes what it sent: then whoever comes next finishes it."""
+        """Whether a read model holds a message, or owes what it sent: then the next attempt finishes it."""
         if self._scenario.protocol != "resequencer" or not self._moments:
             return False
         held = {one.message for one in numbered(self._moments[-1].held) if one.held is not None}
@@ -170,14 +170,17 @@ class _Judge:
 
     def _waits_for_parked(self, waiting: Message) -> bool:
         parked = (self._messages[key] for key in self._parked)
-        return any(one.source == waiting.source and (one.number or 0) < (waiting.number or 0) for one in parked)
+        return any(
+            channel_of(one) == channel_of(waiting) and (one.number or 0) < (waiting.number or 0) for one in parked
+        )
 
     def _rivals(self, message: str) -> set[str]:
         """Other messages with the same number."""
         mine = self._messages[message]
         if mine.number is None:
             return set()
-        others = (key for key, one in self._messages.items() if (one.source, one.number) == (mine.source, mine.number))
+        place = (channel_of(mine), mine.number)
+        others = (key for key, one in self._messages.items() if (channel_of(one), one.number) == place)
         return set(others) - {message}
 
     def _is_refused(self, message: str, error: ExactlyOnceError) -> bool:
@@ -186,14 +189,14 @@ class _Judge:
 
     def _to_be_sent_again(self) -> Iterator[str]:
         """Keys of the messages whose outputs a stream was asked to send again, by who has done so to the end."""
-        entries = [told for moment in self._moments for told in moment.made if isinstance(told, StreamEntry)]
+        entries = [record for moment in self._moments for record in moment.made if isinstance(record, StreamEntry)]
         for version in self._sent_again:
             for entry in entries:
                 if self._scenario.missing is None:
                     wanted = entry.version <= version
                 else:
                     first, last = self._scenario.missing
-                    orders = (output.order for output in entry.outputs)
-                    wanted = any(order is not None and first <= order.number <= last for order in orders)
+                    places = (output.place for output in entry.outputs)
+                    wanted = any(place is not None and first <= place.number <= last for place in places)
                 if wanted:
                     yield entry.message

@@ -15,7 +15,7 @@ from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from verification.checker.search import explorer_of
+from verification.explorers.choice import explorer_of
 from verification.explorers.trace import NOBODY, Event
 from verification.reproduction.companions import CompanionRecords
 from verification.reproduction.correspondence import entity_log, library_log, log_of
@@ -43,11 +43,11 @@ class Step:
     """One step as it went.
 
     Attributes:
-        told: by the model.
+        said: by the model.
         requests: what the local Cosmos DB saw of it, one line each.
     """
 
-    told: str
+    said: str
     requests: tuple[str, ...]
 
 
@@ -235,7 +235,7 @@ class _Conductor:
     def _divergence(self, differences: tuple[str, ...]) -> Divergence:
         lines = [f"Step {self._number}, {self._event}: reality differs from the model.", *differences]
         lines += ["What the local Cosmos DB saw of it:", *self._reality.requests()]
-        before = [f"  {number}. {step.told}" for number, step in enumerate(self.steps, 1)]
+        before = [f"  {number}. {step.said}" for number, step in enumerate(self.steps, 1)]
         return Divergence("\n  ".join(lines) + "\nBefore it:\n" + "\n".join(before))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from exactlyonce.effects.companions import (
@@ -22,9 +23,10 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteProcessed
+from exactlyonce.effects.library import DeleteProcessed, FoundChannels
 from exactlyonce.records.companions import Companion, id_of
 from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.library import ChannelDocument
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.values.frozen_json import Json
 from verification.reproduction.reality import ENTITIES
@@ -79,12 +81,12 @@ class Correspondence:
     """What stands for what, as far as it has been seen.
 
     Args:
-        outputs_tell: whether outputs tell of transactions, so that their digests have other names as well.
+        outputs_name_tx: whether outputs name transactions, so that their digests have other names as well.
         recurring: whether the model gives the same transaction ids to attempts that differ by nothing else.
     """
 
-    def __init__(self, *, outputs_tell: bool = False, recurring: bool = False) -> None:
-        self._outputs_tell = outputs_tell
+    def __init__(self, *, outputs_name_tx: bool = False, recurring: bool = False) -> None:
+        self._outputs_name_tx = outputs_name_tx
         self._recurring = recurring
         self._model_tx: dict[str, str] = {}
         self._real_tx: dict[str, str] = {}
@@ -126,9 +128,14 @@ class Correspondence:
         reached = self._reached.get(log, [])
         if position >= len(reached):
             return None
-        if position and reached[position - 1] == reached[position]:
+        if self.is_torn(log, position):
             raise TornViewError(f"position {position} of {log} lies within a batch")
         return self._left[log][position]
+
+    def is_torn(self, log: Log, position: int) -> bool:
+        """Whether a batch came to the position and went on."""
+        reached = self._reached.get(log, [])
+        return 0 < position < len(reached) and reached[position - 1] == reached[position]
 
     def differences(self, real: Any, model: Any, entity: int) -> tuple[str, ...]:
         """Where an effect or a reply of reality is another than the model's."""
@@ -168,12 +175,14 @@ class Correspondence:
                 yield from self._tokens(mine, other, log_of(model, entity), at)
             case "etag":
                 yield from self._versions(entity_ref(entity).id, mine, other, at)
-            case "digest" if self._outputs_tell:
+            case "digest" if self._outputs_name_tx:
                 yield from self._digests_of(mine, other, at)
             case "companions" | "replace" if len(mine) == len(other):
                 yield from self._companions(mine, other, entity, at)
             case "records" if isinstance(model, DeleteProcessed):  # The model leaves their ETags out.
                 yield from self._between(tuple(key for key, _ in mine), tuple(key for key, _ in other), entity, at)
+            case "documents" if isinstance(model, FoundChannels):  # In any order.
+                yield from self._between(_by_name(mine), _by_name(other), entity, at)
             case "document" if isinstance(model, SaveEntity | SaveBatch | Loaded):
                 yield from self._documents(mine, other, entity, at)
             case _:
@@ -198,9 +207,9 @@ class Correspondence:
             )
 
     def _contents(self, real: Json, model: Json, at: str) -> Iterator[str]:
-        """JSON to the letter, but for the transaction that an output may tell."""
+        """JSON to the letter, but for the transaction that an output may name."""
         mine, other = real.value, model.value
-        if self._outputs_tell and all(isinstance(one, dict) and "tx" in one for one in (mine, other)):
+        if self._outputs_name_tx and all(isinstance(one, dict) and "tx" in one for one in (mine, other)):
             yield from self._transactions(mine["tx"], other["tx"], f"{at}.tx")
             real = Json.of({**mine, "tx": other["tx"]})
         if real != model:
@@ -254,6 +263,10 @@ def lsn_of(token: str) -> int:
 
 def _named(transactions: tuple[str, ...]) -> tuple[_Tx, ...]:
     return tuple(_Tx(tx) for tx in transactions)
+
+
+def _by_name(documents: tuple[ChannelDocument, ...]) -> tuple[ChannelDocument, ...]:
+    return tuple(sorted(documents, key=attrgetter("name")))
 
 
 def _number(real: str) -> int:

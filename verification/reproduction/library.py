@@ -9,15 +9,16 @@ from typing import Any
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded
-from exactlyonce.effects.library import Found, FoundStaged, LoadStaged
+from exactlyonce.effects.library import FindChannels, Found, FoundChannels, FoundStaged, LoadStaged
+from exactlyonce.records.library import ChannelDocument
 from verification.explorers.trace import Event
-from verification.reproduction.correspondence import Correspondence
+from verification.reproduction.correspondence import Correspondence, library_log
 from verification.reproduction.families import Deeds, Task
 from verification.reproduction.library_holdings import holding_differences, library_documents
 from verification.reproduction.library_judge import fallen
 from verification.reproduction.reality import Documents, Reality
 from verification.world.scenario import AT, Scenario
-from verification.world.store import Store, entity_number, entity_ref, position_of
+from verification.world.store import Library, Store, entity_number, entity_ref, position_of
 from verification.world.tasks import Start
 from verification.world.workers import Workers
 
@@ -79,8 +80,22 @@ class LibraryRecords:
                     if {tx for tx in wanted if f"staged:{tx}" in view} == found:
                         return position
                 raise LookupError(f"no view of the model's log has what {event} found")
+            case FoundChannels():
+                return self._position_of_channels(event, entity, before.libraries[entity])
             case _:
                 return None
+
+    def _position_of_channels(self, event: Event, entity: int, library: Library) -> int:
+        """The newest view that shows these documents. Which batch they came in does not matter, so one between two will do."""
+        effect, reply = event.effect, event.reply
+        assert isinstance(effect, FindChannels)  # noqa: S101
+        assert isinstance(reply, FoundChannels)  # noqa: S101
+        for position in range(library.end, position_of(effect.token) - 1, -1):
+            view = library.view(position).values()
+            documents = {one for one in view if isinstance(one, ChannelDocument) and one.channel.id in effect.channels}
+            if documents == {*reply.documents} and not self.names.is_torn(library_log(entity), position):
+                return position
+        raise LookupError(f"no view of the model's log has what {event} found")
 
     def etags(self, store: Store) -> Iterator[tuple[str, str]]:
         """Id and ETag of the entities."""

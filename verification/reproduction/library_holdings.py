@@ -1,4 +1,4 @@
-"""Whether reality holds what the model holds: entities, records, staged outputs, parked messages, published outputs."""
+"""Whether reality holds what the model holds: entities, records, channels, staged and published outputs, parked messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.library import read_parked, read_staged
+from exactlyonce.records.library import read_channel, read_parked, read_staged
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import from_library
 from exactlyonce.values.frozen_json import Json
@@ -26,9 +26,14 @@ def entity_document(documents: Documents, entity: int) -> Json | None:
 
 def library_documents(documents: Documents, entity: int, kind: str) -> dict[str, dict[str, Any]]:
     """What lies in an entity's partition of the library, by transaction if it is staged, else by message."""
+    found = _of_kind(documents, entity, kind)
+    return {one["tx" if kind == "staged" else "message"]: one for one in found}
+
+
+def _of_kind(documents: Documents, entity: int, kind: str) -> Iterator[dict[str, Any]]:
     partition = partition_text(entity_ref(entity).key)
     found = (one for (key, _), one in documents[LIBRARY_CONTAINER].items() if key == partition)
-    return {one["tx" if kind == "staged" else "message"]: one for one in found if one["kind"] == kind}
+    return (one for one in found if one["kind"] == kind)
 
 
 def holding_differences(
@@ -51,6 +56,7 @@ def holding_differences(
         expected = {id.removeprefix("processed:") for id in library if id.startswith("processed:")}
         if recorded != expected:
             yield f"entity {entity}: records of {sorted(recorded)} in place of {sorted(expected)}"
+        yield from _channel_differences(documents, entity, library)
         yield from _staged_differences(documents, entity, library, names, sweeps=sweeps)
     yield from outside_differences(reality, documents, store)
 
@@ -67,6 +73,13 @@ def outside_differences(reality: Reality, documents: Documents, store: Store) ->
     published = {content_of(output)[0] for output in reality.published}
     if published != store.published:
         yield f"published: outputs of {sorted(published)} in place of {sorted(store.published)}"
+
+
+def _channel_differences(documents: Documents, entity: int, library: dict[str, Any]) -> Iterator[str]:
+    found = {one.name: one for one in map(read_channel, map(from_library, _of_kind(documents, entity, "channel")))}
+    expected = {one.name: one for id, one in library.items() if id.startswith("channel:")}
+    if found != expected:
+        yield f"entity {entity}: documents of channels {sorted(found)} in place of {sorted(expected)}"
 
 
 def _staged_differences(

@@ -44,7 +44,7 @@ def fallen(reality: Reality, scenario: Scenario, acknowledged: Iterable[tuple[in
 
 
 def _commits(reality: Reality, number: int) -> Iterator[Commit]:
-    """Every commit that any accepted document tells of, also if it was overwritten later."""
+    """Every commit that any accepted document records, also if it was overwritten later."""
     entity = entity_ref(number)
     for _, ledger in _versions(reality, entity):
         yield from (Commit.of(entity.key, entry) for entry in ledger.entries)
@@ -57,14 +57,14 @@ def _commits(reality: Reality, number: int) -> Iterator[Commit]:
 def _is_serial(reality: Reality, number: int) -> bool:
     """Whether each state follows from the one before by the messages that its ledger says were committed on it."""
     before, history, version = "", "", 0
-    for told, ledger in _versions(reality, entity_ref(number)):
+    for found, ledger in _versions(reality, entity_ref(number)):
         new = [entry.message for entry in ledger.entries if entry.version > version]
-        expected = history if new else before  # A tombstone tells its history still, and the next message starts anew.
+        expected = history if new else before  # A tombstone keeps its history, and the next message starts anew.
         for message in new:
             expected = grown(expected, message)
-        if told != expected:
+        if found != expected:
             return False
-        before, history, version = told, "" if ledger.deleted else told, ledger.version
+        before, history, version = found, "" if ledger.deleted else found, ledger.version
     return True
 
 

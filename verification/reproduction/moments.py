@@ -12,8 +12,8 @@ from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Reality
 from verification.world.companions_handler import ENTITY
 
-Told = ColocatedRecord | StreamEntry | Entry
-"""What tells of a commit."""
+Record = ColocatedRecord | StreamEntry | Entry
+"""A record of a commit, of any protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Moment:
     saved: bool
 
     @property
-    def made(self) -> tuple[Told, ...]:
-        """What tells of the messages that it commits, in their order."""
+    def made(self) -> tuple[Record, ...]:
+        """The records of the messages that it commits, in their order."""
         if not self.saved:
             return ()
         old = {(entry.message, entry.tx) for entry in ledger_in(self.before).entries}
-        found: list[Told] = [one for one in self.written if isinstance(one, ColocatedRecord | StreamEntry)]
+        found: list[Record] = [one for one in self.written if isinstance(one, ColocatedRecord | StreamEntry)]
         found += (one for one in ledger_in(self.after).entries if (one.message, one.tx) not in old)
         return tuple(sorted(found, key=lambda one: one.version))
 

@@ -13,7 +13,7 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
 PLACE: Final = "key"
-"""Property that tells the partition: of an entity's document, and of its companions."""
+"""Property with the partition key: of an entity's document, and of its companions."""
 
 Perform = Callable[[Any], Awaitable[Any]]
 

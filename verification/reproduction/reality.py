@@ -48,7 +48,7 @@ Documents = dict[str, dict[Place, dict[str, Any]]]
 
 @dataclass
 class Fate:
-    """What becomes of the next send: whether it arrives, and whether its sender is told so."""
+    """What becomes of the next send: whether it arrives, and whether its sender learns so."""
 
     arrives: bool = True
     answered: bool = True
@@ -60,7 +60,7 @@ class Reality:
 
     Attributes:
         emulator, database: where it is.
-        documents: by container and place, as the emulator's log of accepted writes tells them.
+        documents: by container and place, from the emulator's log of accepted writes.
         lsn: of each container: how many commits it has seen.
         writes: every accepted write, in order.
         fate: of the next send.
@@ -146,7 +146,7 @@ class Reality:
         """The requests since the last time, one line each."""
         found = [one for one in self.emulator.requests(self._logged) if one.database == self.database]
         self._logged = max((one.n for one in found), default=self._logged)
-        return tuple(_told(one) for one in found)
+        return tuple(_line(one) for one in found)
 
     async def create(self, entity: EntityRef, document: Json) -> None:
         """An entity that was there before anything happened."""
@@ -180,7 +180,7 @@ async def forget_sessions(connection: CosmosConnection) -> None:
 
 
 def partition_text(value: str) -> str:
-    """A partition key of one level, as the log of accepted writes tells it."""
+    """A partition key of one level, as in the log of accepted writes."""
     return json.dumps([value], ensure_ascii=False, separators=(",", ":"))
 
 
@@ -210,7 +210,7 @@ async def opened(emulator: RunningEmulator) -> AsyncIterator[Reality]:
         emulator.release_delayed_writes(reality.database)
 
 
-def _told(request: LoggedRequest) -> str:
+def _line(request: LoggedRequest) -> str:
     about = f" {request.id}" if request.id else ""
     status = "no reply" if request.status is None else f"{request.status}"
     if request.substatus:

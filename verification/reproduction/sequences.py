@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from verification.reproduction.moments import Moment, Told, ledger_in, numbered
-from verification.world.companions_handler import HAS_WAITED, by_key
+from verification.reproduction.moments import Moment, Record, ledger_in, numbered
+from verification.world.companions_handler import HAS_WAITED, by_key, channel_of
 from verification.world.scenario import Message, Scenario
 
 Rank = tuple[int, str]
@@ -14,44 +14,46 @@ Rank = tuple[int, str]
 
 def wrongly_held(moment: Moment) -> Iterator[str]:
     """The properties that do not hold because ledger and documents say different things of what is held."""
-    receptions = {one.source: one for one in ledger_in(moment.after).receptions}
-    held = {(one.source, one.order.number) for one in numbered(moment.held) if one.held is not None}
-    told = {
-        (one.source, number)
+    receptions = {one.channel: one for one in ledger_in(moment.after).receptions}
+    held = {(one.channel, one.number) for one in numbered(moment.held) if one.held is not None}
+    reported = {
+        (one.channel, number)
         for one in receptions.values()
         for first, last in one.held
         for number in range(first, last + 1)
     }
-    if held - told or any(number < receptions[source].next for source, number in told):
+    if held - reported or any(number < receptions[channel].next for channel, number in reported):
         yield "no_garbage"
-    if told - held:
+    if reported - held:
         yield "nothing_lost"
 
 
 def out_of_order(moment: Moment, scenario: Scenario) -> bool:
-    """Whether a batch handles a message before an earlier one that is there or may come, or tells wrongly that it is late."""
+    """Whether a batch handles a message before an earlier one that is there or may come, or records wrongly that it is late."""
     messages = by_key(scenario.messages)
     documents = {one.message: one for one in numbered(moment.held)}
     handled = [one.message for one in numbered(moment.known) if one.held is None and one.message is not None]
-    for told in moment.made:
-        rank = _rank(messages[told.message])
+    for record in moment.made:
+        rank = _rank(messages[record.message])
         late = any(_rank(messages[one]) > rank for one in handled)
-        if documents[told.message].late is not late:
+        if documents[record.message].late is not late:
             return True
-        if told.at < HAS_WAITED and _overtakes(told, moment, handled, messages):
+        if record.at < HAS_WAITED and _overtakes(record, moment, handled, messages):
             return True
-        handled.append(told.message)
+        handled.append(record.message)
     return False
 
 
-def _overtakes(told: Told, moment: Moment, handled: list[str], messages: Mapping[str, Message]) -> bool:
-    """Whether some other source has an earlier message there, or may still send one."""
-    mine = messages[told.message]
+def _overtakes(record: Record, moment: Moment, handled: list[str], messages: Mapping[str, Message]) -> bool:
+    """Whether some other channel has an earlier message there, or may still send one."""
+    mine = messages[record.message]
     present = {one.message for one in (*numbered(moment.known), *numbered(moment.held))}
-    for source in {one.source for one in ledger_in(moment.before).receptions} - {mine.source}:
-        waiting = (key for key, one in messages.items() if one.source == source and key not in handled)
+    for channel in {one.channel for one in ledger_in(moment.before).receptions} - {channel_of(mine)}:
+        waiting = (key for key, one in messages.items() if channel_of(one) == channel and key not in handled)
         following = next(waiting, None)
-        passed = max((_rank(messages[key]) for key in handled if messages[key].source == source), default=(-1, ""))
+        passed = max(
+            (_rank(messages[key]) for key in handled if channel_of(messages[key]) == channel), default=(-1, "")
+        )
         earliest = _rank(messages[following]) if following in present and following is not None else passed
         if earliest < _rank(mine):
             return True

@@ -47,16 +47,16 @@ def retraced(explorer: Explorer, story: Story) -> tuple[Event, ...]:
     """The steps of a story.
 
     Raises:
-        LookupError: no way through the explorer's scenario is told like that.
+        LookupError: no way through the explorer's scenario has this story.
     """
     states = _way(explorer, [explorer.start()], story.lines, story.violation)
     if states is None:
-        raise LookupError(f"No way through {explorer.scenario.name!r} is told like the story of {story.of!r}.")
+        raise LookupError(f"No way through {explorer.scenario.name!r} has the story of {story.of!r}.")
     return replayed(explorer, states, story.violation)
 
 
 def _way(explorer: Explorer, states: list[State], lines: Sequence[str], violation: str | None) -> list[State] | None:
-    """The states on a way that is told like this; None if there is none."""
+    """The states on a way with this story; None if there is none."""
     if len(states) > len(lines):
         return states
     wanted = violation if len(states) == len(lines) else None

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from exactlyonce.effects.companions import FindEntries, FindNumbered, FindOwing, HasCompanions, LoadCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.library import FindProcessed, LoadStaged
+from exactlyonce.effects.library import FindChannels, FindProcessed, LoadStaged
 from exactlyonce.effects.publish import Publish
 from exactlyonce.stores.cosmos.layout import MAX_BATCH_OPERATIONS
 from verification.explorers.trace import BEST_EFFORT, Event
@@ -38,7 +38,7 @@ REFUSAL: Final[tuple[Manner, ...]] = (
     {"action": "status", "status": 449, "retry_after_ms": 1},
     {"action": "status", "status": 410, "substatus": 1007, "retry_after_ms": 1},
 )
-"""Nothing was applied, which the last send cannot tell of those before it."""
+"""Nothing was applied, which the last send cannot say of those before it."""
 
 SENT_AGAIN: Final[tuple[Manner, ...]] = (
     {"action": "close"},
@@ -48,7 +48,7 @@ SENT_AGAIN: Final[tuple[Manner, ...]] = (
 """What makes the SDK send a write again by itself."""
 
 _READS: Final = (
-    *(LoadEntity, FindProcessed, LoadStaged),
+    *(LoadEntity, FindProcessed, FindChannels, LoadStaged),
     *(LoadCompanions, FindEntries, FindNumbered, FindOwing, HasCompanions),
 )
 
@@ -104,7 +104,7 @@ class Trouble:
         """Let a replica answer that has seen what the model's has."""
         log = log_of(asked, entity)
         if event.reply is UNKNOWN:
-            self._reality.arm(when="before", **self._manner(NO_REPLY))  # A refusal would be told as one.
+            self._reality.arm(when="before", **self._manner(NO_REPLY))  # A refusal would be reported as one.
             return cast("Effect[Any]", asked)
         if event.reply is BEHIND:
             return self._behind(asked, log)

@@ -9,7 +9,7 @@ from typing import Final
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.library import Found
 from exactlyonce.records.companions import id_of
-from verification.checker.search import explorer_of
+from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from verification.scenarios import companions, companions_ages, deliveries, outbox, outbox_ages, renewals, returns
+from verification.scenarios import (
+    companions,
+    companions_ages,
+    deliveries,
+    numbers,
+    outbox,
+    outbox_ages,
+    renewals,
+    returns,
+)
 from verification.scenarios.matrix import matrix
 from verification.world.scenario import Scenario
 
@@ -19,6 +28,7 @@ class Scenarios(NamedTuple):
 
 CATALOGUE: Final = {
     "table": Scenarios((*outbox.SMALL, outbox.STREAM), outbox.LARGE),
+    "numbers": Scenarios(numbers.SMALL, numbers.LARGE),
     "companions": Scenarios(companions.SMALL, companions.LARGE),
     "deliveries": Scenarios(deliveries.SMALL, deliveries.LARGE),
     "returning": Scenarios(returns.SMALL, returns.LARGE),

@@ -52,14 +52,16 @@ def sender() -> Entity[Nothing]:
 
 
 TWO_SOURCES: Final = numbered(1, 1, source="a") + numbered(1, 1, source="b")
+TWO_CHANNELS: Final = numbered(1, 1) + numbered(1, channel=2)
 ORDERED: Final = (
     Message(source="a", number=1, time=1),
     Message(source="a", number=2, time=3),
     Message(source="b", number=1, time=2),
 )
+IN_CHANNELS: Final = (*ORDERED[:2], Message(source="a", number=1, channel=2, time=2))
 IN_TIME: Final = Resequencer(order="time", max_wait=timedelta(days=100))
 SKIPPING: Final = Resequencer(gap_timeout=timedelta(0), on_gap="skip")
-REBUILDING: Final = Resequencer(gap_timeout=timedelta(0), on_gap=Rebuild(sender(), "sender", "board"))
+REBUILDING: Final = Resequencer(gap_timeout=timedelta(0), on_gap=Rebuild(sender(), "sender"))
 LOST: Final = Message(0, number=1), Message(0, number=2), Message(number=3)
 """Two messages that do not come unless they are asked for, and one that has to wait for them."""
 ONE_BY_ONE: Final = twin_of("released one by one", Resequencer, *ONE_AT_A_TIME)()
@@ -68,7 +70,7 @@ STREAMS: Final = (
     scenario_of("stream: all faults", (TWO, TWO), STREAM, *SEEN, budget=FAULTS),
     scenario_of("stream: a whole state in every entry", (TWO, ONE), VersionStream(1), *SEEN, budget=FAULTS),
     scenario_of("stream: ways back only", (TWO, ONE), VersionStream(20), *SEEN, budget=FAULTS),
-    scenario_of("stream: attempts told apart", (ONE, ONE), STREAM, *SEEN, budget=FAULTS, apart=True),
+    scenario_of("stream: distinct attempts", (ONE, ONE), STREAM, *SEEN, budget=FAULTS, apart=True),
     scenario_of("stream: a message that changes nothing", (KEEPS, ONE), STREAM, *SEEN, budget=FAULTS),
     scenario_of("stream: a message that deletes", (ONE, DELETES), STREAM, *SEEN, budget=FAULTS),
     scenario_of("stream: groups of two", (ONE, ONE), STREAM, *SEEN, group=2, budget=FAULTS),
@@ -80,9 +82,7 @@ STREAMS: Final = (
     scenario_of("stream: tokens remembered", (ONE, ONE), STREAM, *SEEN, budget=FAULTS, tokens=True),
     scenario_of("stream: a document without a ledger", (TWO,), STREAM, *SEEN, budget=FAULTS, adopted=True),
     scenario_of("stream: sent again", (TWO, ONE), STREAM, SENT_AGAIN, budget=replace(READS, unknown=1, replays=1)),
-    scenario_of(
-        "stream: sent again beside a crash", (ONE, ONE), STREAM, SENT_AGAIN, budget=Budget(crashes=1, replays=1)
-    ),
+    scenario_of("stream: sent again, a crash", (ONE, ONE), STREAM, SENT_AGAIN, budget=Budget(crashes=1, replays=1)),
     scenario_of(
         "stream: asked for what is missing",
         (TWO, ONE, ONE),
@@ -97,7 +97,7 @@ STREAMS: Final = (
 RECORDED: Final = (
     scenario_of("co-located: all faults", (TWO, ONE), COLOCATED, *WITHOUT_TOKENS, budget=FAULTS),
     scenario_of(
-        "co-located: attempts told apart", (ONE, ONE), COLOCATED, RECORD, OWN, OTHER, LATE, budget=FRESH, apart=True
+        "co-located: distinct attempts", (ONE, ONE), COLOCATED, RECORD, OWN, OTHER, LATE, budget=FRESH, apart=True
     ),
     scenario_of("co-located: groups of two", (TWO, ONE), COLOCATED, RECORD, OTHER, group=2, budget=Budget(1, 1)),
     scenario_of("co-located: keeping and deleting", (KEEPS, DELETES), COLOCATED, RECORD, OTHER, budget=Budget(1, 1)),
@@ -121,8 +121,11 @@ RECORDED: Final = (
 RESEQUENCED: Final = (
     scenario_of("resequencer: all faults", numbered(1, 1, 1), IN_ORDER, *READ, HELD, COPY, budget=FAULTS),
     scenario_of("resequencer: copies", numbered(2, 1, 1), IN_ORDER, OTHER, LATE, HELD, COPY, budget=Budget(1, 1)),
-    scenario_of("resequencer: attempts told apart", numbered(2, 1), IN_ORDER, HELD, COPY, budget=FAULTS, apart=True),
+    scenario_of("resequencer: distinct attempts", numbered(2, 1), IN_ORDER, HELD, COPY, budget=FAULTS, apart=True),
     scenario_of("resequencer: two sources", TWO_SOURCES, IN_ORDER, HELD, OTHER, budget=Budget(crashes=1)),
+    scenario_of(
+        "resequencer: two channels of one source", TWO_CHANNELS, IN_ORDER, HELD, OTHER, budget=Budget(crashes=1)
+    ),
     scenario_of("resequencer: two sources, stale reads", TWO_SOURCES, IN_ORDER, HELD, OTHER, STALE, budget=READS),
     scenario_of(
         "resequencer: released one by one", numbered(1, 1, 1), ONE_BY_ONE, HELD, PART, LATE, budget=Budget(1, 1)
@@ -156,6 +159,7 @@ RESEQUENCED: Final = (
         "resequencer: a document without a ledger", numbered(1, 1), IN_ORDER, HELD, budget=FAULTS, adopted=True
     ),
     scenario_of("resequencer: one order", ORDERED, IN_TIME, HELD, COPY, budget=Budget(1, nudges=UNLIMITED)),
+    scenario_of("resequencer: one order, two channels", IN_CHANNELS, IN_TIME, HELD, budget=Budget(nudges=UNLIMITED)),
     scenario_of("resequencer: gaps skipped", numbered(1, 1, 1), SKIPPING, HELD, budget=Budget(1, nudges=UNLIMITED)),
     scenario_of(
         "resequencer: gaps skipped, copies",
@@ -218,7 +222,7 @@ CLEANED: Final = (
 SMALL: Final = (*STREAMS, *RECORDED, *RESEQUENCED, *CLEANED)
 
 LARGE: Final = (
-    scenario_of("stream: all faults, attempts told apart", (TWO, TWO), STREAM, *SEEN, budget=FAULTS, apart=True),
+    scenario_of("stream: all faults, distinct attempts", (TWO, TWO), STREAM, *SEEN, budget=FAULTS, apart=True),
     scenario_of("stream: three messages, all faults", (TWO, ONE, ONE), STREAM, *SEEN, budget=FAULTS),
     scenario_of("stream: three workers", (TWO, ONE), STREAM, *SEEN, budget=FAULTS, workers=3),
     scenario_of("stream: groups of two, copies", (TWO, ONE), STREAM, *SEEN, budget=FAULTS, group=2),
@@ -226,7 +230,7 @@ LARGE: Final = (
         "stream: two crashes, two lost", (TWO, ONE), STREAM, *SEEN, budget=replace(FAULTS, crashes=2, unknown=2)
     ),
     scenario_of(
-        "co-located: all faults, attempts told apart", (TWO, TWO), COLOCATED, *WITHOUT_TOKENS, budget=FAULTS, apart=True
+        "co-located: all faults, distinct attempts", (TWO, TWO), COLOCATED, *WITHOUT_TOKENS, budget=FAULTS, apart=True
     ),
     scenario_of("co-located: three messages", (TWO, ONE, ONE), COLOCATED, RECORD, OTHER, LATE, budget=FRESH),
     scenario_of("co-located: three workers", (TWO, ONE), COLOCATED, RECORD, OTHER, LATE, budget=FRESH, workers=3),
@@ -235,7 +239,15 @@ LARGE: Final = (
     ),
     scenario_of("resequencer: copies, all faults", numbered(2, 1, 1), IN_ORDER, *READ, HELD, COPY, budget=FAULTS),
     scenario_of("resequencer: more copies", numbered(2, 2, 1), IN_ORDER, OWN, LATE, HELD, COPY, budget=FRESH),
-    scenario_of("resequencer: three told apart", numbered(1, 1, 1), IN_ORDER, *READ, HELD, budget=FAULTS, apart=True),
+    scenario_of(
+        "resequencer: three messages, distinct attempts",
+        numbered(1, 1, 1),
+        IN_ORDER,
+        *READ,
+        HELD,
+        budget=FAULTS,
+        apart=True,
+    ),
     scenario_of("resequencer: two sources, all faults", TWO_SOURCES[:3], IN_ORDER, *READ, HELD, budget=FAULTS),
     scenario_of("resequencer: two sources, lost writes", TWO_SOURCES, IN_ORDER, LATE, HELD, budget=Budget(1, 1)),
     scenario_of("resequencer: one by one, repeated writes", numbered(2, 1, 1), ONE_BY_ONE, OWN, PART, budget=FRESH),

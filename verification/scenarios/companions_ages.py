@@ -66,7 +66,7 @@ SMALL: Final = (
 LARGE: Final = (
     _scenario("co-located: records go with age, two workers", (TWO, ONE), COLOCATED, AHEAD, RECORD, OTHER, workers=2),
     _scenario(
-        "co-located: records go with age beside a crash and the sweeper", (KEEPS, ONE), COLOCATED, AHEAD, RECORD, OVERDUE,
+        "co-located: records go with age, a crash and the sweeper", (KEEPS, ONE), COLOCATED, AHEAD, RECORD, OVERDUE,
         budget=replace(CLEANING, crashes=1, sweeps=1),
     ),
     _scenario("stream: entries go with age, two workers", (TWO, ONE), STREAM, AHEAD, RECORD, OTHER, KNOWN, workers=2),

@@ -36,7 +36,8 @@ SMALL: Final = (
     _scenario(
         "a window of three, one worker", (2, 1, 1, 1), Outbox(window=3), RECORD, workers=1, budget=Budget(crashes=1)
     ),
-    _scenario("several messages in a commit", (2, 1), INLINE, RECORD, OTHER, group=2, budget=Budget(crashes=1)),
+    _scenario("several messages in a commit", (2, 1), Outbox(window=2), OTHER, group=2, budget=Budget(crashes=1)),
+    _scenario("more messages than the window holds", (2, 1), INLINE, RECORD, OTHER, group=2, budget=Budget(crashes=1)),
     _scenario("staged outputs, lost writes", (1, 1), STAGED, OTHER, LATE, budget=Budget(unknown=1)),
     _scenario("staged outputs, repeated writes", (1, 1), STAGED, OTHER, GONE, OWN, budget=Budget(1, repeated=1)),
     _scenario("marking by idle workers", (2, 1), INLINE, RECORD, OTHER, budget=Budget(crashes=1), marking=True),
@@ -45,9 +46,9 @@ SMALL: Final = (
         "an entity is deleted and comes back", (1, 2), INLINE, RECORD, OTHER, LATE, budget=Budget(1, 1), deletes=True
     ),
     _scenario("everything embedded", (2, 1), Outbox.embedded(), OWN, OTHER, LATE, STALE, budget=Budget(1, 1, 1, 1)),
-    _scenario("the sweeper beside processing", (1, 1), INLINE, OTHER, LATE, budget=Budget(1, 1, sweeps=1)),
+    _scenario("the sweeper during processing", (1, 1), INLINE, OTHER, LATE, budget=Budget(1, 1, sweeps=1)),
     _scenario(
-        "the settler beside processing", (1, 1), INLINE, PARKED, LATE, STALE, budget=Budget(1, 1, 0, 1, poisoned=1)
+        "the settler during processing", (1, 1), INLINE, PARKED, LATE, STALE, budget=Budget(1, 1, 0, 1, poisoned=1)
     ),
     _scenario("clean-up, lost and repeated writes", (1,), STAGED, CLEANED, LATE, budget=Budget(1, 1, 1, cleanings=1)),
     _scenario(
@@ -56,7 +57,7 @@ SMALL: Final = (
     _scenario(
         "clean-up, repeated writes and stale loads", (1,), STAGED, CLEANED, budget=Budget(1, 0, 1, 1, cleanings=1)
     ),
-    _scenario("retention beside processing", (2, 1), INLINE, RECORD, FORGOTTEN, budget=Budget(crashes=1, forgotten=1)),
+    _scenario("retention during processing", (2, 1), INLINE, RECORD, FORGOTTEN, budget=Budget(crashes=1, forgotten=1)),
     _scenario(
         "two entities that feed a third",
         (1, 1, 0, 0),

@@ -51,7 +51,7 @@ SMALL: Final = (
         budget=CLEANING,
     ),
     _scenario(
-        "records go with age beside the sweeper", (2, 1), INLINE, Ages(5, (0, 0)), RECORD, FORGOTTEN, OVERDUE,
+        "records go with age, the sweeper", (2, 1), INLINE, Ages(5, (0, 0)), RECORD, FORGOTTEN, OVERDUE,
         budget=Budget(sweeps=1, forgotten=UNLIMITED),
     ),
     _scenario(
@@ -75,7 +75,7 @@ LARGE: Final = (
         budget=CLEANING,
     ),
     _scenario(
-        "records go with age beside a crash and the sweeper", (2, 1), INLINE, Ages(6, (2, 0)), RECORD, FORGOTTEN, OVERDUE,
+        "records go with age, a crash and the sweeper", (2, 1), INLINE, Ages(6, (2, 0)), RECORD, FORGOTTEN, OVERDUE,
         budget=Budget(crashes=1, sweeps=1, forgotten=UNLIMITED),
     ),
     _scenario(

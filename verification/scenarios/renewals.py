@@ -11,7 +11,7 @@ from verification.world.scenario import Budget
 
 SMALL: Final = (
     renewing_of(
-        "a parked message is renewed beside a crash", 3, REFUSED, ONCE_MORE, strategy=INLINE, workers=1,
+        "a parked message is renewed, a crash", 3, REFUSED, ONCE_MORE, strategy=INLINE, workers=1,
         budget=Budget(crashes=1, requeues=2),
     ),
     renewing_of(
@@ -23,7 +23,7 @@ SMALL: Final = (
 
 LARGE: Final = (
     renewing_of(
-        "a parked message is renewed by two beside a crash", 3, REFUSED, ONCE_MORE, OTHER, strategy=INLINE,
+        "a parked message is renewed by two, a crash", 3, REFUSED, ONCE_MORE, OTHER, strategy=INLINE,
         budget=Budget(crashes=1, requeues=2),
     ),
 )  # fmt: skip

@@ -23,7 +23,7 @@ def _scenario(name: str, budget: Budget, *seen: str, **more: Any) -> ReturningSc
 
 
 SMALL: Final = (
-    _scenario("returned beside a crash", Budget(crashes=1, poisoned=2), STAYS, OTHER),
+    _scenario("returned, a crash", Budget(crashes=1, poisoned=2), STAYS, OTHER),
     _scenario("returned, lost replies", Budget(unknown=1, poisoned=2), STAYS, LATE),
     _scenario("returned, copies", Budget(poisoned=2, spoiled=1), STAYS, OTHER, copies=(2,), causes=SOME),
     _scenario(
@@ -49,5 +49,5 @@ LARGE: Final = (
     _scenario("returned, copies under all causes", Budget(crashes=1, poisoned=2), STAYS, OTHER, copies=(2,)),
     _scenario("returned, copies, lost replies", Budget(unknown=1, poisoned=2), STAYS, LATE, copies=(2,)),
     _scenario("returned from dead letters, twice", Budget(crashes=1, poisoned=2), STAYS, counted=False),
-    _scenario("returned until too old beside a crash", Budget(crashes=1, poisoned=1), REFUSED, ASIDE, ages=Ages(3, (0,))),
+    _scenario("returned until too old, a crash", Budget(crashes=1, poisoned=1), REFUSED, ASIDE, ages=Ages(3, (0,))),
 )  # fmt: skip

@@ -22,7 +22,7 @@ class Application:
         protocols: the generators under test.
         boards: the read models, with their strategy.
         tallies: the others, whose strategy each process exchanges for its own.
-        fails: whether the handler ever raises for the message of this name, mended as it may be later.
+        fails: whether the handler ever raises for the message of this name, even if it stops later.
     """
 
     protocols: Protocols

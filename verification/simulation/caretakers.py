@@ -78,7 +78,7 @@ class Caretakers:
             await self._sweep(entity)
 
     async def finish(self, most: int) -> None:
-        """Sweep until nothing is owed or held: `most` times, since each sweep finds the first gap of a sequence only."""
+        """Sweep until nothing is owed or held: `most` times, since each sweep finds the first gap of a channel only."""
         for _ in range(most):
             await self.sweep(at_least=0.0)
             if not self.owed:

@@ -1,6 +1,6 @@
 """How many copies of each message there are: waiting, under way, or in a poison queue.
 
-Whoever knows of the only copy that nobody else can process the message while that one is looked into.
+While the only copy of a message is looked into, nothing else can process that message.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import Counter
 
 
 class Copies:
-    """Kept by whoever runs the queues. What is parked is no copy, until somebody sends it again."""
+    """Counted by the queues. A parked message is no copy until it is requeued."""
 
     def __init__(self) -> None:
         self._there: Counter[str] = Counter()
@@ -29,7 +29,7 @@ class Copies:
         return self._there[name] > 0
 
     def only(self, name: str) -> int | None:
-        """What tells the only copy there is from all that come later; None if there are others, too."""
+        """A number that distinguishes the only copy from all later ones; None if there are others, too."""
         return self._seen[name] if self._there[name] == 1 else None
 
     def is_only(self, name: str, copy: int) -> bool:

@@ -169,12 +169,12 @@ class Episode:
         )
         name = f"{source}-{number // 3 if source == 'shop' else number}"
         if random.random() < plan.looking:
-            return Order(name, tally, tells=random.choice((1, 1, 2)), looks=True)
+            return Order(name, tally, reports=random.choice((1, 1, 2)), looks=True)
         closes = random.random() < plan.closing
         return Order(
             name=name,
             tally=tally,
-            tells=1 if closes else random.choice((0, 1, 1, 1, 2)),
+            reports=1 if closes else random.choice((0, 1, 1, 1, 2)),
             relays=relays,
             shows=plan.reading.shows(random, tally),
             filler=random.choice(plan.fillers),
@@ -229,19 +229,19 @@ class Episode:
             self._carry(self._messages[output.envelope.value["data"]["name"]])
 
     def _find_last_words(self) -> None:
-        """What was lost is found if it was the last of its sequence: nobody could ever miss it."""
+        """What was lost is found if it was the last of its channel: nobody could ever miss it."""
         places = {name: order.place for name, order in self._history.orders.items() if order.place is not None}
         last: dict[tuple[str, str], int] = {}
         for name, place in places.items():
-            sequence = self._messages[name].entity.id, place.source
-            last[sequence] = max(place.number, last.get(sequence, 0))
+            channel = self._messages[name].entity.id, place.source
+            last[channel] = max(place.number, last.get(channel, 0))
         for message in self._lost:
             place = places[message.name]
             if place.number == last[message.entity.id, place.source]:
                 self._hosts.enqueue(message)
 
     def _is_broken(self, name: str) -> bool:
-        """Whether the handler of boards raises for a message, as long as nobody has mended it."""
+        """Whether the handler of boards raises for a message, until it is fixed."""
         progress = 1.0 if self._weather.calm else self._loop.time() / self._plan.span
         return self._plan.reading.is_broken(name, progress)
 
@@ -275,7 +275,7 @@ class Episode:
 def run_episode(seed: int, messages: int, protocols: Protocols | None = None) -> Report:
     """Run one episode; see `Episode`."""
     before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)  # Every lost reply would be told.
+    logging.disable(logging.CRITICAL)  # Every lost reply would be logged.
     try:
         return Episode(seed, messages, protocols).run()
     finally:

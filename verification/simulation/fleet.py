@@ -15,13 +15,13 @@ from verification.simulation.episode import Report, run_episode
 from verification.simulation.twins import protocols_of
 
 MESSAGES: Final = 1000
-"""Sent from outside in an episode, unless told otherwise."""
+"""Sent from outside in an episode, by default."""
 _GLANCE: Final = 0.25  # Seconds between two looks at the time.
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a simulation is told.
+    """Options of a simulation.
 
     Attributes:
         seconds: for how long episodes are begun; with 0 there is one.

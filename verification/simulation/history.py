@@ -1,8 +1,8 @@
 """What an outside observer sees of an episode: deliveries, acknowledgements, accepted writes, published messages.
 
 It never looks at the library's own bookkeeping: the reserved property is taken off before anything is looked at, and the
-library's container is out of sight. What a read model tells of numbers that it skipped, and of messages that came late, is
-told to whoever runs it, and so seen here.
+library's container is out of sight. A read model reports the numbers that it skipped, and the messages that came late, to its
+operator, and so they are seen here.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class History:
         promises: of the boards.
 
     Attributes:
-        skipped: numbers that boards told they have given up.
-        noted: those of them whose messages came after all, as boards told.
-        late: numbers whose messages came too late for the one order, as boards told.
+        skipped: numbers that boards reported as given up.
+        noted: those of them whose messages came after all, as boards reported.
+        late: numbers whose messages came too late for the one order, as boards reported.
         copies: of each message, in queues and under way.
         took_place: messages that are known to have changed their entity.
         kept: outputs that were parked since they are too old to be published.
@@ -134,9 +134,9 @@ class History:
                 self.convict("parked_is_unprocessed", tally, f"{name} was parked as unprocessed after it took place")
 
     def is_done(self, name: str) -> bool:
-        """Whether anything tells that a message took place."""
-        told = name in self.took_place or name in self.acknowledged
-        return told or any(output in self.sent or output in self.kept for output in self.orders[name].outputs)
+        """Whether anything shows that a message took place."""
+        settled = name in self.took_place or name in self.acknowledged
+        return settled or any(output in self.sent or output in self.kept for output in self.orders[name].outputs)
 
     def keep(self, name: str) -> None:
         """A message was not published, since it is too old, but kept for an operator."""
@@ -183,12 +183,12 @@ class History:
                 )
 
     def gave_up(self, spot: Spot) -> None:
-        """A board tells that it does not wait for a number any more."""
+        """A board gives up a number: it does not wait for it any more."""
         self.skipped.add(spot)
         self.note(spot[0], f"gave up number {spot[2]} of {spot[1]}")
 
     def came_late(self, spot: Spot) -> str:
-        """A board tells that a message came when it was too late; returned is what for."""
+        """A board reports that a message came too late; returns for what."""
         if spot in self.skipped:
             self.noted.add(spot)
             return "came after it was given up"
@@ -230,8 +230,8 @@ class History:
 
     def story(self, violation: Violation, longest: int = 60) -> list[str]:
         """What happened to the entity that a violation is about; the latest events if there are many."""
-        told = [event for event in self.events if event.tally == violation.tally]
-        lines = [f"{event.at:14.3f} s  {event.what} {' '.join(event.names)}".rstrip() for event in told]
+        about = [event for event in self.events if event.tally == violation.tally]
+        lines = [f"{event.at:14.3f} s  {event.what} {' '.join(event.names)}".rstrip() for event in about]
         left = len(lines) - longest
         return [f"… {left} events before", *lines[-longest:]] if left > 0 else lines
 

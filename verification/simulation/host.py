@@ -59,7 +59,7 @@ class Hosts:
         random: the source of chance.
         settings: of the processes.
         size: how many processes there are when all live.
-        parked: told of messages that were parked, with their names.
+        parked: called with each message that was parked, and its name.
 
     Attributes:
         deliveries: how many there were.
@@ -158,7 +158,7 @@ class Hosts:
         except (HandlerFailed, MessageError):
             return "refused"
         except Exception as error:
-            # Clean-up may have taken some of what tells of a message while its duplicate was being looked into.
+            # Clean-up may have taken some of a message's records while its duplicate was being looked into.
             forgotten = any(self._is_forgotten(delivery.message) for delivery in deliveries)
             if not (forgotten and isinstance(error, StoredDataError)):  # Nothing else may come out.
                 self._world.history.convict("no_surprise", entity.id, f"{first} raised {error!r}")

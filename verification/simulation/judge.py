@@ -93,18 +93,18 @@ def _judge_outputs(history: History, tally: str, life: Life, states: list[Tally]
 
 
 def _judge_look(history: History, order: Order, states: Iterable[Tally]) -> Iterator[Violation]:
-    """Whether what a look told fits one state that the tally was in."""
+    """Whether what a look reported fits one state that the tally was in."""
     sent = {name: history.sent[name].data for name in order.outputs if name in history.sent}
     if lost := [name for name in order.outputs if name not in sent]:
         yield Violation("nothing_lost", order.tally, f"{lost[0]} was never published")
     elif all(list(sent.values()) != execute(state, order)[1] for state in states):
         yield Violation(
-            "consistent_state_and_output", order.tally, f"what {order.name} told fits no state it could see"
+            "consistent_state_and_output", order.tally, f"what {order.name} reported fits no state it could see"
         )
 
 
 def _farewells(history: History) -> dict[str, dict[str, Tally]]:
-    """For each tally its messages that deleted it, and the state before, as their outputs tell."""
+    """For each tally its messages that deleted it, and the state before, as their outputs report."""
     farewells: dict[str, dict[str, Tally]] = defaultdict(dict)
     for name, sent in history.sent.items():
         cause = history.orders.get(name.rpartition(".")[0])
@@ -126,14 +126,14 @@ def _lives(
         while (names := _between(orders, state, written)) is None:
             last = next((name for name, before in left.items() if _between(orders, state, before) is not None), None)
             if last is None:
-                return lives, f"no messages lead from {_told(state)} to {_told(written)}"
+                return lives, f"no messages lead from {_described(state)} to {_described(written)}"
             lives.append((*life, *(_between(orders, state, left.pop(last)) or ()), last))
             life, state = (), NOTHING
         life, state = (*life, *names), written
     for last, before in left.items():  # Lives that began and ended within one commit left no state behind.
         names = _between(orders, NOTHING, before)
         if names is None:
-            return lives, f"{last} deleted {_told(before)}, which was never saved"
+            return lives, f"{last} deleted {_described(before)}, which was never saved"
         lives.append((*names, last))
     return [*lives, life], None
 
@@ -152,5 +152,5 @@ def _between(orders: Mapping[str, Order], earlier: Tally, later: Tally) -> Life 
     return names if state == later else None
 
 
-def _told(state: Tally) -> str:
+def _described(state: Tally) -> str:
     return f"count {state.count} after {state.recent[-1]}" if state.recent else "an empty state"

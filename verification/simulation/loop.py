@@ -151,7 +151,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.complaints.append(f"{context.get('message')}: {context.get('exception')!r}")
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Told by asyncio; a cancelled timer is skipped when its time comes."""
+        """Called by asyncio; a cancelled timer is skipped when its time comes."""
 
 
 class VirtualClock:

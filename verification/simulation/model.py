@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 LAST: Final = 16
-"""How many names a tally remembers: no fewer than one commit can hold, so that each write tells which messages it holds."""
+"""How many names a tally remembers: no fewer than one commit can hold, so that each write names the messages it holds."""
 LAST_OF_A_BOARD: Final = 99
 """The same for a board, which handles at once what it has held."""
 
@@ -51,19 +51,19 @@ class Order:
     Attributes:
         name: unique; that of a relayed or shown one is its cause's, a dot and a number.
         tally: which one it is for.
-        tells: how many outputs leave the system.
+        reports: how many outputs leave the system.
         relays: tallies that are sent an order of their own.
         shows: boards that are shown what happened.
         filler: length of the padding of each output, in characters.
         closes: delete the tally, if it is not empty; and so the boards that are shown it.
-        looks: tell of the tally, and leave it as it is.
+        looks: report the tally, and leave it as it is.
         refused: the handler raises.
         place: if it is for a board; else None.
     """
 
     name: str
     tally: str
-    tells: int = 1
+    reports: int = 1
     relays: tuple[str, ...] = ()
     shows: tuple[str, ...] = ()
     filler: int = 0
@@ -75,16 +75,16 @@ class Order:
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of everything it makes its tally send."""
-        return tuple(f"{self.name}.{index}" for index in range(self.tells + len(self.relays) + len(self.shows)))
+        return tuple(f"{self.name}.{index}" for index in range(self.reports + len(self.relays) + len(self.shows)))
 
     @property
     def remembered(self) -> int:
-        """How many names whoever handles it remembers."""
+        """How many names its handler remembers."""
         return LAST if self.place is None else LAST_OF_A_BOARD
 
 
 def execute(tally: Tally, order: Order, remembered: int = LAST) -> tuple[Tally, list[dict[str, Any]]]:
-    """The state after an order, and the data of what is sent: what is told, then what is relayed, then what is shown."""
+    """The state after an order, and the data of what is sent: reports, then relayed orders, then what boards are shown."""
     chain = f"{crc32(order.name.encode(), crc32(tally.chain.encode())):08x}{tally.count:x}"
     closed = order.closes and tally.count > 0
     after = NOTHING if closed else Tally(tally.count + 1, chain, (*tally.recent, order.name)[-remembered:])
@@ -92,7 +92,7 @@ def execute(tally: Tally, order: Order, remembered: int = LAST) -> tuple[Tally, 
         after = tally
     names = iter(order.outputs)
     filler = "x" * order.filler
-    told: list[dict[str, Any]] = [
+    reports: list[dict[str, Any]] = [
         {
             "name": next(names),
             "count": tally.count,
@@ -101,7 +101,7 @@ def execute(tally: Tally, order: Order, remembered: int = LAST) -> tuple[Tally, 
             "closed": list(tally.recent) if closed else [],
             "filler": filler,
         }
-        for _ in range(order.tells)
+        for _ in range(order.reports)
     ]
     relayed: list[dict[str, Any]] = [
         {"name": next(names), "tally": target, "because": chain, "filler": filler} for target in order.relays
@@ -110,16 +110,16 @@ def execute(tally: Tally, order: Order, remembered: int = LAST) -> tuple[Tally, 
         {
             "name": next(names),
             "tally": board,
-            "tells": 1 if order.closes else tally.count % 3,
+            "reports": 1 if order.closes else tally.count % 3,
             "closes": order.closes,
             "because": chain,
             "filler": filler,
         }
         for board in order.shows
     ]
-    return after, told + relayed + shown
+    return after, reports + relayed + shown
 
 
 def order_in(data: dict[str, Any], place: Place | None) -> Order:
     """The order that a relayed or shown output is: it relays and shows nothing."""
-    return Order(data["name"], data["tally"], data.get("tells", 1), closes=data.get("closes", False), place=place)
+    return Order(data["name"], data["tally"], data.get("reports", 1), closes=data.get("closes", False), place=place)

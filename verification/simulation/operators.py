@@ -1,4 +1,4 @@
-"""Operators: they look into what was parked, mend what it was parked for, and send it again, or see that it took place.
+"""Operators: they look into parked messages, remove the cause, and requeue them, or see that they took place.
 
 What is too old to be sent under the identity it has they send as a new message, once they see that it has not taken place, and
 that nobody could still take a copy of it for new. They do so once: of what lies in two places, such as a message that was
@@ -32,7 +32,7 @@ _SLOW: Final = 0.1
 
 
 class Operators:
-    """Whoever looks after parked messages.
+    """They look after parked messages.
 
     Args:
         world: what all processes share.

@@ -18,7 +18,7 @@ _HELD: Final = "held"
 
 
 class Owing:
-    """Kept up to date by whoever sees the writes that take effect.
+    """Entities that owe; the wire reports each write that takes effect.
 
     Args:
         now: virtual seconds since the start.
@@ -29,7 +29,7 @@ class Owing:
         self._owing: dict[EntityRef, dict[str, float]] = defaultdict(dict)
 
     def saved(self, effect: SaveEntity) -> None:
-        """An entity document was written; its ledger may owe, or tell that messages are held."""
+        """An entity document was written; its ledger may owe, or say that messages are held."""
         self._document(effect)
 
     def together(self, effect: SaveBatch) -> None:

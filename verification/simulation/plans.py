@@ -119,7 +119,7 @@ class Plan:
             processes=3 if crowded else random.choice((2, 2, 3, 5)),
             presets=tuple(presets),
             relaying=random.choice((0.0, 0.1, 0.25)),
-            # Of a board that is deleted twice in one commit nobody could tell the one order.
+            # Of a board that is deleted twice in one commit nobody could know the one order.
             closing=0.0 if reading.order == "time" else random.choice((0.0, 0.01, 0.1)),
             looking=random.choice((0.0, 0.05)),
             refusing=random.choice((0.0, 0.005)),

@@ -96,8 +96,8 @@ class Process:
         world: what all processes share.
         random: the source of chance.
         settings: what it is started with.
-        doomed: told when a request is to be its last.
-        parked: told of the messages that it parks.
+        doomed: called when a request is to be its last.
+        parked: called with the messages that it parks.
 
     Attributes:
         in_flight: deliveries it works on.
@@ -114,7 +114,7 @@ class Process:
     ) -> None:
         clock = VirtualClock(world.loop, random.uniform(-1, 1) * settings.wrong)
         present = StoreTime(clock)
-        wire = Wire(world, lambda: doomed(self), present.tell)
+        wire = Wire(world, lambda: doomed(self), present.compare)
         runtime = Runtime(clock, random, lambda: f"{random.getrandbits(64):016x}", present=present.now)
         lifetimes = lambda: settings.lifetimes  # noqa: E731
         sender = SendingWire(world, lambda: doomed(self))
@@ -136,7 +136,7 @@ class Process:
 
         async def ready() -> None:
             """Hosting asks here whether the accounts are as they have to be; so it knows the store's time."""
-            present.tell(VirtualClock(world.loop).now())
+            present.compare(VirtualClock(world.loop).now())
 
         returner = Returner(finishing, claims, random)
         giving_up = application.protocols.giving_up(finishing, failures, returner, lifetimes, ready, clock.now)

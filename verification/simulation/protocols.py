@@ -21,7 +21,7 @@ from exactlyonce.values.lifetimes import Lifetimes
 
 
 def kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
-    """Age from which clean-up deletes what tells of messages."""
+    """Age from which clean-up deletes records of messages."""
     return lifetimes.retention.kept(now)
 
 
@@ -34,7 +34,7 @@ class Protocols:
         companions: strategies of processes whose records are companions; without any there are outboxes.
         resequencer: strategy of the boards.
         heals: whether nothing may be parked that only its environment failed.
-        kept: age from which clean-up deletes what tells of messages.
+        kept: age from which clean-up deletes records of messages.
     """
 
     protocol: str = "outbox"

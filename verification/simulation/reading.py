@@ -10,13 +10,13 @@ from zlib import crc32
 
 from exactlyonce import Rebuild, Resequencer, VersionStream
 from verification.simulation.history import Promises
-from verification.simulation.workload import ASKED, SHOWN, board_named, tallies
+from verification.simulation.workload import ASKED, board_named, tallies
 
 OnGap = Literal["wait", "skip", "rebuild"]
 _SOURCES: Final = 8
 """Tallies that show to one board, about: all of them stand in its ledger."""
 _ONE_IN: Final = 40
-"""How few messages the handler of boards raises for until it is mended."""
+"""One message in so many makes the handler of boards raise until it is fixed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Reading:
         share: of orders that are shown.
         on_gap, order, gap_timeout, max_wait: settings of their strategy; "rebuild" stands for asking the tallies again.
         losing: share of the messages to them that their queue loses for good.
-        mended: at what part of the time of sending the handler stops raising for some messages; 0 if it never does.
+        fixed: at what part of the time of sending the handler stops raising for some messages; 0 if it never does.
     """
 
     boards: int
@@ -38,7 +38,7 @@ class Reading:
     gap_timeout: timedelta
     max_wait: timedelta
     losing: float
-    mended: float
+    fixed: float
 
     @classmethod
     def draw(cls, random: Random, entities: int, *, streams: bool) -> Reading:
@@ -52,7 +52,7 @@ class Reading:
             gap_timeout=timedelta(seconds=random.choice((0, 30, 600, 3600))),
             max_wait=timedelta(seconds=random.choice((0, 5, 300))),
             losing=0.0 if on_gap == "wait" else random.choice((0.02, 0.1, 0.25)),
-            mended=random.choice((0.0, 0.0, 0.5, 1.0)),
+            fixed=random.choice((0.0, 0.0, 0.5, 1.0)),
         )
 
     @property
@@ -67,12 +67,12 @@ class Reading:
 
     def strategy(self, resequencer: type[Resequencer]) -> Resequencer:
         """How they hear."""
-        on_gap = Rebuild(tallies.using(VersionStream()), ASKED, SHOWN) if self.on_gap == "rebuild" else self.on_gap
+        on_gap = Rebuild(tallies.using(VersionStream()), ASKED) if self.on_gap == "rebuild" else self.on_gap
         return resequencer(self.gap_timeout, on_gap, self.order, self.max_wait)
 
     def is_broken(self, name: str, progress: float) -> bool:
         """Whether the handler raises for a message while so large a part of the time of sending is over."""
-        return progress < self.mended and crc32(name.encode()) % _ONE_IN == 0
+        return progress < self.fixed and crc32(name.encode()) % _ONE_IN == 0
 
     def shows(self, random: Random, tally: str) -> tuple[str, ...]:
         """The boards that an order to a tally is shown to: mostly one; now and then it is shown to one twice."""

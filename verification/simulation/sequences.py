@@ -1,4 +1,4 @@
-"""The judge of boards: whether each heard every source in its order, without a gap that it does not tell of.
+"""The judge of boards: whether each heard every source in its order, without a gap that it does not report.
 
 It imports nothing of the library.
 """
@@ -36,7 +36,7 @@ def judge_numbering(history: History, tally: str, lives: Sequence[Life]) -> Iter
                 within[order.tally].append(order.place.number)
         for board, given in within.items():
             if given != list(range(given[0], given[0] + len(given))):
-                yield Violation("in_sequence", tally, f"what it shows to {board} is numbered {_told(given)}")
+                yield Violation("in_sequence", tally, f"what it shows to {board} is numbered {_ranges(given)}")
             numbers[board] += given
     for board, given in numbers.items():
         if sorted(given) != list(range(1, len(given) + 1)):
@@ -61,7 +61,7 @@ def judge_skipped(history: History) -> Iterator[Violation]:
         if spot not in sent:
             yield Violation("in_sequence", board, f"number {number} of {source} was given up, but never sent")
         elif sent[spot].name in history.acknowledged and spot not in history.noted:
-            yield Violation("told", board, f"{sent[spot].name} came after it was given up, which is not told")
+            yield Violation("reported", board, f"{sent[spot].name} came after it was given up, which is not reported")
 
 
 def _judge_life(history: History, board: str, life: Life) -> Iterator[Violation]:
@@ -75,7 +75,7 @@ def _judge_life(history: History, board: str, life: Life) -> Iterator[Violation]
     for source, numbers in heard.items():
         expected = (number for number in range(numbers[0], numbers[-1] + 1))
         if numbers != [number for number in expected if (board, source, number) not in history.skipped]:
-            yield Violation("in_sequence", board, f"the numbers of {source} took place as {_told(numbers)}")
+            yield Violation("in_sequence", board, f"the numbers of {source} took place as {_ranges(numbers)}")
 
 
 def _judge_one_order(history: History, board: str, names: Sequence[str]) -> Iterator[Violation]:
@@ -87,11 +87,11 @@ def _judge_one_order(history: History, board: str, names: Sequence[str]) -> Iter
         at = (order.place.time, order.place.source)
         late = latest is not None and at < latest
         if late != (spot_of(order) in history.late):
-            yield Violation("one_order", board, f"whether {name} came too late is told wrongly")
+            yield Violation("one_order", board, f"whether {name} came too late is reported wrongly")
         latest = at if latest is None else max(latest, at)
 
 
-def _told(numbers: Sequence[int]) -> str:
+def _ranges(numbers: Sequence[int]) -> str:
     """Numbers as one reads them, from before the first step that is not to the next number."""
     wrong = next((at for at in range(1, len(numbers)) if numbers[at] != numbers[at - 1] + 1), len(numbers))
     return " ".join(str(number) for number in numbers[max(0, wrong - 2) : wrong + 3])

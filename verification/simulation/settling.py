@@ -22,14 +22,14 @@ _SLACK: Final = timedelta(hours=1)  # Messages grow older while they are settled
 
 @dataclass(frozen=True)
 class NotedSettler(PoisonSettler):
-    """A settler as others see it: it lets another one decide, and tells the history.
+    """A settler as others see it: it lets another one decide, and records in the history.
 
     Attributes:
         decides: the shipped settler, or a broken twin.
-        world: whose history is told.
+        world: whose history records it.
         settled_as: the entity type with a strategy of the library's own, whatever twin runs elsewhere.
         fails: whether a message may fail for its own sake.
-        parked: told of the messages that were parked.
+        parked: called with the messages that were parked.
         outcomes: of the messages that were settled in a batch, by the ids of their copies, until somebody asks.
     """
 
@@ -55,8 +55,8 @@ class NotedSettler(PoisonSettler):
             if not decided:
                 self.world.weather.counted["put aside"] += 1
             elif not self.fails(name) and envelope.unexplained < UNEXPLAINED_ROUNDS and self._may_be_sent(envelope):
-                told = f"{name} was parked, though only its environment failed"
-                history.convict("heals_by_itself", ref.id, told)
+                reason = f"{name} was parked, though only its environment failed"
+                history.convict("heals_by_itself", ref.id, reason)
             self.parked(name, envelope)
         return outcome
 

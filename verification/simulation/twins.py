@@ -33,6 +33,7 @@ from exactlyonce.values.lifetimes import Lifetimes
 from verification.mutants.named import Mutation, Part, twin_of_parts
 from verification.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
 from verification.twins.alterations import asks, called, first, replaced, unasked
+from verification.twins.host import HOST
 from verification.twins.modules import around, constant
 
 _COMMIT: Final = Outbox._commit  # noqa: SLF001
@@ -128,11 +129,11 @@ _RESEQUENCERS: Final[Mapping[str, tuple[Part, ...]]] = {
     ),
     "read model: early messages not held": (Mutation("read model: an early message acknowledged, and not held"),),
     "read model: skips what its handler refuses": (around(Release._handled_next, _skipping),),  # noqa: SLF001
-    "read model: what comes too late not told": (around(total_order.is_late, replaced(lambda *_: False)),),
+    "read model: late messages not reported": (around(total_order.is_late, replaced(lambda *_: False)),),
     "read model: unknown publish taken as done": (Mutation("read model: unknown publish taken as done"),),
 }
 _MENDERS: Final[Mapping[str, tuple[Part, ...]]] = {
-    "read model: gaps skipped without telling": (Mutation("released past the gap without a document that tells"),),
+    "read model: gaps skipped without a record": (Mutation("released past the gap without a record of it"),),
     "read model: sent again as handled on the newest state": (_ON_THE_NEWEST_STATE,),
 }
 
@@ -257,11 +258,11 @@ def _broken(name: str, module: ModuleType, *changes: _Change) -> ModuleType:
 
 
 def _receiving(name: str) -> Protocols:
-    return Protocols(receiver=twin_of_parts(_RECEIVERS[name]).of(Receiver))
+    return Protocols(receiver=twin_of_parts(_RECEIVERS[name]).of(Receiver, HOST))
 
 
 def _giving_up(name: str) -> Protocols:
-    return Protocols(giving_up=twin_of_parts(_SETTLERS[name]).of(Settler))
+    return Protocols(giving_up=twin_of_parts(_SETTLERS[name]).of(Settler, HOST))
 
 
 def _kept(lifetimes: Lifetimes, now: datetime) -> timedelta:

@@ -26,11 +26,14 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteChannels,
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
+    FindChannels,
     FindProcessed,
     Found,
+    FoundChannels,
     FoundStaged,
     HasRecords,
     LoadParked,
@@ -45,10 +48,10 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.values.identity import EntityRef
+from verification.simulation.board_reports import note_numbers
 from verification.simulation.history import History
 from verification.simulation.loop import VirtualClock, VirtualLoop
 from verification.simulation.owing import Owing
-from verification.simulation.telling import note_numbers
 from verification.simulation.weather import Weather
 
 ANY: Final = '"*"'
@@ -58,6 +61,7 @@ _LONG: Final = 0.1  # Seconds.
 _READS: Final = (
     LoadEntity,
     FindProcessed,
+    FindChannels,
     LoadProcessed,
     HasRecords,
     LoadStaged,
@@ -68,7 +72,10 @@ _READS: Final = (
     FindOwing,
     HasCompanions,
 )
-_BEST_EFFORT: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceCompanions, DeleteCompanions)
+_BEST_EFFORT: Final = (
+    *(DeleteStaged, DeleteChannels, DeleteProcessed, DeleteParked),
+    *(ReplaceCompanions, DeleteCompanions),
+)
 
 
 @dataclass(frozen=True)
@@ -76,10 +83,10 @@ class Surrounding:
     """What all processes share.
 
     Attributes:
-        arrived: told of each message that reaches its queue.
-        unsettled: told of entities with a write that may still land: where caretakers could do harm.
+        arrived: called with each message that reaches its queue.
+        unsettled: called with entities whose write may still land: where caretakers could do harm.
         owing: entities that owe something, as their newest documents say.
-        kept: told of each output that was parked, since it is too old to be published.
+        kept: called with each output that was parked, since it is too old to be published.
     """
 
     loop: VirtualLoop
@@ -98,7 +105,7 @@ class Wire:
     Args:
         world: what the processes share.
         crash: plans the end of the process.
-        dated: told the store's time by each reply, in whole seconds.
+        dated: called with the store's time of each reply, in whole seconds.
     """
 
     def __init__(self, world: Surrounding, crash: Callable[[], None], dated: Callable[[datetime], None]) -> None:
@@ -181,7 +188,7 @@ class Wire:
     def _land_again(self, waiting: asyncio.Future[Any], effect: Any, first: Any) -> None:
         reply = self._applied(effect)
         if isinstance(reply, Conflict) and not isinstance(first, Conflict):
-            self._world.weather.counted["own success told as conflict"] += 1
+            self._world.weather.counted["own success reported as a conflict"] += 1
         if not waiting.done():
             waiting.set_result(reply)
 
@@ -227,6 +234,9 @@ def _witness(weather: Weather, effect: Any, reply: Any) -> None:
         if reply.companions and not isinstance(effect, FindOwing):
             again = isinstance(effect, FindEntries)
             weather.counted["duplicate handled again" if again else "duplicate found its record"] += 1
+    elif isinstance(reply, FoundChannels):
+        if reply.documents:
+            weather.counted["channel that left was found"] += 1
     elif isinstance(reply, FoundStaged):
         gone = len(reply.documents) < len(effect.transactions)
         weather.counted["staged outputs were gone" if gone else "staged outputs were read"] += 1

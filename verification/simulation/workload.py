@@ -12,14 +12,14 @@ from exactlyonce.handling.routes import Routes
 from exactlyonce.values.frozen_json import Json
 from verification.simulation.model import LAST, LAST_OF_A_BOARD, Order, Tally, execute
 
-TOLD: Final = "audience"
+REPORTED: Final = "audience"
 RELAYED: Final = "orders"
 SHOWN: Final = "boards"
 ASKED: Final = "requests"
 """Where boards ask for what they lack."""
 REQUEUED: Final = "orders-again"
 """An address of its own, so that what an operator sends again is not taken for what a handler sent."""
-DESTINATIONS: Final = (TOLD, RELAYED, SHOWN, ASKED, REQUEUED)
+DESTINATIONS: Final = (REPORTED, RELAYED, SHOWN, ASKED, REQUEUED)
 MAX_BYTES: Final = 48 * 1024
 """Longest message that their queues take."""
 _SHELF: Final = 3  # Tallies that share a logical partition.
@@ -33,7 +33,7 @@ class Step:
 
     name: str
     tally: str
-    tells: int = 1
+    reports: int = 1
     relays: list[str] = field(default_factory=list)
     shows: list[str] = field(default_factory=list)
     filler: int | str = 0
@@ -43,9 +43,9 @@ class Step:
     because: str = ""
 
 
-@message("simulation.told")
+@message("simulation.report")
 @dataclass
-class Told:
+class Report:
     """What leaves the system."""
 
     name: str
@@ -65,13 +65,15 @@ class Count:
     recent: list[str] = field(default_factory=list)
 
 
-_ordered: Final = Destination(SHOWN, order_by=lambda step: str(step.tally))
-routes: Final = Routes.to((*map(Destination, (TOLD, RELAYED, ASKED)), _ordered), dict.fromkeys(DESTINATIONS, MAX_BYTES))
-
-
 def key_of(step: Step) -> EntityKey:
     """Id and partition differ, and tallies share partitions."""
     return EntityKey(step.tally, f"shelf-{int(step.tally.removeprefix(_BOARD)) // _SHELF}")
+
+
+_shown: Final = Destination(SHOWN, to="board", entity_by=key_of, ordered=True)
+routes: Final = Routes.to(
+    (*map(Destination, (REPORTED, RELAYED, ASKED)), _shown), dict.fromkeys(DESTINATIONS, MAX_BYTES)
+)
 
 
 def board_named(number: int) -> str:
@@ -80,7 +82,7 @@ def board_named(number: int) -> str:
 
 
 Broken = Callable[[str], bool]
-"""Whether handlers raise, as long as nobody has mended them, for the message of this name."""
+"""Whether handlers, until they are fixed, raise for the message of this name."""
 
 
 def tallies_of(broken: Broken) -> Entity[Count]:
@@ -101,27 +103,27 @@ def _following(entity: Entity[Count], broken: Broken, remembered: int) -> Entity
     @entity.handles(Step, key=key_of)
     def follow(state: Count, step: Step, context: Context) -> Count:
         if broken(step.name):
-            raise RuntimeError("this handler is not mended yet")
+            raise RuntimeError("this handler is not fixed yet")
         return _followed(state, step, context, remembered)
 
     return entity
 
 
 tallies: Final = tallies_of(lambda _: False)
-"""The type of all tallies, for whoever only asks what they are."""
+"""The type of all tallies, for callers that only ask what they are."""
 
 
 def _followed(state: Count, step: Step, context: Context, remembered: int) -> Count:
     if step.refused:
-        context.send(TOLD, Told(f"{step.name}.0", state.count, "", "", [], ""))
+        context.send(REPORTED, Report(f"{step.name}.0", state.count, "", "", [], ""))
         raise RuntimeError("this order cannot be followed")
     order = _order(step)
     after, outputs = execute(Tally(state.count, state.chain, tuple(state.recent)), order, remembered)
     for index, output in enumerate(outputs):
-        if index < order.tells:
-            context.send(TOLD, Told(**output))
+        if index < order.reports:
+            context.send(REPORTED, Report(**output))
         else:
-            context.send(RELAYED if index < order.tells + len(order.relays) else SHOWN, Step(**output))
+            context.send(RELAYED if index < order.reports + len(order.relays) else SHOWN, Step(**output))
     if after.count == 0:
         context.delete()
     return Count(after.count, after.chain, list(after.recent))
@@ -132,7 +134,7 @@ def envelope_of(order: Order, time: datetime) -> Envelope:
     data: dict[str, Any] = {
         "name": order.name,
         "tally": order.tally,
-        "tells": order.tells,
+        "reports": order.reports,
         "relays": list(order.relays),
         "shows": list(order.shows),
         "filler": order.filler,
@@ -147,5 +149,5 @@ def envelope_of(order: Order, time: datetime) -> Envelope:
 def _order(step: Step) -> Order:
     filler = step.filler if isinstance(step.filler, int) else 0  # A relayed one only carries padding.
     return Order(
-        step.name, step.tally, step.tells, tuple(step.relays), tuple(step.shows), filler, step.closes, step.looks
+        step.name, step.tally, step.reports, tuple(step.relays), tuple(step.shows), filler, step.closes, step.looks
     )

@@ -78,16 +78,22 @@ CHAPTERS: Final = (
         "outbox.md",
         outbox,
         (
-            Part("Processing messages", Outbox.attempt, partial(occasions.attempts, *occasions.OUTBOX)),
+            Part("Processing messages", Outbox.attempt, occasions.outbox_attempts),
             Part("Marking published outputs", Outbox.mark, partial(occasions.markings, *occasions.OUTBOX)),
         ),
     ),
     Chapter(
         "outbox-maintenance.md",
-        "Maintenance of the outbox: sweeping, settling, and cleaning up after lost attempts.",
+        "Maintenance of the outbox: sweeping and settling.",
         (
             Part("Sweeping an entity", Outbox.sweep, occasions.sweeps),
             Part(SETTLING, Outbox.settle, partial(occasions.settlements, *occasions.OUTBOX)),
+        ),
+    ),
+    Chapter(
+        "outbox-clean-up.md",
+        "Clean-up of the outbox: staged outputs of lost attempts, and old records.",
+        (
             Part("Deleting staged outputs", retention.clean_staged, occasions.cleanings_of_staged),
             Part("Deleting processed records", Outbox.clean, occasions.cleanings_of_processed),
         ),

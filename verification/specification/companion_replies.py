@@ -43,14 +43,12 @@ def _shown(effect: Effect[Any], view: View) -> tuple[str, Any]:
             versions = {version for first, last in ranges for version in range(first, last + 1)}
             entries = tuple(one for one in _entries(view) if one[0].version in versions)
             return "all entries" if len(entries) == len(versions) else "not all entries", FoundCompanions(entries)
-        case FindNumbered(_, destination, key, (first, last)):
+        case FindNumbered(_, channel, (first, last)):
             numbers = tuple(
                 entry.version
                 for entry, _ in _entries(view)
                 for output in entry.outputs
-                if output.order is not None
-                and (output.destination, output.order.key) == (destination, key)
-                and first <= output.order.number <= last
+                if (place := output.place) is not None and place.channel == channel and first <= place.number <= last
             )
             return "versions" if numbers else "none", FoundNumbered(numbers)
         case FindOwing():

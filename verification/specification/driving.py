@@ -112,8 +112,8 @@ class Driven:
 
     def _note(self, effect: Effect[Any], reply: Any) -> None:
         if isinstance(effect, Together):
-            for one, told in zip((effect.first, effect.second), reply, strict=True):
-                self._note(one, told)
+            for one, answer in zip((effect.first, effect.second), reply, strict=True):
+                self._note(one, answer)
         else:
             exact = reply is None or isinstance(reply, Enum | bool)
             self.given.setdefault(type(effect), set()).add(reply if exact else type(reply))
@@ -121,12 +121,8 @@ class Driven:
     def _place(self, situation: Situation[Start]) -> Place:
         found = self._places.get(id(situation))
         if found is None:
-            step = situation.start.run()
-            effect = next(step)
-            for reply in situation.replies:
-                effect = step.send(reply)
-            found = self._places[id(situation)] = place_of(step, effect)
-            step.close()
+            assert situation.program is not None  # noqa: S101  # It has been sent no reply yet.
+            found = self._places[id(situation)] = place_of(situation.program, situation.request)
         return found
 
 

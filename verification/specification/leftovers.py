@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from exactlyonce.attempt import key_of
+from exactlyonce.records.channels import by_id
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Entry, Ledger
-from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.values.ranges import holds
+from verification.specification.pasts import ordered
 from verification.specification.playing import Occasion, output_id
 from verification.specification.settings import IN_TIME
 from verification.specification.stored import Stored
@@ -37,8 +40,9 @@ def leftovers(stored: Stored) -> frozenset[Leftover]:
 def _leftovers(stored: Stored) -> Iterator[Leftover]:
     ledger = stored.ledger
     if ledger is None:
-        return  # Whatever is left is for whoever restores the document.
+        return  # All that is left waits until an operator restores the document.
     yield from _of_entries({entry.tx: entry for entry in ledger.entries}, stored)
+    yield from _of_channels(ledger, stored)
     yield from _of_companions(ledger, stored)
     yield from _of_parked(stored)
     for blob in stored.blobs:
@@ -50,15 +54,27 @@ def _leftovers(stored: Stored) -> Iterator[Leftover]:
 
 def _of_entries(entries: Mapping[str, Entry], stored: Stored) -> Iterator[Leftover]:
     records = {record.tx: record for record in stored.library_documents(ProcessedRecord)}
-    for told in {**records, **entries}.values():
-        if kind := _unfinished(told, stored):
-            yield Leftover(kind, told.tx, told.message)
-        if told.tx in records and told.tx in entries:
-            yield Leftover("record and entry", told.tx, told.message)
+    for record in {**records, **entries}.values():
+        if kind := _unfinished(record, stored):
+            yield Leftover(kind, record.tx, record.message)
+        if record.tx in records and record.tx in entries:
+            yield Leftover("record and entry", record.tx, record.message)
     for staged in stored.library_documents(StagedOutputs):
         if staged.tx not in entries:
             kind = "staged, its entry left" if staged.tx in records else "staged, without an entry"
             yield Leftover(kind, staged.tx, staged.message)
+
+
+def _of_channels(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
+    apart = [document.channel for document in stored.library_documents(ChannelDocument)]
+    here = {channel.id for channel in ledger.channels}
+    told = {entry.message for entry in ledger.entries} | stored.acknowledged
+    for id in here & {channel.id for channel in apart}:
+        yield Leftover("document and channel", "", id)
+    for channel in by_id((*ledger.channels, *apart)).values():
+        for first, last in channel.received:
+            received = (key_of(ordered(number, source=channel.source)) for number in range(first, last + 1))
+            yield from (Leftover("committed, not acknowledged", "", one) for one in received if one not in told)
 
 
 def _of_parked(stored: Stored) -> Iterator[Leftover]:
@@ -70,9 +86,9 @@ def _of_parked(stored: Stored) -> Iterator[Leftover]:
 
 
 def _of_companions(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
-    for told in (*stored.companions_of(ColocatedRecord), *stored.companions_of(StreamEntry)):
-        if kind := _unfinished(told, stored):
-            yield Leftover(kind, told.tx, told.message)
+    for record in (*stored.companions_of(ColocatedRecord), *stored.companions_of(StreamEntry)):
+        if kind := _unfinished(record, stored):
+            yield Leftover(kind, record.tx, record.message)
     entries = {entry.message for entry in ledger.entries}
     for numbered in stored.companions_of(NumberedMessage):
         if numbered.message not in (stored.acknowledged | entries | {None}):
@@ -85,20 +101,20 @@ def _of_companions(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
 def _is_releasable(ledger: Ledger, document: NumberedMessage) -> bool:
     """Whether nothing is missing before a held message, whose handler is not known to raise either."""
     return any(
-        one.source == document.source
+        one.channel == document.channel
         and one.failing is None
-        and all(holds(one.held, number) for number in range(one.next, document.order.number + 1))
+        and all(holds(one.held, number) for number in range(one.next, document.number + 1))
         for one in ledger.receptions
     )
 
 
-def _unfinished(told: Entry | ProcessedRecord | ColocatedRecord | StreamEntry, stored: Stored) -> str | None:
-    arrived = {output.id for output in told.outputs} <= stored.published
-    if isinstance(told, Entry | ColocatedRecord) and told.owed is not None:
+def _unfinished(record: Entry | ProcessedRecord | ColocatedRecord | StreamEntry, stored: Stored) -> str | None:
+    arrived = {output.id for output in record.outputs} <= stored.published
+    if isinstance(record, Entry | ColocatedRecord) and record.owed is not None:
         return "published, not marked" if arrived else "committed, not published"
-    if isinstance(told, StreamEntry) and not arrived:
+    if isinstance(record, StreamEntry) and not arrived:
         return "committed, not published"
-    return None if told.message in stored.acknowledged else "committed, not acknowledged"
+    return None if record.message in stored.acknowledged else "committed, not acknowledged"
 
 
 def can_be_finished(occasion: Occasion) -> bool:

@@ -11,7 +11,7 @@ from exactlyonce.attempt import Handle, Memory, key_of
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.steps.give_back import give_back, send
-from exactlyonce.protocols.steps.park import discard, put_aside, renew, requeue
+from exactlyonce.protocols.steps.park import SendLimit, discard, put_aside, renew, requeue
 from exactlyonce.protocols.stream.replay import Missing, replay, versions_of
 from exactlyonce.records.blobs import ListedBlob
 from exactlyonce.records.companions import StreamEntry
@@ -20,20 +20,25 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from verification.specification.pasts import (
     DAMAGED,
+    ELSEWHERE,
     FIRST,
     FOREIGN,
+    MANY,
     NEW,
     ONE,
+    SECOND,
+    TWO,
     crowded,
     messages_for,
     of_kind,
     ordered,
     pasts,
+    pasts_of_channels,
     tending,
 )
 from verification.specification.playing import (
     ABSENT,
-    READ_MODEL,
+    CHANNEL,
     Occasion,
     Start,
     attempt,
@@ -76,6 +81,30 @@ def attempts(*presets: str) -> Iterator[Occasion]:
             yield Occasion(preset, attempt(strategy, memory, new), stored, (new,))
 
 
+def outbox_attempts() -> Iterator[Occasion]:
+    """Process messages with an outbox; also numbered ones, and more foreign ones than the window holds."""
+    yield from attempts(*OUTBOX)
+    quiet, impostor = of_kind(TWO, "quiet"), ordered(1, id="impostor")
+    groups = (
+        (ONE,),
+        (TWO,),
+        (quiet,),
+        (ELSEWHERE,),
+        (ONE, TWO),
+        (TWO, NEW),
+        (impostor,),
+        (MANY[0], ordered(len(MANY) + 1)),
+    )
+    for preset in OUTBOX:
+        strategy = PRESETS[preset]
+        yield Occasion(preset, attempt(strategy, Memory(), ONE), Stored(), (ONE,))
+        yield Occasion(preset, attempt(strategy, Memory(), FIRST, SECOND, NEW), Stored(), (FIRST, SECOND, NEW))
+        for memory, stored in pasts_of_channels(preset):
+            for group in groups:
+                yield Occasion(preset, attempt(strategy, Memory(), *group), stored, group)
+            yield Occasion(preset, attempt(strategy, memory, TWO), stored, (TWO,))
+
+
 def stream_attempts() -> Iterator[Occasion]:
     """Process messages with a stream; also when the handler has changed since."""
     yield from attempts(STREAM)
@@ -100,7 +129,7 @@ def receptions() -> Iterator[Occasion]:
 def markings(*presets: str) -> Iterator[Occasion]:
     """Mark what was published; also where others came first, or the process has no document."""
     for preset in presets:
-        for memory, stored in pasts(preset):
+        for memory, stored in (*pasts(preset), *(pasts_of_channels(preset) if preset in PRESETS else ())):
             later = process(STRATEGIES[preset], stored, messages_for(preset)[-1])[1] if memory.published else stored
             spoilt = (stored.with_entity(document) for document in (FOREIGN, DAMAGED))
             for now in (Stored(), stored, later, *spoilt) if memory.published else ():
@@ -115,7 +144,9 @@ def tendings() -> Iterator[Occasion]:
 
 def sweeps() -> Iterator[Occasion]:
     """Sweep an entity."""
-    return (Occasion(preset, sweeping(preset), stored) for preset in OUTBOX for _, stored in pasts(preset))
+    for preset in OUTBOX:
+        for _, stored in (*pasts(preset), *pasts_of_channels(preset)):
+            yield Occasion(preset, sweeping(preset), stored)
 
 
 def sweeps_of_companions() -> Iterator[Occasion]:
@@ -131,6 +162,8 @@ def settlements(*presets: str) -> Iterator[Occasion]:
             for one in (first, second, new, message("unnumbered")):
                 for handler in (None, next_release) if preset == STREAM else (None,):
                     yield Occasion(preset, settling(preset, one, handler), stored)
+        for _, stored in pasts_of_channels(preset) if preset in PRESETS else ():
+            yield from (Occasion(preset, settling(preset, one), stored) for one in (ONE, TWO, ELSEWHERE))
 
 
 def questions(*presets: str) -> Iterator[Occasion]:
@@ -140,6 +173,9 @@ def questions(*presets: str) -> Iterator[Occasion]:
         first, _, _, new = messages_for(preset)
         for _, stored in pasts(preset):
             for one in (first, new, message("unnumbered")):
+                yield Occasion(preset, Start(type(strategy).knows, (strategy, ENTITY, one, Memory())), stored)
+        for _, stored in pasts_of_channels(preset) if preset in PRESETS else ():
+            for one in (ONE, TWO):
                 yield Occasion(preset, Start(type(strategy).knows, (strategy, ENTITY, one, Memory())), stored)
 
 
@@ -155,12 +191,12 @@ def discards() -> Iterator[Occasion]:
 
 def requeuings() -> Iterator[Occasion]:
     """Send a parked message again."""
-    return _parked(Start(requeue, (ENTITY, key_of(NEW), "out", _a_minute, Memory())))
+    return _parked(Start(requeue, (ENTITY, key_of(NEW), "out", _limit, Memory())))
 
 
 def renewals() -> Iterator[Occasion]:
     """Make a parked message a new one."""
-    return _parked(Start(renew, (ENTITY, key_of(NEW), _a_minute, Memory())))
+    return _parked(Start(renew, (ENTITY, key_of(NEW), _limit, Memory())))
 
 
 def returnings() -> Iterator[Occasion]:
@@ -181,14 +217,14 @@ def _parked(start: Start) -> Iterator[Occasion]:
 
 def searches() -> Iterator[Occasion]:
     """Find the versions that sent something."""
-    start = Start(versions_of, (ENTITY, Missing("out", READ_MODEL, 1, 1), Memory()))
+    start = Start(versions_of, (ENTITY, Missing(CHANNEL, 1, 1), Memory()))
     return (Occasion(STREAM, start, stored) for _, stored in pasts(STREAM))
 
 
 def replays() -> Iterator[Occasion]:
     """Send again; also when the handler has changed since."""
     for _, stored in pasts(STREAM):
-        for start in (replaying(), replaying(Missing("out", READ_MODEL, 1, 1)), replaying(handler=next_release)):
+        for start in (replaying(), replaying(Missing(CHANNEL, 1, 1)), replaying(handler=next_release)):
             yield Occasion(STREAM, start, stored)
 
 
@@ -255,6 +291,10 @@ def cleaning_blobs(preset: str, stored: Stored) -> Start:
     return Start(clean_blobs, (ENTITY, listed, ABSENT, Memory(), STRATEGIES[preset]))
 
 
+def _limit(_: Envelope) -> SendLimit:
+    """What gives the age above which a message is not sent again."""
+    return _a_minute
+
+
 def _a_minute(_: datetime) -> timedelta:
-    """Age above which nothing is sent again."""
     return timedelta(seconds=LIMIT)

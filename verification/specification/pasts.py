@@ -9,11 +9,12 @@ from functools import cache
 from typing import Final
 
 from exactlyonce import Resequencer
-from exactlyonce.attempt import Before, Handled, Memory, Strategy
+from exactlyonce.attempt import Before, Handled, Memory, Strategy, key_of
 from exactlyonce.effects.companions import DeleteCompanions
+from exactlyonce.protocols.outbox.draft import SEALED_AFTER
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.records.ledger import LEDGER
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from verification.specification.playing import (
@@ -48,14 +49,21 @@ DAMAGED: Final = Json.of({"id": "a", LEDGER: {"schema": 1}})
 FIRST, SECOND, THIRD, NEW = (message(id) for id in ("m1", "m2", "m3", "new"))
 
 
+def channel_of(source: str) -> str:
+    """The id of the channel of a source."""
+    return f"{source}1"
+
+
 def ordered(number: int, *kinds: str, id: str = "", source: str = SOURCE) -> Envelope:
-    """The message with a number in the sequence of its source; kinds as of `message`."""
-    place = Order(ENTITY.id, number).extensions
+    """The message with a number in the channel of its source; kinds as of `message`."""
+    place = Place(channel_of(source), ENTITY.source, number).extensions
     time = AT + timedelta(days=number)
     return Envelope(source, id or f"o{number}", "test", Json.of(list(kinds)), time, extensions=place)
 
 
 ONE, TWO, THREE, FOUR = (ordered(number) for number in range(1, 5))
+ELSEWHERE: Final = ordered(1, source="app")
+MANY: Final = tuple(ordered(number, "quiet") for number in range(1, SEALED_AFTER + 1))
 
 
 def of_kind(envelope: Envelope, *kinds: str) -> Envelope:
@@ -90,6 +98,20 @@ def _pasts(preset: str) -> Iterator[Past]:
     yield Memory(), process(STRATEGIES[STREAM if preset == COLOCATED else COLOCATED], Stored(), SECOND)[1]
     if preset in RESEQUENCERS:
         yield from ((Memory(), stored) for stored in _out_of_order())
+
+
+@cache
+def pasts_of_channels(preset: str) -> tuple[Past, ...]:
+    """Entities that received numbered messages: through one channel, or two with room for one; and one that came back."""
+    strategy = PRESETS[preset]
+    memory, one = process(strategy, Stored(), of_kind(ONE, "large"))
+    _, two = process(strategy, one, ELSEWHERE)
+    came_back, back = process(strategy, two, TWO)
+    died = (*changes(attempt(strategy, Memory(), ELSEWHERE), one), *changes(attempt(strategy, Memory(), TWO), two))
+    many = finish(attempt(strategy, Memory(), *MANY), Stored())[1]
+    many = replace(many, acknowledged=frozenset(map(key_of, MANY)))
+    alone = (finish(marking(strategy, memory), one)[1], two, back.with_entity(FOREIGN), many)
+    return (memory, one), (came_back, back), *((Memory(), stored) for stored in dict.fromkeys((*alone, *died)))
 
 
 def _made(maker: str) -> Iterator[Past]:
@@ -143,5 +165,5 @@ def crowded() -> Stored:
 
 
 def _raised(before: Before, envelope: Envelope) -> Handled:
-    """The business code before its cause of failure is mended."""
+    """The business code before its cause of failure is removed."""
     return handle(before, of_kind(envelope, "fails"))

@@ -22,8 +22,8 @@ from verification.specification.stored import ENTITY, Stored
 
 WHERE: Final = {"id": ENTITY.id, "key": ENTITY.partition[0]}
 ABSENT: Final = Json.of(WHERE)
-READ_MODEL: Final = "r"
-"""Whom numbered outputs are for."""
+CHANNEL: Final = "sent1"
+"""Carries numbered outputs."""
 
 
 def message(id: str, *kinds: str) -> Envelope:
@@ -43,11 +43,13 @@ def handle(before: Before, envelope: Envelope, *, release: str = "1") -> Handled
         raise HandlerFailed(f"Message {key_of(envelope)}: the handler raised")
     handled = before.body.value["handled"] if before.body is not None else 0
     padding = LARGE if "large" in kinds else ""
-    sequences, order = before.sequences, None
-    if "numbered" in kinds:
-        sequences, order = numbered(sequences, "out", READ_MODEL)
+    sequences, place = before.sequences, None
+    if before.sent:
+        place = before.sent[0].place
+    elif "numbered" in kinds:
+        sequences, place = numbered(sequences, "out", "reader/r", CHANNEL)
     content = Json.of({"on": handled, "padding": padding, "release": release})
-    outputs = () if "quiet" in kinds else (Output(output_id(key_of(envelope)), "out", content, order=order),)
+    outputs = () if "quiet" in kinds else (Output(output_id(key_of(envelope)), "out", content, place=place),)
     blobs = (blob_of(before, envelope),) if "blob" in kinds else ()
     names = [*(before.body.value.get("blobs", []) if before.body is not None else []), *(blob.name for blob in blobs)]
     body = {**WHERE, "handled": handled + 1, **({"blobs": names} if names else {})}

@@ -21,11 +21,14 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteChannels,
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
+    FindChannels,
     FindProcessed,
     Found,
+    FoundChannels,
     FoundParked,
     FoundRecords,
     FoundStaged,
@@ -35,22 +38,30 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
 )
 from exactlyonce.effects.publish import Publish
 from exactlyonce.records.ledger import LEDGER
-from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.values.frozen_json import Json
 from verification.specification.companion_replies import seen_companions
-from verification.specification.stored import NOW, TOKEN, Stored, ledger_of, position_of
+from verification.specification.stored import NOW, PROVE, TOKEN, Stored, ledger_of, position_of
 
 Record = TypeVar("Record", StagedOutputs, ParkedMessage)
 LIMIT: Final = 60
 """Age in seconds from which a parked message is not sent again."""
 SAVES: Final = (SaveEntity, SaveBatch)
-UPSERTS: Final = (WriteProcessed, Park, WriteOnce)
+UPSERTS: Final = (WriteRecords, Park, WriteOnce)
 """What a second send changes nothing about."""
-DELETES: Final = (DeleteStaged, DeleteProcessed, DeleteParked, ReplaceCompanions, DeleteCompanions, DeleteBlobs)
+DELETES: Final = (
+    DeleteStaged,
+    DeleteChannels,
+    DeleteProcessed,
+    DeleteParked,
+    ReplaceCompanions,
+    DeleteCompanions,
+    DeleteBlobs,
+)
 """Best effort, without an answer."""
 AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -83,7 +94,15 @@ def options(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
             used = len(stored.library) + len(stored.entity) + len(stored.companions_written) + len(stored.blobs)
             at = AT + timedelta(microseconds=used)
             yield Option("begun", Begun(at, tuple(f"t{used}-{number}" for number in range(effect.count))), stored)
-        case LoadEntity() | FindProcessed() | LoadProcessed() | LoadStaged() | HasRecords() | LoadParked():
+        case (
+            LoadEntity()
+            | FindProcessed()
+            | FindChannels()
+            | LoadProcessed()
+            | LoadStaged()
+            | HasRecords()
+            | LoadParked()
+        ):
             yield from _read(effect, stored)
         case LoadCompanions() | FindEntries() | FindNumbered() | FindOwing() | HasCompanions():
             for kind, reply in seen_companions(effect, stored):
@@ -105,9 +124,11 @@ def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
         case FindProcessed(_, messages, token):
             yield from _found(messages, token, stored)
         case LoadProcessed(_, messages, token):
-            yield from _told(messages, token, stored)
+            yield from _reported(messages, token, stored)
+        case FindChannels(_, channels, token):
+            yield from _of_channels(channels, token, stored)
         case HasRecords():
-            if any(id.startswith("processed:") for id in stored.records()):
+            if any(id.startswith(PROVE) for id in stored.records()):
                 yield Option("yes", True, stored)
             yield Option("no", False, stored)
         case LoadStaged(_, transactions):
@@ -158,13 +179,23 @@ def _found(messages: tuple[str, ...], token: str | None, stored: Stored) -> Iter
             yield Option(kind, Found(found, f"{TOKEN}{position}"), stored)
 
 
-def _told(messages: tuple[str, ...], token: str | None, stored: Stored) -> Iterator[Option]:
+def _reported(messages: tuple[str, ...], token: str | None, stored: Stored) -> Iterator[Option]:
     """The same with the records themselves."""
     positions = range(len(stored.library), position_of(token) - 1, -1)
     views = ([stored.records(position).get(f"processed:{one}") for one in messages] for position in positions)
     for records in dict.fromkeys(tuple(one for one in view if isinstance(one, ProcessedRecord)) for view in views):
         kind = "records of all" if len(records) == len(messages) else "not records of all"
         yield Option(kind, FoundRecords(records), stored)
+
+
+def _of_channels(channels: tuple[str, ...], token: str | None, stored: Stored) -> Iterator[Option]:
+    """The documents of channels, in every view that a replica at or after the token may have."""
+    positions = range(len(stored.library), position_of(token) - 1, -1)
+    views = (tuple(stored.records(position).values()) for position in positions)
+    documents = (tuple(one for one in view if isinstance(one, ChannelDocument)) for view in views)
+    for found in dict.fromkeys(tuple(one for one in view if one.channel.id in channels) for view in documents):
+        kind = "documents of all" if {one.channel.id for one in found} == {*channels} else "not documents of all"
+        yield Option(kind, FoundChannels(found), stored)
 
 
 def _of_kind(kind: type[Record], stored: Stored, ids: Iterable[str]) -> tuple[Record, ...]:

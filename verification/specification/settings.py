@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -11,9 +11,9 @@ from exactlyonce import Colocated, Entity, Outbox, Rebuild, Resequencer, Version
 from exactlyonce.attempt import Strategy
 
 PRESETS: Final = {
-    "Outbox()": Outbox(window=2, inline_limit=400),  # The true limits lead the same ways, later.
-    "Outbox.transaction_id()": Outbox.transaction_id(),
-    "Outbox.embedded()": Outbox.embedded(),
+    "Outbox()": Outbox(window=2, inline_limit=400, channels=1),  # The true limits lead the same ways, later.
+    "Outbox.transaction_id()": replace(Outbox.transaction_id(), channels=1),
+    "Outbox.embedded()": replace(Outbox.embedded(), channels=1),
 }
 WIDEST: Final = 2
 """Largest bounded window among these."""
@@ -41,9 +41,7 @@ IN_TIME: Final = 'Resequencer(order="time")'
 RESEQUENCERS: Final = {
     WAITING: Resequencer(gap_timeout=AT_ONCE),
     SKIPPING: Resequencer(gap_timeout=AT_ONCE, on_gap="skip"),
-    "Resequencer(on_gap=Rebuild(…))": Resequencer(
-        gap_timeout=AT_ONCE, on_gap=Rebuild(of=SENDER, through="senders", destination="out")
-    ),
+    "Resequencer(on_gap=Rebuild(…))": Resequencer(gap_timeout=AT_ONCE, on_gap=Rebuild(of=SENDER, through="senders")),
     IN_TIME: Resequencer(gap_timeout=AT_ONCE, order="time"),
 }
 

@@ -14,12 +14,13 @@ from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, 
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteChannels,
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
@@ -27,13 +28,15 @@ from exactlyonce.errors import StoredDataError
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, id_of
 from exactlyonce.records.ledger import LEDGER, Ledger, read_entity
-from exactlyonce.records.library import LibraryRecord, ProcessedRecord
+from exactlyonce.records.library import ChannelDocument, LibraryRecord, ProcessedRecord, Seal
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
 ENTITY: Final = EntityRef("account", ("a",), "a")
 NOW: Final = 1_000_000
 TOKEN: Final = "0:-1#"  # noqa: S105
+PROVE: Final = ("processed:", "channel:", "seal")
+"""How the ids of the library's documents begin that show that an entity has a ledger."""
 
 
 def position_of(token: str | None) -> int:
@@ -88,7 +91,8 @@ class Stored:
         """That of the newest version; None if it is damaged, or was removed."""
         ledger = ledger_of(self.entity[-1] if self.entity else None)
         if ledger is None and self.entity and LEDGER not in self.entity[-1].value:
-            return None if any(self.library_documents(ProcessedRecord)) or self.companions_written else Ledger()
+            processed = any(id.startswith(PROVE) for id in self.records()) or self.companions_written
+            return None if processed else Ledger()
         return ledger
 
     def records(self, position: int | None = None) -> dict[str, LibraryRecord]:
@@ -173,14 +177,16 @@ class Stored:
     def _writes(self, effect: Effect[Any]) -> dict[str, LibraryRecord | None]:
         """What a write does to the library's documents; None for those it deletes."""
         match effect:
-            case WriteProcessed(_, records):
-                return {f"processed:{record.message}": record for record in records}
+            case WriteRecords(_, records):
+                return {_id_of(record): record for record in records}
             case Stage(_, documents):
                 return {f"staged:{document.tx}": document for document in documents}
             case Park(_, message):
                 return {f"parked:{message.message}": message}
             case DeleteStaged(_, transactions):
                 return dict.fromkeys(f"staged:{tx}" for tx in transactions)
+            case DeleteChannels(_, documents):
+                return dict.fromkeys(f"channel:{name}" for name in documents)
             case DeleteProcessed(_, read):
                 etags = {f"processed:{message}": etag for message, etag in read}
             case DeleteParked(_, message, etag):
@@ -194,3 +200,13 @@ class Stored:
         known = self.records()
         changes = tuple((id, record) for id, record in writes.items() if known.get(id) != record)
         return replace(self, library=(*self.library, *changes))
+
+
+def _id_of(record: ProcessedRecord | ChannelDocument | Seal) -> str:
+    match record:
+        case ProcessedRecord():
+            return f"processed:{record.message}"
+        case ChannelDocument():
+            return f"channel:{record.name}"
+        case Seal():
+            return "seal"

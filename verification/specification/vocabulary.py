@@ -35,7 +35,7 @@ REPLIES: Final = {
     },
     "HasRecords": {
         "yes": "the entity was processed before",
-        "no": "it was not, or no entry has left its ledger, or the view is old",
+        "no": "it was not, or nothing has left its ledger, or the view is old",
         **NO_ANSWER_TO_READS,
     },
     "LoadProcessed": {
@@ -43,7 +43,12 @@ REPLIES: Final = {
         "not records of all": "the others were not processed, or their entries are still in the ledger",
         **NO_ANSWER_TO_READS,
     },
-    "WriteProcessed": {"written": "applied", "unknown": UNKNOWN_WRITE},
+    "FindChannels": {
+        "documents of all": "all these channels left the ledger",
+        "not documents of all": "the others never left the ledger, or came back into it",
+        **NO_ANSWER_TO_READS,
+    },
+    "WriteRecords": {"written": "applied", "unknown": UNKNOWN_WRITE},
     "WriteOnce": {"written": "all exist", "unknown": UNKNOWN_WRITE},
     "Stage": {
         "written": "applied",
@@ -57,6 +62,7 @@ REPLIES: Final = {
         **NO_ANSWER_TO_READS,
     },
     "DeleteStaged": {"done": "deleted, or not: nothing depends on it"},
+    "DeleteChannels": {"done": "deleted, or not: nothing depends on it"},
     "DeleteBlobs": {"done": "deleted, or not: nothing depends on it"},
     "DeleteProcessed": {"done": "deleted, or not, or changed since it was read: nothing depends on it"},
     "DeleteCompanions": {"done": "deleted, or not, or changed since it was read: nothing depends on it"},
@@ -131,8 +137,12 @@ LEFTOVERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         "the record of an entry that is still in the ledger; harmless, since they agree",
         ("redelivery", "next message"),
     ),
+    "document and channel": (
+        "the document of a channel that is in the ledger; harmless, since the ledger knows all that it says",
+        ("redelivery", "other channel"),
+    ),
     "staged, without an entry": (
-        "staged outputs of a commit that was not applied, or will be",
+        "staged outputs of a commit that was not applied, or will be; or of a numbered message whose entry went",
         ("clean-up",),
     ),
     "staged, its entry left": (
@@ -158,6 +168,7 @@ LEFTOVERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 FINISHERS: Final = {
     "redelivery": "redelivery",
     "next message": "the next message on the entity",
+    "other channel": "the next message through another channel, once the ledger has no room for both",
     "sweeper": "the sweeper",
     "settler": "the settler (if the host gives up the delivery)",
     "sending again": "replay (of a stream)",

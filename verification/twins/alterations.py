@@ -159,10 +159,10 @@ def comes_to(change: Callable[..., Any]) -> Wrapper:
 
 
 def called(change: Callable[..., tuple[Any, ...]]) -> Wrapper:
-    """The function is called with `change(*arguments)`."""
+    """The function is called with `change(*arguments)`; arguments by name stay as they are."""
 
     def wrapper(function: Function) -> Function:
-        return lambda *arguments: function(*change(*arguments))
+        return lambda *arguments, **named: function(*change(*arguments), **named)
 
     return wrapper
 

@@ -14,22 +14,19 @@ from functools import cache, lru_cache
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from exactlyonce.drivers import lanes as combining
-from exactlyonce.hosting import receiver as receiving
-from exactlyonce.hosting import returner as returning_host
-from exactlyonce.hosting import settlement as giving_up
 from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox import apart, owed
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import protocol as outbox
-from exactlyonce.protocols.resequencer import gaps, places
+from exactlyonce.protocols.resequencer import gaps, positions
 from exactlyonce.protocols.resequencer import order as total_order
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.steps import batch as batching
 from exactlyonce.protocols.steps import clean_blobs
 from exactlyonce.protocols.steps import clean_companions as truncation
-from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import load as loading
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.steps import save as saving
@@ -40,14 +37,12 @@ from exactlyonce.protocols.stream import versions
 from verification.twins.all_effects import effects
 
 STEPS: Final = (loading, saving, parking, settling, truncation, clean_blobs, batching)
-OUTBOX: Final = (drafting, outbox)
+OUTBOX: Final = (judging, drafting, owed, apart, outbox)
 EVERYTHING: Final = (
     *(*STEPS, *OUTBOX, retention, colocated, versions, version_stream, replaying),
-    *(places, total_order, resequencing, gaps, resequencer),
+    *(positions, total_order, resequencing, gaps, resequencer),
 )
 """All strategies that have mutants, in an order in which each comes after what it imports from."""
-_HOST: Final = (returning, combining, returning_host, giving_up, receiving)
-"""What else there are twins of, in such an order."""
 
 _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
     parking.__name__: {"Requeued": parking.Requeued, "Renewed": parking.Renewed},
@@ -55,7 +50,7 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
     gaps.__name__: {"Rebuild": gaps.Rebuild},
     replaying.__name__: {"Replayed": replaying.Replayed},
 }
-"""Classes of results and settings that twins have in common with what ships: whoever reads one asks for its class."""
+"""Classes of results and settings that twins have in common with what ships: their readers ask for the class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +68,7 @@ class Patch:
     wrapper: Callable[[Any], Any]
 
     def apply(self, module: ModuleType) -> None:
-        """Put it in place. Whoever imports from the module afterwards imports what takes the place."""
+        """Put it in place. Later imports from the module get the replacement."""
         *owners, name = self.path.split(".")
         owner: Any = module
         for one in owners:
@@ -98,7 +93,11 @@ def twin_of(name: str, shipped: Any, *patches: Patch) -> Any:
 
 
 def modules_of(
-    name: str, wanted: Collection[str], sources: Mapping[str, str] | None = None, patches: Collection[Patch] = ()
+    name: str,
+    wanted: Collection[str],
+    sources: Mapping[str, str] | None = None,
+    patches: Collection[Patch] = (),
+    others: tuple[ModuleType, ...] = (),
 ) -> dict[str, ModuleType]:
     """The modules that sources and patches make, and those that import from one of them, as far as the wanted ones need them.
 
@@ -107,31 +106,33 @@ def modules_of(
         wanted: names of modules. Those that nothing has changed for are left out of the result.
         sources: that differ from what ships, by the names of their modules.
         patches: to be applied to the modules, each before any other module imports from its own.
+        others: modules beside strategies that may be made, each after what it imports from.
     """
+    modules = (*EVERYTHING, *others)
+    imports = _imports(modules)
     sources = sources or {}
     affected, needed = {*sources, *(patch.module for patch in patches)}, set(wanted)
-    for module, imported in _imports().items():
+    for module, imported in imports.items():
         if imported & affected:
             affected.add(module)
-    for module, imported in reversed(_imports().items()):
+    for module, imported in reversed(imports.items()):
         if module in needed:
             needed |= imported
-    made = {one: sources.get(one) or _sources()[one] for one in _imports() if one in affected & needed}
+    here = (module for module in modules if module.__name__ in affected & needed)
+    made = {module.__name__: sources.get(module.__name__) or _source(module) for module in here}
     return _modules(name, made, patches)
 
 
-@cache
-def _sources() -> dict[str, str]:
-    return {module.__name__: inspect.getsource(module) for module in (*EVERYTHING, *_HOST)}
+_source = cache(inspect.getsource)
 
 
 @cache
-def _imports() -> dict[str, frozenset[str]]:
+def _imports(modules: tuple[ModuleType, ...]) -> dict[str, frozenset[str]]:
     """For each module the others that it imports from."""
-    names = _sources().keys()
+    names = [module.__name__ for module in modules]
     return {
-        module: frozenset(one for one in names if f"from {one} import" in source)
-        for module, source in _sources().items()
+        module.__name__: frozenset(one for one in names if f"from {one} import" in _source(module))
+        for module in modules
     }
 
 

@@ -8,7 +8,7 @@ applied or not and answered or not; and an unanswered one may take effect at any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, Final
@@ -19,7 +19,6 @@ from exactlyonce.effects.companions import (
     FindEntries,
     FindNumbered,
     FindOwing,
-    FoundCompanions,
     FoundNumbered,
     HasCompanions,
     LoadCompanions,
@@ -29,11 +28,14 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteChannels,
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
+    FindChannels,
     FindProcessed,
     Found,
+    FoundChannels,
     FoundParked,
     FoundStaged,
     HasRecords,
@@ -41,14 +43,15 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.companions import ColocatedRecord, StreamEntry
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from verification.world.companions_handler import keys_of
 from verification.world.companions_judge import CompanionsJudge
+from verification.world.companions_looks import Look, by_id, entries, in_words, owing
 from verification.world.judge import Judge
 from verification.world.mentions import Write, described
 from verification.world.outbox_handler import content_of, key_of_number, sent_again
@@ -109,29 +112,42 @@ class World:
             case LoadEntity():
                 yield from self._load(effect, store)
             case LoadCompanions():
-                yield from self._read(effect.token, store, _by_id(effect.ids))
+                yield from self._read(effect.token, store, by_id(effect.ids))
             case FindEntries():
-                yield from self._read(effect.token, store, _entries(effect.ranges))
+                yield from self._read(effect.token, store, entries(effect.ranges))
             case FindOwing():
-                yield from self._read(None, store, _owing)
+                yield from self._read(None, store, owing)
             case FindNumbered():
                 yield from self._look_up(effect, store)
             case HasCompanions():
                 yield from self._any_companion(store)
             case FindProcessed():
                 yield from self._find(effect, store)
+            case FindChannels():
+                yield from self._find_channels(effect, store)
             case LoadStaged():
                 yield from self._load_staged(effect, store)
             case HasRecords():
                 library = store.libraries[entity_number(effect.entity)]
-                yield Answer(any(id.startswith("processed:") for id in library.now), store, said="looks for any record")
+                yield Answer(
+                    any(id.startswith(("processed:", "channel:")) for id in library.now),
+                    store,
+                    said="looks for any record",
+                )
             case LoadParked():
                 yield from self._load_parked(effect, store)
             case Publish():
                 yield from self._publish(effect, store)
-            case DeleteStaged() | DeleteProcessed() | DeleteParked() | ReplaceCompanions() | DeleteCompanions():
+            case (
+                DeleteStaged()
+                | DeleteChannels()
+                | DeleteProcessed()
+                | DeleteParked()
+                | ReplaceCompanions()
+                | DeleteCompanions()
+            ):
                 yield from self._best_effort(effect, store)
-            case SaveEntity() | SaveBatch() | WriteProcessed() | Stage() | Park():
+            case SaveEntity() | SaveBatch() | WriteRecords() | Stage() | Park():
                 yield from self._write(effect, store)
             case _:
                 raise TypeError(effect)
@@ -167,7 +183,7 @@ class World:
         self,
         token: str | None,
         store: Store,
-        find: Callable[[Entity, int], FoundCompanions],
+        find: Look,
     ) -> Iterator[Answer]:
         """Companions, in every view."""
         if store.libraries:
@@ -175,10 +191,10 @@ class World:
         entity = store.partition
         found = dict.fromkeys(find(entity, position) for position in reversed(_views(entity, token)))
         for number, reply in enumerate(found):
-            told = ", ".join(_told(companion) for companion, _ in reply.companions) or "nothing"
+            listed = ", ".join(in_words(companion) for companion, _ in reply.companions) or "nothing"
             hit = any(isinstance(one, ColocatedRecord | StreamEntry) for one, _ in reply.companions)
             seen = "duplicate found its record" if hit else OLD if number else None
-            said = f"reads the companions {told}"
+            said = f"reads the companions {listed}"
             if number == 0:
                 yield Answer(reply, store, said=said, witnessed=seen)
             else:
@@ -207,6 +223,19 @@ class World:
             seen = "duplicate found its record" if found else None
             token = token_at(0 if self._linearizable else position)
             yield Answer(Found(found, token), store, said=said, witnessed=seen, aged=position < library.end)
+
+    def _find_channels(self, effect: FindChannels, store: Store) -> Iterator[Answer]:
+        library = store.libraries[entity_number(effect.entity)]
+        yield from self._unanswered(store, may_be_behind=effect.token is not None)
+        views = [library.view(position) for position in self._views_of(library, effect.token)]
+        found = [
+            tuple(one for id, one in view.items() if id.startswith("channel:") and one.channel.id in effect.channels)
+            for view in views
+        ]
+        for documents in dict.fromkeys(reversed(found)):
+            said = f"finds {', '.join(one.name for one in documents) or 'no document'} of channel {', '.join(effect.channels)}"
+            seen = "a channel that left was found" if documents else None
+            yield Answer(FoundChannels(documents), store, said=said, witnessed=seen, aged=documents != found[-1])
 
     def _load_staged(self, effect: LoadStaged, store: Store) -> Iterator[Answer]:
         library = store.libraries[entity_number(effect.entity)]
@@ -261,7 +290,7 @@ class World:
         keys = tuple(content_of(output)[0] for output in outputs)
         after = self.stores.changed(
             store,
-            committed=store.committed | self._untold(outputs, store),
+            committed=store.committed | self._traceless(outputs, store),
             published=store.published | frozenset(keys),
             overdue=store.overdue | frozenset(overdue),
         )
@@ -286,13 +315,13 @@ class World:
             yield replace(sent, reply=UNKNOWN, cost=LOST, said=said, witnessed=None)
         yield Answer(UNKNOWN, store, LOST, said=f"{sent.said}, which fails")
 
-    def _untold(self, outputs: tuple[Output, ...], store: Store) -> frozenset[tuple[str, str]]:
+    def _traceless(self, outputs: tuple[Output, ...], store: Store) -> frozenset[tuple[str, str]]:
         """What outputs say of messages that may be processed without a trace."""
-        if not self.scenario.untold:
+        if not self.scenario.traceless:
             return frozenset()
         known = {key for key, _ in store.committed}
-        told = ((content_of(output)[0], output.envelope.text) for output in outputs)
-        return frozenset(one for one in told if one[0] not in known)
+        contents = ((content_of(output)[0], output.envelope.text) for output in outputs)
+        return frozenset(one for one in contents if one[0] not in known)
 
     def _divided(self, effect: Publish, store: Store) -> tuple[tuple[Output, ...], tuple[str, ...]]:
         """What is to be published, and keys of messages whose outputs are too old for that and are parked."""
@@ -308,7 +337,7 @@ class World:
         now = AT + store.now * TICK
         for output in outputs:
             time = Envelope.read(output.envelope.text).time
-            if output.order is None and time is not None and now - time > self._ages.lifetimes.oldest_judged(now):
+            if output.place is None and time is not None and now - time > self._ages.lifetimes.oldest_judged(now):
                 return f"nothing_lost: {output.id} is published when nobody can judge it any more"
         return None
 
@@ -337,7 +366,7 @@ class World:
             yield Answer(UNKNOWN, store, LOST, effect, said=f"{described(effect)}, which will arrive later")
 
 
-BestEffort = DeleteStaged | DeleteProcessed | DeleteParked | ReplaceCompanions | DeleteCompanions
+BestEffort = DeleteStaged | DeleteChannels | DeleteProcessed | DeleteParked | ReplaceCompanions | DeleteCompanions
 
 
 def _parts(effect: BestEffort) -> Iterator[ReplaceCompanions | DeleteCompanions]:
@@ -357,36 +386,3 @@ def _written(version: Version) -> int:
 def _views(entity: Entity, token: str | None) -> range:
     """Positions that a read may see."""
     return range(max(position_of(token), entity.first), entity.newest + 1)
-
-
-def _by_id(ids: tuple[str, ...]) -> Callable[[Entity, int], FoundCompanions]:
-    def find(entity: Entity, position: int) -> FoundCompanions:
-        view = entity.companions(position)
-        return FoundCompanions(tuple(view[id] for id in dict.fromkeys(ids) if id in view))
-
-    return find
-
-
-def _entries(ranges: tuple[tuple[int, int], ...]) -> Callable[[Entity, int], FoundCompanions]:
-    def find(entity: Entity, position: int) -> FoundCompanions:
-        entries = {
-            one.version: (one, etag)
-            for one, etag in entity.companions(position).values()
-            if isinstance(one, StreamEntry) and any(first <= one.version <= last for first, last in ranges)
-        }
-        return FoundCompanions(tuple(entry for _, entry in sorted(entries.items())))
-
-    return find
-
-
-def _owing(entity: Entity, position: int) -> FoundCompanions:
-    records = entity.companions(position).values()
-    return FoundCompanions(
-        tuple((one, etag) for one, etag in records if isinstance(one, ColocatedRecord) and one.owing_since)
-    )
-
-
-def _told(companion: ColocatedRecord | StreamEntry | NumberedMessage) -> str:
-    owes = isinstance(companion, ColocatedRecord) and companion.owed is not None
-    held = isinstance(companion, NumberedMessage) and companion.held is not None
-    return f"{companion.message}{', which owes' if owes else ', held' if held else ''}"

@@ -11,7 +11,8 @@ from exactlyonce.attempt import Before, Handled, key_of
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.records.companions import Event
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import Order, numbered
+from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import Sequences, numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from verification.world.outbox_handler import grown
@@ -21,19 +22,28 @@ from verification.world.store import entity_ref
 ENTITY: Final = entity_ref(0)
 ABSENT: Final = Json.of({"id": ENTITY.id})
 HAS_WAITED: Final = AT + timedelta(days=1000)
-"""The time of whoever looks after a read model: by then everything has waited long enough."""
+"""The time at which a read model is tended: by then everything has waited long enough."""
 BALLAST: Final = "." * 400
 """Large enough for the way back to be shorter than a whole state."""
 
+CHANNEL: Final = "sent1"
+"""The channel of what the handler sends."""
+_RECEIVER: Final = "reader/r"
+
 UNADOPTED: Final = Json.of({"id": ENTITY.id, "ballast": BALLAST, "history": ""})
+
+
+def channel_of(message: Message) -> str:
+    """The id of the channel that carries a message."""
+    return f"{message.source}{message.channel}"
 
 
 @cache
 def envelope_of(number: int, message: Message) -> Envelope:
     """The envelope of the message in this place of a scenario."""
-    order = () if message.number is None else Order(ENTITY.id, message.number).extensions
+    place = () if message.number is None else Place(channel_of(message), ENTITY.source, message.number).extensions
     time = None if message.time is None else AT + timedelta(days=message.time)
-    return Envelope(message.source, f"m{number}", "test", Json("{}"), time, extensions=order)
+    return Envelope(message.source, f"m{number}", "test", Json("{}"), time, extensions=place)
 
 
 @cache
@@ -57,14 +67,14 @@ def handle(
     sourced: bool = False,
     dates: bool = False,
 ) -> Handled:
-    """Append the message to the history, and send what tells everything that the handler was given.
+    """Append the message to the history, and send everything that the handler was given.
 
     Args:
         before, envelope: as for every handler.
         messages: of the scenario.
         raising: keys of the messages whose handler raises.
         sourced: whether the entity is event-sourced.
-        dates: whether what is sent tells when it came about.
+        dates: whether outputs carry their time.
 
     Raises:
         HandlerFailed: so it is.
@@ -78,8 +88,8 @@ def handle(
         kept = () if sourced else None
         outputs = (_output(key, history, before, None, dates=dates),)
         return Handled(_state(history), outputs, sequences=before.sequences, events=kept)
-    sequences, order = numbered(before.sequences, "out", "all")
-    outputs = (_output(key, history, before, order, dates=dates),)
+    sequences, place = _placed(before)
+    outputs = (_output(key, history, before, place, dates=dates),)
     if message.does == "deletes":
         return Handled(ABSENT, outputs, deleted=True, sequences=sequences)
     events = (Event("handled", Json.of(key)),) if sourced else None
@@ -97,17 +107,24 @@ def _state(history: str) -> Json:
     return Json.of({"id": ENTITY.id, "ballast": BALLAST, "history": history})
 
 
-def _output(key: str, history: str, before: Before, order: Order | None, *, dates: bool) -> Output:
-    told = {
+def _placed(before: Before) -> tuple[Sequences, Place | None]:
+    """The numbers given out after the output, and its place; when a message is handled again, that of the first time."""
+    if before.sent is not None:
+        return before.sequences, before.sent[0].place
+    return numbered(before.sequences, "out", _RECEIVER, CHANNEL)
+
+
+def _output(key: str, history: str, before: Before, place: Place | None, *, dates: bool) -> Output:
+    said = {
         "message": key,
         "on": history,
         "at": before.at.isoformat(),
         "tx": before.tx,
-        "number": None if order is None else order.number,
+        "number": None if place is None else place.number,
     }
-    data = Json.of(told)
+    data = Json.of(said)
     content = Envelope("out", key, "out", data, before.at).to_json() if dates else data
-    return Output(id_of_output(key), "out", content, order=order)
+    return Output(id_of_output(key), "out", content, place=place)
 
 
 def id_of_output(key: str) -> str:

@@ -14,7 +14,7 @@ from exactlyonce.records.outputs import Output, digest
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.ranges import holds
-from verification.world.companions_handler import by_key, envelope_of, handle, id_of_output
+from verification.world.companions_handler import by_key, channel_of, envelope_of, handle, id_of_output
 from verification.world.judge import Commit, Committed, Judge
 from verification.world.order import out_of_order
 from verification.world.scenario import Message
@@ -70,14 +70,14 @@ class CompanionsJudge(Judge):
         """What is wrong with publishing these outputs."""
         committed = dict(store.committed)
         for output in outputs:
-            told, text = output.envelope.value, output.envelope.text
-            told = told.get("data", told)
-            key, number = told["message"], None if output.order is None else output.order.number
+            sent, text = output.envelope.value, output.envelope.text
+            sent = sent.get("data", sent)
+            key, number = sent["message"], None if output.place is None else output.place.number
             if key not in committed:
-                if self.scenario.untold and self._may_be_untold(output, store):
+                if self.scenario.traceless and self._may_be_traceless(output, store):
                     continue
                 return f"no_ghost_output: {key} is published, but was never committed"
-            if (output.id, number, text) != (id_of_output(key), told["number"], committed[key]):
+            if (output.id, number, text) != (id_of_output(key), sent["number"], committed[key]):
                 if key in store.published:
                     return f"at_most_one_output: {key} is published again as something else"
                 return f"consistent_state_and_output: another output of {key} is published than was committed"
@@ -95,7 +95,7 @@ class CompanionsJudge(Judge):
         return f"nothing_lost: {key} is acknowledged, but was never committed"
 
     def rivals(self, key: str) -> tuple[str, ...]:
-        """Other messages that have the number of this one, in the same sequence: only one of them may be handled."""
+        """Other messages that have the number of this one, in the same channel: only one of them may be handled."""
         messages = by_key(self.scenario.messages)
         place = _place(messages[key])
         return tuple(one for one, message in messages.items() if one != key and place and _place(message) == place)
@@ -107,7 +107,7 @@ class CompanionsJudge(Judge):
             if key in but:
                 continue
             done = key in store.parked or (
-                (key in committed or self.scenario.untold) and key in store.published | store.overdue
+                (key in committed or self.scenario.traceless) and key in store.published | store.overdue
             )
             others = any(one in committed and one in store.published for one in self.rivals(key))
             if not done and not others and not self._is_skipped(key, store) and not self._waits_for_parked(key, store):
@@ -130,10 +130,10 @@ class CompanionsJudge(Judge):
             return f"parked_is_unprocessed: {key} is committed, but it lies parked"
         if made.version != version:
             return f"serial_execution: {key} is recorded as version {made.version} and makes version {version}"
-        received = [
-            by_key(self.scenario.messages)[one].number or 0 for one in committed if _source(one) == message.source
-        ]
-        received += skipped(message.source, committed, store)
+        channel = channel_of(message)
+        others = (by_key(self.scenario.messages)[one] for one in committed)
+        received = [one.number or 0 for one in others if channel_of(one) == channel]
+        received += skipped(channel, committed, store)
         if message.number is not None and message.number != (following := max(received, default=0) + 1):
             return f"in_sequence: {key} is handled as number {message.number}, though {following} is next"
         return None
@@ -141,22 +141,22 @@ class CompanionsJudge(Judge):
     def _is_skipped(self, key: str, store: Store) -> bool:
         message = by_key(self.scenario.messages)[key]
         return self.scenario.skips and message.number in skipped(
-            message.source, {key for key, _ in store.committed}, store
+            channel_of(message), {key for key, _ in store.committed}, store
         )
 
-    def _may_be_untold(self, output: Output, store: Store) -> bool:
+    def _may_be_traceless(self, output: Output, store: Store) -> bool:
         """Whether a message that leaves no trace may have sent this: some state that there was was its state."""
-        told = output.envelope.value
+        sent = output.envelope.value
         bodies = (view_of(version.document).body for version in store.partition.versions)
         histories = {"" if body is None else body.value["history"] for body in bodies}
-        return by_key(self.scenario.messages)[told["message"]].does == "keeps" and told["on"] in histories
+        return by_key(self.scenario.messages)[sent["message"]].does == "keeps" and sent["on"] in histories
 
     def _waits_for_parked(self, key: str, store: Store) -> bool:
-        """Whether a message that precedes this one in its sequence lies parked."""
+        """Whether a message that precedes this one in its channel lies parked."""
         messages = by_key(self.scenario.messages)
         waiting = messages[key]
         return any(
-            messages[one].source == waiting.source and (messages[one].number or 0) < (waiting.number or 0)
+            channel_of(messages[one]) == channel_of(waiting) and (messages[one].number or 0) < (waiting.number or 0)
             for one in store.parked
         )
 
@@ -186,37 +186,33 @@ def _entries(old: Ledger, new: Ledger, write: Commit) -> list[_Made]:
     return sorted(made, key=lambda one: one.version)
 
 
-def skipped(source: str, committed: Container[str], store: Store) -> list[int]:
-    """The numbers of a sequence that were given up on, those included whose messages came too late."""
+def skipped(channel: str, committed: Container[str], store: Store) -> list[int]:
+    """The numbers of a channel that were given up on, those included whose messages came too late."""
     documents = (one for one, _ in store.partition.now.values() if isinstance(one, NumberedMessage))
     given_up = (one for one in documents if one.held is None and (one.message is None or one.message not in committed))
-    return [one.order.number for one in given_up if one.source == source]
-
-
-def _source(key: str) -> str:
-    return key.partition("/")[0]
+    return [one.number for one in given_up if one.channel == channel]
 
 
 def _wrong_held(partition: Entity) -> str | None:
     """What is wrong with what a read model holds: ledger and documents have to say the same."""
     ledger = partition.ledger
-    receptions = {one.source: one for one in ledger.receptions}
+    receptions = {one.channel: one for one in ledger.receptions}
     documents = [one for one, _ in partition.now.values() if isinstance(one, NumberedMessage)]
-    held = {(one.source, one.order.number) for one in documents if one.held is not None}
-    for source, number in sorted(held):
-        if source not in receptions or not holds(receptions[source].held, number):
-            return f"no_garbage: number {number} of {source} is held, and the read model does not know"
-    told = {
-        (one.source, number)
+    held = {(one.channel, one.number) for one in documents if one.held is not None}
+    for channel, number in sorted(held):
+        if channel not in receptions or not holds(receptions[channel].held, number):
+            return f"no_garbage: number {number} of {channel} is held, and the read model does not know"
+    reported = {
+        (one.channel, number)
         for one in ledger.receptions
         for first, last in one.held
         for number in range(first, last + 1)
     }
-    for source, number in sorted(told - held):
-        return f"nothing_lost: number {number} of {source} is said to be held, and is not"
-    for source, number in sorted(told):
-        if number < receptions[source].next:
-            return f"no_garbage: number {number} of {source} is held, and {receptions[source].next} is next"
+    for channel, number in sorted(reported - held):
+        return f"nothing_lost: number {number} of {channel} is said to be held, and is not"
+    for channel, number in sorted(reported):
+        if number < receptions[channel].next:
+            return f"no_garbage: number {number} of {channel} is held, and {receptions[channel].next} is next"
     return None
 
 
@@ -231,4 +227,4 @@ def _is_owed(key: str, store: Store) -> bool:
 
 
 def _place(message: Message) -> tuple[str, int] | None:
-    return None if message.number is None else (message.source, message.number)
+    return None if message.number is None else (channel_of(message), message.number)

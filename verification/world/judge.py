@@ -54,5 +54,5 @@ class Judge(ABC):
         return next((wrong for key in keys if (wrong := self.lost(key, store)) is not None), None)
 
     def rivals(self, key: str) -> tuple[str, ...]:  # noqa: ARG002
-        """Other messages that have the number of this one, in the same sequence: only one of them may be handled."""
+        """Other messages that have the number of this one, in the same channel: only one of them may be handled."""
         return ()

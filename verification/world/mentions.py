@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import DeleteParked, DeleteProcessed, DeleteStaged, Park, Stage, WriteProcessed
+from exactlyonce.effects.library import (
+    DeleteChannels,
+    DeleteParked,
+    DeleteProcessed,
+    DeleteStaged,
+    Park,
+    Stage,
+    WriteRecords,
+)
 from exactlyonce.records.companions import Companion, NumberedMessage
+from exactlyonce.records.library import ChannelDocument, ProcessedRecord, Seal
 from verification.world.store import ledger_of
 
 OfCompanions = SaveBatch | ReplaceCompanions | DeleteCompanions
-Write = SaveEntity | WriteProcessed | Stage | DeleteStaged | DeleteProcessed | Park | DeleteParked | OfCompanions
+Write = (
+    SaveEntity
+    | WriteRecords
+    | Stage
+    | DeleteStaged
+    | DeleteChannels
+    | DeleteProcessed
+    | Park
+    | DeleteParked
+    | OfCompanions
+)
 
 
 def described(write: Write) -> str:  # noqa: PLR0911
@@ -17,12 +36,14 @@ def described(write: Write) -> str:  # noqa: PLR0911
     match write:
         case SaveEntity():
             return "saves the entity" if write.etag else "creates the entity"
-        case WriteProcessed():
-            return f"writes records of {', '.join(record.message for record in write.records)}"
+        case WriteRecords():
+            return f"writes {', '.join(_recorded(record) for record in write.records)}"
         case Stage():
             return f"stages outputs of {', '.join(document.message for document in write.documents)}"
         case DeleteStaged():
             return f"deletes the staged outputs {', '.join(write.transactions)}"
+        case DeleteChannels():
+            return f"deletes the documents of channels {', '.join(write.documents)}"
         case DeleteProcessed():
             return f"deletes the records of {', '.join(key for key, _ in write.records)}"
         case Park():
@@ -38,8 +59,8 @@ def transactions_in(write: Write) -> frozenset[str]:
     match write:
         case SaveEntity():
             return frozenset(entry.tx for entry in ledger_of(write.document).entries)
-        case WriteProcessed():
-            return frozenset(record.tx for record in write.records)
+        case WriteRecords():
+            return frozenset(record.tx for record in write.records if isinstance(record, ProcessedRecord))
         case Stage():
             return frozenset(document.tx for document in write.documents)
         case DeleteStaged():
@@ -48,7 +69,7 @@ def transactions_in(write: Write) -> frozenset[str]:
             named = {one.tx for one in companions_in(write) if not isinstance(one, NumberedMessage)}
             entries = ledger_of(write.document).entries if isinstance(write, SaveBatch) else ()
             return frozenset((*named, *(entry.tx for entry in entries)))
-        case DeleteProcessed() | Park() | DeleteParked():
+        case DeleteChannels() | DeleteProcessed() | Park() | DeleteParked():
             return frozenset()
 
 
@@ -57,8 +78,8 @@ def messages_in(write: Write) -> frozenset[str]:  # noqa: PLR0911
     match write:
         case SaveEntity():
             return frozenset(entry.message for entry in ledger_of(write.document).entries)
-        case WriteProcessed():
-            return frozenset(record.message for record in write.records)
+        case WriteRecords():
+            return frozenset(record.message for record in write.records if isinstance(record, ProcessedRecord))
         case Stage():
             return frozenset(document.message for document in write.documents)
         case DeleteProcessed():
@@ -69,7 +90,7 @@ def messages_in(write: Write) -> frozenset[str]:  # noqa: PLR0911
             return frozenset({write.message})
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
             return frozenset(one.message for one in companions_in(write) if one.message is not None)
-        case DeleteStaged():
+        case DeleteStaged() | DeleteChannels():
             return frozenset()
 
 
@@ -95,6 +116,16 @@ def _described_companions(write: OfCompanions) -> str:
     parts = [f"holds {', '.join(map(_named, held))}"] if held else []
     parts += [f"commits {', '.join(map(_named, done))}"] if done else []
     return " and ".join(parts) or "saves what it drafted"
+
+
+def _recorded(record: ProcessedRecord | ChannelDocument | Seal) -> str:
+    match record:
+        case ProcessedRecord():
+            return f"the record of {record.message}"
+        case ChannelDocument():
+            return f"the document of channel {record.name}"
+        case Seal():
+            return "the seal"
 
 
 def _named(companion: Companion) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.ledger import Ledger
-from verification.world.companions_handler import HAS_WAITED, by_key, keys_of
+from verification.world.companions_handler import HAS_WAITED, by_key, channel_of, keys_of
 from verification.world.scenario import Message, Scenario
 from verification.world.store import Entity
 
@@ -37,21 +37,21 @@ def out_of_order(
     """
     messages = by_key(scenario.messages)
     mine = _rank(messages[key])
-    ranks = [_rank(messages[one]) for one in handled]
+    ranks = [(channel_of(messages[one]), _rank(messages[one])) for one in handled]
     written = [*write.create, *(one for one, _ in write.replace)]
-    if any(rank > mine for rank in ranks) is not any(one.late for one in _numbered(written) if one.message == key):
-        return f"in_order: whether {key} is late is told wrongly"
+    if any(rank > mine for _, rank in ranks) is not any(one.late for one in _numbered(written) if one.message == key):
+        return f"in_order: whether {key} is late is recorded wrongly"
     if at >= HAS_WAITED:
         return None
     present = {one.message for one in (*_numbered(written), *_numbered(one for one, _ in before.now.values()))}
     ledger = before.view.ledger or Ledger()
-    for source in {one.source for one in ledger.receptions} - {messages[key].source}:
-        following = _next_of(scenario, source, handled)
+    for channel in {one.channel for one in ledger.receptions} - {channel_of(messages[key])}:
+        following = _next_of(scenario, channel, handled)
         if following in present:
             if _rank(messages[following]) < mine:
                 return f"in_order: {key} is handled before {following}, which is there"
-        elif max((rank for rank in ranks if rank[1] == source), default=(-1, "")) < mine:
-            return f"in_order: {key} is handled, though {source} may still send an earlier one"
+        elif max((rank for one, rank in ranks if one == channel), default=(-1, "")) < mine:
+            return f"in_order: {key} is handled, though {channel} may still send an earlier one"
     return None
 
 
@@ -59,11 +59,11 @@ def _numbered(companions: Iterable[Companion]) -> list[NumberedMessage]:
     return [one for one in companions if isinstance(one, NumberedMessage)]
 
 
-def _next_of(scenario: Scenario, source: str, handled: Collection[str]) -> str:
-    """Key of the next message of a source; empty if it has no more."""
+def _next_of(scenario: Scenario, channel: str, handled: Collection[str]) -> str:
+    """Key of the next message of a channel; empty if it has no more."""
     waiting = (key for key in keys_of(scenario.messages) if key not in handled)
     messages = by_key(scenario.messages)
-    return next((key for key in waiting if messages[key].source == source), "")
+    return next((key for key in waiting if channel_of(messages[key]) == channel), "")
 
 
 def _rank(message: Message) -> Rank:

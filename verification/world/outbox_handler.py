@@ -9,6 +9,7 @@ from functools import cache
 from exactlyonce.attempt import Before, Handled, Work, key_of
 from exactlyonce.handling.age import AgeCheck
 from exactlyonce.records.outputs import Output, digest
+from exactlyonce.records.places import Place, is_numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
@@ -16,9 +17,9 @@ from verification.world.scenario import AT, TICK, Ages
 
 
 @cache
-def envelope_of(number: int) -> Envelope:
-    """The message with this number."""
-    return Envelope("web", f"m{number}", "test", Json("{}"))
+def envelope_of(number: int, place: Place | None = None) -> Envelope:
+    """The message with this number in the scenario."""
+    return Envelope("web", f"m{number}", "test", Json("{}"), extensions=() if place is None else place.extensions)
 
 
 @cache
@@ -30,8 +31,8 @@ def dated(number: int, time: datetime) -> Envelope:
 @cache
 def sent_again(output: Output) -> str | None:
     """The key of the message that this is, if it is one that is sent again, and not what a handler sent."""
-    told = output.envelope.value
-    return message_key(told["source"], told["id"]) if told.get("type") == "test" else None
+    sent = output.envelope.value
+    return message_key(sent["source"], sent["id"]) if sent.get("type") == "test" else None
 
 
 @cache
@@ -41,13 +42,13 @@ def key_of_number(number: int) -> str:
 
 
 def handle(before: Before, envelope: Envelope, *, deletes: str | None, entity: str, dates: bool = False) -> Handled:
-    """Append the message to the history, and send what tells on which history it was handled.
+    """Append the message to the history, and send the history on which it was handled.
 
     Args:
         before, envelope: as for every handler.
         deletes: key of the message that deletes the entity; None if none does.
         entity: id of the entity.
-        dates: whether what is sent tells when it came about.
+        dates: whether outputs carry their time.
     """
     history = before.body.value["history"] if before.body is not None else ""
     key = key_of(envelope)
@@ -62,11 +63,11 @@ def grown(history: str, key: str) -> str:
 
 @cache
 def output_of(key: str, history: str, time: datetime | None = None) -> Output:
-    """What the handler sends for a message it handled on this history, at this time where that is told."""
-    told = Json.of({"message": key, "on": history})
+    """What the handler sends for a message it handled on this history, at this time if outputs carry theirs."""
+    data = Json.of({"message": key, "on": history})
     if time is None:
-        return Output(f"out:{key}", "out", told)
-    return Output(f"out:{key}", "out", Envelope("out", key, "out", told, time).to_json())
+        return Output(f"out:{key}", "out", data)
+    return Output(f"out:{key}", "out", Envelope("out", key, "out", data, time).to_json())
 
 
 @cache
@@ -77,14 +78,14 @@ def digest_of(key: str, history: str, time: datetime | None = None) -> str:
 
 @cache
 def content_of(output: Output) -> tuple[str, str]:
-    """Message and history that an output tells of."""
-    told = output.envelope.value
-    told = told.get("data", told)
-    return told["message"], told["on"]
+    """Message and history that an output names."""
+    sent = output.envelope.value
+    sent = sent.get("data", sent)
+    return sent["message"], sent["on"]
 
 
 def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = True, tick: int = 0) -> Work:
-    """The work where messages have an age: they tell their time, and are judged by it.
+    """The work where messages have an age: they carry their time, and are judged by it.
 
     Args:
         work: to be done.
@@ -100,7 +101,9 @@ def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = Tru
             replace(envelope, time=AT + ages.times[number] * TICK)
             for number, envelope in zip(messages, work.messages, strict=True)
         ),
-        handle=AgeCheck(work.handle, work.entity, lifetimes) if ages.judges else work.handle,
+        handle=AgeCheck(work.handle, work.entity, lifetimes, lambda envelope: not is_numbered(envelope))
+        if ages.judges
+        else work.handle,
         retention=lifetimes.retention.kept(AT + tick * TICK) if ages.trimmed is None else ages.trimmed * TICK,
         refusal=lifetimes.refusal,
     )

@@ -65,10 +65,10 @@ class OutboxJudge(Judge):
 
     def _committed(self, write: Commit, entity: Entity, store: Store) -> tuple[Committed, str | None]:
         before, after = entity.ledger, ledger_of(write.document)
-        told = history_of(write.document)
+        written = history_of(write.document)
         count = after.version - before.version
         if count == 0:
-            unchanged = told == history_of(entity.truth.document) or entity.truth.document is None
+            unchanged = written == history_of(entity.truth.document) or entity.truth.document is None
             return store.committed, None if unchanged else OVERWRITTEN
         violation = None
         history = latest = entity.history
@@ -82,7 +82,7 @@ class OutboxJudge(Judge):
             deleted = entry.message == self._deletes
             latest = grown(history, entry.message)
             history = "" if deleted else latest
-        if told != latest:
+        if written != latest:
             violation = violation or OVERWRITTEN
         if deleted != after.deleted:
             violation = violation or "serial_execution: a deletion was lost or made up"

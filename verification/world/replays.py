@@ -5,7 +5,7 @@ Read model and stream are explored apart. To the read model the stream is somebo
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from exactlyonce.effects.companions import FindNumbered
 from exactlyonce.effects.entity import Loaded
@@ -17,14 +17,11 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.ranges import holds
-from verification.world.companions_handler import ENTITY, by_key
+from verification.world.companions_handler import CHANNEL, by_key, channel_of
 from verification.world.scenario import Scenario
 from verification.world.store import Entity, Store, view_of
 from verification.world.tasks import ANSWER, Start
 from yieldcheck.situations import Situation
-
-SEQUENCE: Final = ("out", "all")
-"""Destination and ordering key of what the handler of the model sends."""
 
 
 def is_request(output: Output) -> bool:
@@ -37,18 +34,19 @@ def asked_for(scenario: Scenario, request: Output) -> tuple[str, ...]:
     source, missing = read_request(Envelope.read(request.envelope.text))
     rebuild = scenario.strategy.on_gap
     assert isinstance(rebuild, Rebuild)  # noqa: S101
-    asked = (request.destination, missing.destination, missing.key)
-    if asked != (rebuild.through, rebuild.destination, ENTITY.id):
+    if request.destination != rebuild.through:
         return ()
-    messages = by_key(scenario.messages).items()
     return tuple(
-        key for key, one in messages if one.source == source and missing.first <= (one.number or 0) <= missing.last
+        key
+        for key, one in by_key(scenario.messages).items()
+        if (one.source, channel_of(one)) == (source, missing.channel)
+        and missing.first <= (one.number or 0) <= missing.last
     )
 
 
 def missing_of(scenario: Scenario) -> Missing | None:
     """What a stream is asked to send again; None for everything."""
-    return None if scenario.missing is None else scenario.chores.missing(*SEQUENCE, *scenario.missing)
+    return None if scenario.missing is None else scenario.chores.missing(CHANNEL, *scenario.missing)
 
 
 def was_sent(scenario: Scenario, store: Store) -> bool:
@@ -58,7 +56,7 @@ def was_sent(scenario: Scenario, store: Store) -> bool:
 
 
 def can_go_on(scenario: Scenario, store: Store) -> bool:
-    """Whether what is next in some sequence is held, or to be skipped or asked for; or the read model owes something."""
+    """Whether what is next in some channel is held, or to be skipped or asked for; or the read model owes something."""
     ledger = store.partition.ledger
     ready = any(holds(one.held, one.next) for one in ledger.receptions)
     gap = scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
@@ -67,14 +65,14 @@ def can_go_on(scenario: Scenario, store: Store) -> bool:
 
 def versions_with(effect: FindNumbered, partition: Entity, position: int) -> tuple[int, ...]:
     """The versions whose outputs have numbers that are looked for, in one view."""
-    missing = Missing(effect.destination, effect.key, *effect.numbers)
+    missing = Missing(effect.channel, *effect.numbers)
     entries = (one for one, _ in partition.companions(position).values() if isinstance(one, StreamEntry))
     nothing = Json("null")
     return tuple(
         sorted(
             entry.version
             for entry in entries
-            if any(missing.includes(Output(one.id, one.destination, nothing, order=one.order)) for one in entry.outputs)
+            if any(missing.includes(Output(one.id, one.destination, nothing, place=one.place)) for one in entry.outputs)
         )
     )
 

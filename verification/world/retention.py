@@ -46,7 +46,7 @@ def aged(partition: Entity, kept: timedelta, now: int) -> tuple[str, ...]:
         now: the present, in ticks.
     """
     companions = sorted((written_at(etag), id, etag) for id, (_, etag) in partition.now.items())
-    return tuple(told for (_, tick), id, etag in companions if (now - tick) * TICK >= kept for told in (id, etag))
+    return tuple(part for (_, tick), id, etag in companions if (now - tick) * TICK >= kept for part in (id, etag))
 
 
 def _beginnings(companions: Companions, past: frozenset[str]) -> Iterator[tuple[str, ...]]:

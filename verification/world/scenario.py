@@ -13,7 +13,9 @@ from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.resequencer.gaps import Rebuild
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.records.places import Place
 from exactlyonce.values.lifetimes import SETTLING_IN, Lifetimes, Retention
+from verification.world.store import entity_ref
 
 UNLIMITED: Final = -1
 
@@ -33,8 +35,8 @@ class Budget:
         poisoned: deliveries that the host gives up on, so that the poison settler gets them.
         cleanings: runs of the clean-up of staged outputs, at any moment. When all is quiet it may run once more for nothing.
         forgotten: processed records deleted by retention, once no copy of their message can still arrive.
-        returned: deliveries that go back to their queue while the attempt for them goes on: their time is over, or whoever
-            waited for them has been cancelled, and others share the attempt, or nobody does.
+        returned: deliveries that go back to their queue while the attempt for them goes on: their time is over, or their
+            waiting was cancelled; the attempt may be shared with others.
         requeues: requests to send a message again that is parked, or was.
         spoiled: deliveries that come again though all was done with them, since others of their batch failed.
         raising: deliveries whose handler raises in every attempt that is made for them before they are given back.
@@ -87,7 +89,8 @@ class Message:
         copies: how often it is delivered; 0 for one that is lost, and comes only if a read model asks for it again.
         does: what its handler does with the state. One that keeps it gives its output no number either.
         source: who sends it.
-        number: its place in the sequence of its source; None where the protocol asks for none.
+        number: its place in a channel of its source; None where the protocol asks for none.
+        channel: which of its source's channels that is.
         raises: whether its handler may raise, if the budget has it.
         time: when it was sent, in days; None where nobody asks.
     """
@@ -96,6 +99,7 @@ class Message:
     does: Literal["changes", "keeps", "deletes"] = "changes"
     source: str = "web"
     number: int | None = None
+    channel: int = 1
     raises: bool = False
     time: int | None = None
 
@@ -109,11 +113,11 @@ class Ages:
 
     Attributes:
         last: tick at which the clock stops.
-        times: for each message the tick that its copies tell as their time; they arrive at most a day before it.
+        times: for each message the tick of the time that its copies carry; they arrive at most a day before it.
         lifetimes: of the application; a retention of two days, so that a message is judged up to an age of one tick.
         before: what they were before the retention was changed; None if it never was. Every process goes by them until the
             change, and for a day after it any process may.
-        behind: how many ticks the present that attempts are told may be behind the store's.
+        behind: how many ticks the present of attempts may be behind the store's.
         judges: whether messages are judged by their age, as what ships does.
         cleaned: age from which clean-up deletes, in ticks; None for the retention.
         trimmed: age from which ledgers are trimmed, in ticks; None for the retention.
@@ -149,7 +153,7 @@ class Ages:
 
     @property
     def kept(self) -> timedelta:
-        """Age from which what tells of a message may go."""
+        """Age from which the records of a message may be deleted."""
         return self.lifetimes.retention.current
 
 
@@ -173,8 +177,10 @@ class Scenario:
         marking: whether idle workers mark what they published.
         tokens: whether processes remember session tokens between attempts. Without, every view that a token would allow is
             allowed, and others: so all that can go wrong with tokens can go wrong without.
+        remembering: whether attempts start from the document that their process knows, however often it was the newest.
         deletes: whether the last message deletes the entity.
         targets: for each message the number of its entity; all entity 0 if empty.
+        places: for each message of the outbox its channel, and its number there; None for a foreign message. Empty if all are.
         feeds: for each message the number of the message that its output is for another entity; None for an output that
             leaves the world. Empty if all do.
         endless: whether new messages keep coming into the places of finished ones. Then `copies` says how many copies of
@@ -189,8 +195,8 @@ class Scenario:
         messages: what is delivered, where records are companions of their entity; see `scenario_of`. Empty for the outbox.
         apart: whether every attempt gets transaction ids of its own, as it does with the outbox. Without, attempts on one
             version at the same messages get the same, so that drafts that are alike are one: at most one is ever committed.
-        untold: whether a message that keeps the state may be processed without a trace in the store: then its output may tell
-            of any state that there was. Only broken twins do that.
+        traceless: whether a message that keeps the state may be processed without a trace in the store: then its output may
+            show any state that there was. Only broken twins do that.
         sourced: whether the entity is event-sourced.
         adopted: whether the entity has a document without a ledger in the beginning, as before the library came.
         missing: numbers, first and last, of the outputs that a stream is asked to send again; None for everything.
@@ -205,9 +211,11 @@ class Scenario:
     delayed: int = 9
     marking: bool = False
     tokens: bool = False
+    remembering: bool = False
     deletes: bool = False
     targets: tuple[int, ...] = ()
     feeds: tuple[int | None, ...] = ()
+    places: tuple[tuple[str, int] | None, ...] = ()
     endless: bool = False
     linearizable: bool = False
     hasty: bool = False
@@ -218,7 +226,7 @@ class Scenario:
     witnesses: frozenset[str] = frozenset()
     messages: tuple[Message, ...] = ()
     apart: bool = False
-    untold: bool = False
+    traceless: bool = False
     sourced: bool = False
     adopted: bool = False
     missing: tuple[int, int] | None = None
@@ -226,6 +234,11 @@ class Scenario:
     def target(self, message: int) -> int:
         """The entity a message is for."""
         return self.targets[message] if self.targets else 0
+
+    def place(self, message: int) -> Place | None:
+        """The place of a message of the outbox; None if it is foreign."""
+        place = self.places[message] if self.places else None
+        return None if place is None else Place(place[0], entity_ref(self.target(message)).source, place[1])
 
     @property
     def logs_parked(self) -> bool:

@@ -243,7 +243,7 @@ def ledger_of(document: Json | None) -> Ledger:
 
 @cache
 def history_of(document: Json | None) -> str:
-    """What a state tells, also that of a tombstone; empty if the entity is absent."""
+    """The history in a state, also that of a tombstone; empty if the entity is absent."""
     history: str = "" if document is None else document.value.get("history", "")
     return history
 

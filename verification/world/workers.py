@@ -15,6 +15,7 @@ from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Toge
 from exactlyonce.effects.entity import Conflict, Loaded
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.protocols.outbox.clean import Cleaned
+from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.protocols.steps.park import Requeued
 from exactlyonce.protocols.stream.replay import Replayed
 from exactlyonce.values.envelope import Envelope
@@ -289,9 +290,12 @@ class Workers:
         return self._worker(worker.situation, worker.first, memories, worker.held)
 
     def _kept(self, memory: Memory) -> Memory:
-        """What of a memory this scenario looks at; only marking reads the saved document."""
-        if not self._scenario.marking:
-            memory = replace(memory, saved=None)
+        """What of a memory this scenario looks at: only marking, and attempts that start from it, read the saved document."""
+        if self._scenario.remembering:
+            memory = replace(memory, right=TRUSTED if memory.saved else 0)
+        else:
+            keeps = self._scenario.marking and memory.published
+            memory = replace(memory, right=0, saved=memory.saved if keeps else None)
         if not self._scenario.tokens:
             memory = replace(memory, entity_token=None, library_token=None)
         return memory
@@ -335,7 +339,7 @@ class Workers:
                 records = tuple((self._key(number), "any") for number in start.messages)
                 step = strategy.clean(entity, records, memory)
             case "requeue":
-                step = chores.requeue(entity, self._key(start.messages[0]), "in", None, memory)
+                step = chores.requeue(entity, self._key(start.messages[0]), "in", lambda _: None, memory)
             case "nudge":
                 step = strategy.tend(self._work(start), memory)
             case "replay":
@@ -351,7 +355,7 @@ class Workers:
         """A message as it is sent."""
         messages = self._scenario.messages
         return (
-            outbox_handler.envelope_of(number)
+            outbox_handler.envelope_of(number, self._scenario.place(number))
             if not messages
             else companions_handler.envelope_of(number, messages[number])
         )

@@ -13,15 +13,17 @@ from typing import Any, Final
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteChannels,
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
+from exactlyonce.records.library import ChannelDocument, ProcessedRecord, Seal
 from verification.world.judge import Commit, Judge
 from verification.world.mentions import Write, described
 from verification.world.scenario import Scenario
@@ -42,7 +44,7 @@ ANY: Final = "*"
 """An ETag that fits always: only broken twins save like that."""
 OTHER: Final = "somebody else's commit won"
 HELD: Final = "a held message was released by a later arrival"
-RESUMED: Final = "a sequence that had stopped went on"
+RESUMED: Final = "a channel that had stopped went on"
 DELETED: Final = "companions were cleaned up"
 
 
@@ -111,21 +113,25 @@ class Writes:
             case _:
                 return self._append(write, store)
 
-    def _append(self, write: WriteProcessed | Stage | DeleteStaged | DeleteProcessed, store: Store) -> Answer:
+    def _append(
+        self, write: WriteRecords | Stage | DeleteStaged | DeleteChannels | DeleteProcessed, store: Store
+    ) -> Answer:
         """Change the library's log. What changes no view needs no place in it."""
         number = entity_number(write.entity)
         library = store.libraries[number]
         changes: tuple[tuple[str, Any], ...]
         match write:
-            case WriteProcessed():
+            case WriteRecords():
                 content = (RECORD, store.now) if self._dates else RECORD
-                changes = tuple((f"processed:{record.message}", content) for record in write.records)
+                changes = tuple(_recorded(record, content) for record in write.records if not isinstance(record, Seal))
             case Stage():
                 changes = tuple((f"staged:{document.tx}", document) for document in write.documents)
                 if len(dict(changes)) < len(changes) or any(id in library.now for id, _ in changes):
                     return Answer(Conflict(self._token(library)), store, said=f"{described(write)}: conflict")
             case DeleteStaged():
                 changes = tuple((f"staged:{tx}", None) for tx in write.transactions)
+            case DeleteChannels():
+                changes = tuple((f"channel:{name}", None) for name in write.documents)
             case DeleteProcessed():
                 changes = tuple((f"processed:{key}", None) for key, _ in write.records)
         new = tuple(change for change in changes if library.now.get(change[0]) != change[1])
@@ -135,7 +141,11 @@ class Writes:
                 writes = tuple(sorted((one for one in dict(writes).items() if one[1] is not None), key=itemgetter(0)))
             library = self._stores.library(writes)
             store = self._stores.with_library(store, number, library)
-        reply = None if isinstance(write, DeleteStaged | DeleteProcessed) else Written(self._token(library))
+        reply = (
+            None
+            if isinstance(write, DeleteStaged | DeleteChannels | DeleteProcessed)
+            else Written(self._token(library))
+        )
         return Answer(reply, store, said=described(write), witnessed=_WITNESSED.get(type(write)) if new else None)
 
     def _token(self, library: Library) -> str:
@@ -199,7 +209,7 @@ class Writes:
         return self._with(entity, version)
 
     def _replace(self, write: ReplaceCompanions, store: Store) -> Answer:
-        """Write over companions. What changes nothing keeps its ETag: whoever is conditional on it would write the same."""
+        """Write over companions. A write without change keeps the ETag: a writer conditional on it would write the same."""
         entity = store.partition
         companions = dict(entity.now)
         for one, wanted in write.companions:
@@ -253,14 +263,21 @@ def _companions_of(write: Commit) -> tuple[tuple[Companion, ...], tuple[tuple[Co
     return (write.create, write.replace) if isinstance(write, SaveBatch) else ((), ())
 
 
+def _recorded(record: ProcessedRecord | ChannelDocument, content: Any) -> tuple[str, Any]:
+    """A document that a commit relies on, as the library's log has it."""
+    if isinstance(record, ChannelDocument):
+        return f"channel:{record.name}", record
+    return f"processed:{record.message}", content
+
+
 def _listed(companions: Mapping[str, tuple[Companion, str]]) -> Companions:
     return tuple((id, *one) for id, one in companions.items())
 
 
 def _seen(write: Commit, before: Entity, after: Entity) -> str | None:
     """What a commit shows that a scenario may want to have seen."""
-    failing = {one.source for one in before.ledger.receptions if one.failing}
-    if any(one.source in failing and one.failing is None for one in after.ledger.receptions):
+    failing = {one.channel for one in before.ledger.receptions if one.failing}
+    if any(one.channel in failing and one.failing is None for one in after.ledger.receptions):
         return RESUMED
     _, replaced = _companions_of(write)
     return HELD if any(isinstance(one, NumberedMessage) and one.message for one, _ in replaced) else None

@@ -17,10 +17,10 @@ def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Dest
     names = {destination.name for destination in destinations}
     for entity in entities:
         rebuild = entity.strategy.on_gap if isinstance(entity.strategy, Resequencer) else None
-        if isinstance(rebuild, Rebuild) and (unknown := {rebuild.through, rebuild.destination} - names):
+        if isinstance(rebuild, Rebuild) and rebuild.through not in names:
             raise ConfigurationError(
-                f"Rebuild(...) of entity {entity.name!r} names {min(unknown)!r}, which is no destination of this application; "
-                f"declared are: {', '.join(sorted(names)) or 'none'}."
+                f"Rebuild(...) of entity {entity.name!r} names {rebuild.through!r}, which is no destination of this "
+                f"application; declared are: {', '.join(sorted(names)) or 'none'}."
             )
 
 

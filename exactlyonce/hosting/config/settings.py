@@ -79,6 +79,7 @@ class Settings(BaseSettings):
             is under way; maintenance of an entity starts no further request then. At most half of the host's
             `functionTimeout`.
         mark_after: `EXACTLYONCE__markAfter`, seconds of quiet after which an entity's published outputs are marked.
+        memory: `EXACTLYONCE__memory`, bytes of entity documents that a process remembers, so that it need not load them again.
         sweep_after: `EXACTLYONCE__sweepAfter`, seconds that outputs may be owed before the sweeper takes their entity. More
             than `mark_after`, or it would sweep entities that are about to be marked.
     """
@@ -172,6 +173,12 @@ class Settings(BaseSettings):
     )
     mark_after: float = Field(
         10.0, validation_alias="EXACTLYONCE__markAfter", gt=0, description="a number of seconds above 0"
+    )
+    memory: int = Field(
+        64 * 1024 * 1024,
+        validation_alias="EXACTLYONCE__memory",
+        ge=0,
+        description="a number of bytes; 0 to remember nothing",
     )
     sweep_after: float = Field(
         60.0, validation_alias="EXACTLYONCE__sweepAfter", gt=0, description="a number of seconds above 0"

@@ -10,18 +10,29 @@ from typing import Final, NamedTuple
 from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
+from exactlyonce.protocols.outbox.judge import Arrival, Failed, channels_in, received
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
-from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Entry, Ledger, entity_document, entry_size
-from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.channels import Channel, Channels
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Apart, Entry, Ledger, entity_document, entry_size
+from exactlyonce.records.library import ChannelDocument, ProcessedRecord, Seal, StagedOutputs, processed_record
 from exactlyonce.records.outputs import Output, digest
+from exactlyonce.records.places import Place
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import shape_json
 
-_LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides entries and numbers: version, token, type and the like.
+SEALED_AFTER: Final = 16
+"""Messages after which an entity gets its seal, if nothing else lies in the library's partition by then."""
+
+_LEDGER_FRAME_BYTES: Final = (
+    1024  # What the ledger has besides entries, channels and numbers: version, token, type and so on.
+)
+_MESSAGE_BYTES: Final = (
+    4096  # More than a message adds to its channel. Its outputs take more in its entry than in sequences.
+)
 
 
 class _Commit(NamedTuple):
@@ -38,6 +49,7 @@ class Limits:
 
     window: int | None
     inline_limit: int | None
+    channels: int
     retention: timedelta | None
 
 
@@ -48,44 +60,79 @@ class Draft:
     Attributes:
         handled: the latest result; None before the first.
         body: what the next handler sees; None if absent or deleted.
-        entries, outputs, staged: of all messages that can be committed.
+        processed: keys of the messages that can be committed.
+        entries, outputs, staged, blobs: of these messages.
         size: bytes of the entries.
         failed: key and error of those that cannot.
-        flush: all entries of before leave with this commit: the window, or the document, has no room for them.
         sequences: the numbers given out so far.
-        blobs: of all messages that can be committed.
+        channels: the ledger's, with what was received through them so far; those of these messages come last.
+        touched: ids of the channels of these messages.
+        flush: all entries of before leave with this commit: the window, or the document, has no room for them.
+        apart: all channels that are not touched leave with this commit.
+        more: messages are left for another commit: neither the window nor the document has room for them in this one.
     """
 
     handled: Handled | None
     body: Json | None
+    processed: tuple[str, ...] = ()
     entries: tuple[Entry, ...] = ()
     size: int = 0
     outputs: tuple[Output, ...] = ()
     staged: tuple[StagedOutputs, ...] = ()
-    failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
-    flush: bool = False
-    sequences: Sequences = ()
     blobs: tuple[Blob, ...] = ()
+    failed: Failed = ()
+    sequences: Sequences = ()
+    channels: Channels = ()
+    touched: frozenset[str] = frozenset()
+    flush: bool = False
+    apart: bool = False
+    more: bool = False
 
     def document(self, ledger: Ledger) -> Json:
         """The entity document of the commit."""
         return entity_document(Json("{}") if self.handled is None else self.handled.body, ledger)
 
 
-def draft_commit(limits: Limits, work: Work, view: View, fresh: Mapping[str, Envelope], begun: Begun) -> Draft:
-    """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along."""
-    draft = Draft(None, view.body, sequences=view.ledger.sequences)
-    before = _bytes_before(view)
-    for (key, envelope), tx in zip(fresh.items(), begun.transactions, strict=True):
+def draft_commit(limits: Limits, work: Work, view: View, fresh: tuple[Arrival, ...], begun: Begun) -> Draft:
+    """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
+
+    Args:
+        limits: settings of the outbox.
+        work: the entity and its handler.
+        view: the entity as it was loaded.
+        fresh: the messages to handle.
+        begun: time, and a transaction id for each message.
+    """
+    draft = Draft(None, view.body, sequences=view.ledger.sequences, channels=view.ledger.channels)
+    known = channels_in(view)
+    kept = len(view.ledger.with_published(view.memory.published).entries)
+    for (key, envelope, place), tx in zip(fresh, begun.transactions, strict=True):
         if tx is None:  # Its delivery was given back.
             continue
+        if (
+            place is None
+            and limits.window is not None
+            and sum(entry.recorded for entry in draft.entries) >= limits.window
+        ):
+            return replace(draft, more=True)
         try:
+            drafted = draft if place is None else _receiving(draft, known, envelope, place)
             handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences), envelope)
-            version = view.ledger.version + len(draft.entries) + 1
-            added = _adding(draft, work.entity, handled, _entry(limits, handled, key, _Commit(tx, version, begun.at)))
-            draft = _fitting(limits, view, added, key, work.entity, before=before)
+            commit = _Commit(tx, view.ledger.version + len(draft.processed) + 1, begun.at)
+            entry = _entry(limits, handled, key, commit, foreign=place is None)
+            drafted = _adding(drafted, work.entity, key, handled, entry)
+            drafted = _with_room(limits, view, drafted, kept)
         except ExactlyOnceError as error:
             draft = replace(draft, failed=(*draft.failed, (key, error)))
+            continue
+        if (size := _bytes(view, drafted)) <= MAX_DOCUMENT_BYTES:
+            draft = drafted
+        elif (
+            draft.processed and handled.body.size + drafted.size - draft.size < MAX_DOCUMENT_BYTES - _LEDGER_FRAME_BYTES
+        ):
+            return replace(draft, more=True)  # Without the others it may fit.
+        else:
+            draft = replace(draft, failed=(*draft.failed, (key, _too_large(work.entity, key, handled, size))))
     return draft
 
 
@@ -98,15 +145,66 @@ def next_ledger(limits: Limits, view: View, draft: Draft, token: str | None) -> 
             kept = _trimmed(kept, view.timestamp, limits.retention)
     return replace(
         view.ledger,
-        version=view.ledger.version + len(draft.entries),
+        version=view.ledger.version + len(draft.processed),
         token=token,
         entries=(*kept, *draft.entries),
+        channels=_kept(draft),
+        apart=_apart(view, draft),
         deleted=draft.handled is not None and draft.handled.deleted,
         sequences=draft.sequences,
     )
 
 
-def _entry(limits: Limits, handled: Handled, message: str, commit: _Commit) -> Entry:
+def records_of(entity: EntityRef, view: View, draft: Draft) -> tuple[ProcessedRecord | ChannelDocument | Seal, ...]:
+    """What is to be written in the library's partition before the commit: what leaves the ledger, and the seal."""
+    before, after = view.ledger.apart, _apart(view, draft)
+    records = (processed_record(entity, entry) for entry in _leaving(view, draft) if entry.recorded)
+    channels = (
+        ChannelDocument(entity.key, channel, view.ledger.version)
+        for channel in (view.ledger.channels if draft.apart else ())
+        if channel.id not in draft.touched
+    )
+    seal = (Seal(entity.key),) if after.sealed and not before.sealed else ()
+    return (*records, *channels, *seal)
+
+
+def needs_more(entity: EntityRef, view: View, draft: Draft) -> bool:
+    """Whether anything has to be written before the commit."""
+    return bool(draft.staged or draft.blobs or records_of(entity, view, draft))
+
+
+def _leaving(view: View, draft: Draft) -> tuple[Entry, ...]:
+    return view.ledger.entries if draft.flush else ()
+
+
+def _kept(draft: Draft) -> Channels:
+    """The channels that stay in the ledger."""
+    return tuple(one for one in draft.channels if not draft.apart or one.id in draft.touched)
+
+
+def _apart(view: View, draft: Draft) -> Apart:
+    before = view.ledger.apart
+    records = before.records or any(entry.recorded for entry in _leaving(view, draft))
+    channels = before.channels or draft.apart
+    # No seal before the document has a ledger: if the first commit were lost, the seal would say that the ledger was removed.
+    many = view.ledger.version >= SEALED_AFTER
+    return Apart(records, channels, sealed=records or channels or many)
+
+
+def _receiving(draft: Draft, known: Mapping[str, Channel], envelope: Envelope, place: Place) -> Draft:
+    """The draft once it has received a message. Raises `ForkedChannel` or `InvalidMessage`."""
+    others = tuple(one for one in draft.channels if one.id != place.channel)
+    before = next((one for one in draft.channels if one.id == place.channel), None) or known.get(place.channel)
+    return replace(
+        draft, channels=(*others, received(before, envelope, place)), touched=draft.touched | {place.channel}
+    )
+
+
+def _entry(limits: Limits, handled: Handled, message: str, commit: _Commit, *, foreign: bool) -> Entry | None:
+    """The entry of a message; None if there is nothing to remember that its channel does not."""
+    recorded = foreign or bool(handled.blobs)
+    if not recorded and not handled.outputs:
+        return None
     size = sum(output.size for output in handled.outputs)
     staged = limits.inline_limit is not None and size > limits.inline_limit
     return Entry(
@@ -118,57 +216,75 @@ def _entry(limits: Limits, handled: Handled, message: str, commit: _Commit) -> E
         digest=digest(handled.outputs),
         staged=staged,
         owed=("staged" if staged else handled.outputs) if handled.outputs else None,
+        recorded=recorded,
     )
 
 
-def _adding(draft: Draft, entity: EntityRef, handled: Handled, entry: Entry) -> Draft:
-    staged = (StagedOutputs(entity.key, entry.message, entry.tx, entry.at, handled.outputs),) if entry.staged else ()
-    return Draft(
+def _adding(draft: Draft, entity: EntityRef, key: str, handled: Handled, entry: Entry | None) -> Draft:
+    entries = () if entry is None else (entry,)
+    staged = (StagedOutputs(entity.key, one.message, one.tx, one.at, handled.outputs) for one in entries if one.staged)
+    return replace(
+        draft,
         handled=handled,
         body=None if handled.deleted else handled.body,
-        entries=(*draft.entries, entry),
-        size=draft.size + entry_size(entry),
+        processed=(*draft.processed, key),
+        entries=(*draft.entries, *entries),
+        size=draft.size + sum(map(entry_size, entries)),
         outputs=(*draft.outputs, *handled.outputs),
         staged=(*draft.staged, *staged),
-        failed=draft.failed,
-        flush=draft.flush,
-        sequences=handled.sequences,
         blobs=(*draft.blobs, *handled.blobs),
+        sequences=handled.sequences,
     )
 
 
-def _bytes_before(view: View) -> int:
-    """Bytes of the document as it was loaded, without what every commit writes anew: the state, and the numbers given out."""
-    replaced = (0 if view.body is None else view.body.size) + _size_of(view.ledger.sequences)
-    return 0 if view.document is None else view.document.size - replaced
+def _with_room(limits: Limits, view: View, draft: Draft, kept: int) -> Draft:
+    """The draft, with entries of before and channels leaving if there is no room for them.
+
+    All entries leave at once, so that one batch of records serves many commits; so do all channels that are not touched.
+    `kept` counts the entries that would stay.
+    """
+    added = sum(entry.recorded for entry in draft.entries)
+    if kept and limits.window is not None and kept + added > limits.window:
+        draft = replace(draft, flush=True)
+    if len(draft.channels) > max(limits.channels, len(draft.touched)):
+        draft = replace(draft, apart=True)
+    if kept and limits.window is not None and _bytes(view, draft) > MAX_DOCUMENT_BYTES:
+        draft = replace(draft, flush=True)
+    if len(draft.channels) > len(draft.touched) and _bytes(view, draft) > MAX_DOCUMENT_BYTES:
+        draft = replace(draft, apart=True)
+    return draft
 
 
-def _fitting(limits: Limits, view: View, draft: Draft, key: str, entity: EntityRef, *, before: int) -> Draft:
-    """The draft, with the entries of before leaving if there is no room for them.
+def _bytes(view: View, draft: Draft) -> int:
+    """At least as many bytes as the document of the commit will have.
 
-    All leave at once, so that one batch of records serves many commits. Sizes are added up, since writing the whole document
-    for each message of a group would take long.
+    Sizes are added up, since writing the whole document for each message of a group would take long; and not even that where
+    there is plenty of room.
     """
     body = 0 if draft.handled is None else draft.handled.body.size
-    frame = _size_of(draft.sequences) + _LEDGER_FRAME_BYTES
-    added = body + draft.size + frame
-    flush = draft.flush
-    if limits.window is not None and view.ledger.entries:
-        crowded = len(view.ledger.entries) + len(draft.entries) > limits.window
-        flush = flush or crowded or before + added > MAX_DOCUMENT_BYTES
-    size = added if flush else before + added
-    if size > MAX_DOCUMENT_BYTES:
-        raise EntityTooLarge(
-            f"Message {key} on entity {entity}: the document would have {size} bytes, {body} of them the state; at most "
-            f"{MAX_DOCUMENT_BYTES} are allowed. Keep less in one entity, or send less from one handler; and where the ledger "
-            "keeps everything (Outbox.embedded), use Outbox()."
-        )
-    return replace(draft, flush=flush)
+    before = 0 if view.document is None else view.document.size
+    ledger, state = view.ledger, 0 if view.body is None else view.body.size
+    rough = before + body + 2 * draft.size + len(draft.processed) * _MESSAGE_BYTES + _LEDGER_FRAME_BYTES
+    if rough <= MAX_DOCUMENT_BYTES and len(draft.sequences) == len(ledger.sequences):
+        return rough
+    entries = (
+        0 if draft.flush else before - state - _size(ledger.sequences, Sequences) - _size(ledger.channels, Channels)
+    )
+    channels = _size(_kept(draft), Channels)
+    return max(entries, 0) + body + draft.size + _size(draft.sequences, Sequences) + channels + _LEDGER_FRAME_BYTES
 
 
-def _size_of(sequences: Sequences) -> int:
-    """Bytes that the numbers given out take in a document. They stay when entries leave."""
-    return shape_json(sequences, Sequences).size
+def _size(part: object, shape: object) -> int:
+    """Bytes that a part of the ledger takes in a document."""
+    return shape_json(part, shape).size
+
+
+def _too_large(entity: EntityRef, key: str, handled: Handled, size: int) -> EntityTooLarge:
+    return EntityTooLarge(
+        f"Message {key} on entity {entity}: the document would have {size} bytes, {handled.body.size} of them the state; at "
+        f"most {MAX_DOCUMENT_BYTES} are allowed. Keep less in one entity, or send less from one handler; and where the ledger "
+        "keeps everything (Outbox.embedded), use Outbox()."
+    )
 
 
 def _trimmed(entries: tuple[Entry, ...], now: int, retention: timedelta) -> tuple[Entry, ...]:

@@ -1,9 +1,13 @@
 """The outbox protocol.
 
-State and outputs are committed by one conditional save of the entity document, whose ledger remembers the latest
-transactions. Outputs are published after the commit; messages are acknowledged after publishing. An entry that leaves the
-ledger becomes a processed record in the library's partition, written after its outputs were published and before the commit
-that drops the entry. Outputs too large for the document are staged in that partition before the commit.
+State and outputs are committed by one conditional save of the entity document. Outputs are published after the commit; messages
+are acknowledged after publishing.
+
+The ledger in the document knows the copies of messages. Of one with a number it keeps the number for ever, among those
+received through the channel; its entry goes once its outputs are published. Of a foreign one it keeps the entry, for a window
+of transactions. What leaves the ledger is written in the library's partition, after everything that it owes was published and
+before the commit that drops it: an entry becomes a processed record, a channel a document. Outputs too large for the document
+are staged in that partition before the commit.
 
 Nothing is ever undone. A conflict or an unknown outcome leads back to load, where the ledger shows which commit won; a write
 that looks lost may still land, so clean-up deletes the staged outputs of lost attempts.
@@ -12,37 +16,43 @@ that looks lost may still land, so clean-up deletes the staged outputs of lost a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
-from exactlyonce.attempt import Again, Finished, Memory, Remembered, Settled, Unfinished, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Remembered, Settled, Unfinished, Work
 from exactlyonce.effects.effect import Begin, NoAnswer, Step, Together
 from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     DeleteProcessed,
-    DeleteStaged,
+    FindChannels,
     FindProcessed,
     Found,
     LoadProcessed,
-    LoadStaged,
-    Stage,
-    WriteProcessed,
 )
-from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, next_ledger
-from exactlyonce.protocols.steps.load import View, admitted, load, remembering
-from exactlyonce.protocols.steps.save import start_over, with_ledger, write_blobs
+from exactlyonce.protocols.outbox.apart import delete_staged, delete_superseded, write_apart
+from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, needs_more, next_ledger
+from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged, unknown_channels
+from exactlyonce.protocols.outbox.owed import publish_owed
+from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
+from exactlyonce.protocols.steps.save import start_over, with_ledger
 from exactlyonce.protocols.steps.settle import settle
 from exactlyonce.records.blobs import Author
-from exactlyonce.records.ledger import Entry, Ledger, read_entity
-from exactlyonce.records.library import processed_record
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.places import is_numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.session_tokens import at_or_after
 
 GROUP_LIMIT: Final = 100
-"""Most messages in one commit where the window sets no lower limit."""
+"""Most messages in one commit."""
+TRUSTED: Final = 2
+"""How often in a row the remembered document has to have been the newest before an attempt starts from it."""
+
+_BEHIND: Final = (
+    "no replica of the library's container is at the session token of the ledger (if this stays: was that container, or the "
+    "account, exchanged or restored?)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +60,28 @@ class Outbox:
     """Settings of the outbox protocol. The presets may be exchanged freely on existing data.
 
     Attributes:
-        window: how many transactions the entity document remembers before they leave for the library's partition; None
-            for all, until they are older than the application's retention.
+        window: how many transactions of foreign messages the entity document remembers before they leave for the library's
+            partition; None for all, until they are older than the application's retention.
         inline_limit: how many bytes of one message's outputs may ride in the entity document; None for any number.
+        channels: how many channels the entity document holds. Where one more begins, all that the commit does not touch leave
+            together.
+        foreign: "window" to take messages without a number, whose copies are known for the retention; "refuse" to refuse them.
     """
 
     window: int | None = 16
     inline_limit: int | None = 32 * 1024
+    channels: int = 64
+    foreign: Literal["window", "refuse"] = "window"
 
     def __post_init__(self) -> None:
         if self.window is not None and self.window < 1:
             raise ConfigurationError("The window of an outbox has to hold at least one transaction; None is for all.")
         if self.inline_limit is not None and self.inline_limit < 0:
             raise ConfigurationError("The inline_limit of an outbox cannot be negative; 0 stages all outputs.")
+        if self.channels < 1:
+            raise ConfigurationError("The document of an outbox has to hold at least one channel.")
+        if self.foreign not in ("window", "refuse"):
+            raise ConfigurationError(f'foreign of an outbox is "window" or "refuse", not {self.foreign!r}.')
 
     @classmethod
     def transaction_id(cls) -> Outbox:
@@ -91,97 +110,136 @@ class Outbox:
 
     @property
     def group_limit(self) -> int:
-        """Most messages that one attempt may take."""
-        return GROUP_LIMIT if self.window is None else self.window
+        """Most messages that one attempt may take. It commits at most as many foreign ones of them as the window holds."""
+        return GROUP_LIMIT
 
-    @property
-    def forgets(self) -> bool:
-        """Records go with age, and so do entries of a ledger that keeps all of them."""
-        return True
+    def forgets(self, envelope: Envelope) -> bool:
+        """A foreign message is known by a record, which goes with age; a number is known for ever."""
+        return not is_numbered(envelope)
 
     def _limits(self, work: Work) -> Limits:
-        return Limits(self.window, self.inline_limit, work.retention if self.window is None else None)
+        return Limits(self.window, self.inline_limit, self.channels, work.retention if self.window is None else None)
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 14 effects.
+        """Process messages for one entity; copies of one message count once. At most 16 effects.
 
         Raises:
             StoredDataError: the document cannot be trusted.
             ConfigurationError: it belongs to another protocol.
         """
-        messages = {key_of(envelope): envelope for envelope in work.messages}
-        view = yield from self._look(work.entity, tuple(messages), memory)
+        messages = arrived(work.entity, work.messages, foreign=self.foreign == "window")
+        if self._trusts(memory, messages):
+            outcome = yield from self._process(work, messages, from_memory(work.entity, memory))
+            if outcome is not None:
+                return outcome
+        view = yield from self._look(work.entity, messages, memory)
         if isinstance(view, Again):
             return view
-        hits = tuple(entry for entry in view.ledger.entries if entry.message in messages)
+        outcome = yield from self._process(work, messages, view)
+        assert outcome is not None  # noqa: S101  # A loaded document always decides.
+        return outcome
+
+    def _trusts(self, memory: Memory, messages: Arrived) -> bool:
+        """Whether to start from the remembered document. Foreign messages need a look for records; `embedded`, its time."""
+        return memory.right >= TRUSTED and self.window is not None and not messages.foreign
+
+    def _unmarked(self, view: View) -> Memory:
+        """What to remember if nothing is committed. A document that was never processed has yet to be admitted."""
+        return view.unmarked(always=self.window is not None and view.ledger.version > 0)
+
+    def _process(self, work: Work, messages: Arrived, view: View) -> Step[Finished | Again | None]:
+        """Process messages as a view shows them; None where a remembered one does not decide. At most 12 effects.
+
+        A remembered document may be hours old. So only positive facts are taken from it: what was received is received for
+        ever, and what is owed was committed. A commit fails on its condition if the document has changed. Whatever else an
+        attempt may end with, or has to write before its commit, is for a loaded document.
+        """
+        found = judged(messages, view)
+        if view.remembered and (found.failed or (view.ledger.apart.channels and unknown_channels(messages, view))):
+            return None
         # Finish duplicates. The attempt that committed them may have died before it published.
-        remembered = yield from publish_owed(work.entity, hits, view)
+        remembered = yield from publish_owed(work.entity, found.copies, view)
         if isinstance(remembered, Again):
             return remembered
         view = replace(view, memory=remembered)
-        known = view.done | {entry.message for entry in hits}
-        fresh = {key: envelope for key, envelope in messages.items() if key not in known}
-        if not fresh:
-            return Finished(view.unmarked())
+        if not found.fresh:
+            return Finished(self._unmarked(view), failed=found.failed)
         # Begin, and handle the messages. Transaction ids are fresh in every attempt, so what a lost attempt wrote is never
         # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
-        begun = yield from Begin(tuple(fresh))
-        draft = draft_commit(self._limits(work), work, view, fresh, begun)
-        if not draft.entries:
-            return Finished(view.unmarked(), failed=draft.failed)
+        begun = yield from Begin(tuple(one.key for one in found.fresh))
+        draft = draft_commit(self._limits(work), work, view, found.fresh, begun)
+        if view.remembered and (
+            draft.failed or draft.more or not draft.processed or needs_more(work.entity, view, draft)
+        ):
+            return None
+        draft = replace(draft, failed=(*found.failed, *draft.failed))
+        if not draft.processed:
+            return Finished(self._unmarked(view), failed=draft.failed)
         outcome = yield from self._commit(work, view, draft)
         return outcome
 
-    def _look(self, entity: EntityRef, keys: tuple[str, ...], memory: Memory) -> Step[View | Again]:
-        """Load the entity and find which messages have records: side by side, and again where the token demands it."""
+    def _look(self, entity: EntityRef, messages: Arrived, memory: Memory) -> Step[View | Again]:
+        """Load the entity, and find what the library's partition knows of the messages: again where the token demands it."""
         request = LoadEntity(entity, memory.entity_token)
         found: Found | NoAnswer
-        if self.window is None:
-            # Load the entity. Nothing leaves an unbounded ledger, so there is hardly ever a record to look for.
+        if self.window is None or not messages.foreign:
+            # Load the entity. Its channels know every numbered message; and nothing leaves an unbounded window, so there is
+            # hardly ever a record to look for.
             loaded = yield from request
             found = Found(frozenset(), None)
         else:
-            # Load the entity, and look for records. The ledger's session token shows whether this view of the records was
-            # new enough.
-            loaded, found = yield from Together(request, FindProcessed(entity, keys, memory.library_token))
+            # Load the entity, and look for records of foreign messages. The ledger's session token shows whether this view of
+            # the records was new enough.
+            loaded, found = yield from Together(request, FindProcessed(entity, messages.foreign, memory.library_token))
         if isinstance(loaded, NoAnswer) or isinstance(found, NoAnswer):
             return Again(memory, "a read was not answered")
-        memory = replace(memory, library_token=found.token or memory.library_token)
+        memory = replace(memory.compared(loaded.etag), library_token=found.token or memory.library_token)
         view = yield from admitted(entity, loaded, self, memory)
         if isinstance(view, Again):
             return view
+        view = yield from self._look_apart(entity, messages, view, found)
+        return view
+
+    def _look_apart(self, entity: EntityRef, messages: Arrived, view: View, found: Found) -> Step[View | Again]:
+        """Look in the library's partition at the ledger's session token, where the ledger relies on it. At most 2 effects."""
         ledger = view.ledger
         known = {entry.message for entry in ledger.entries}
-        unseen = tuple(key for key in keys if key not in known)
-        if unseen and ledger.entries_left and not at_or_after(found.token, ledger.token):
+        unseen = tuple(key for key in messages.foreign if key not in known)
+        if unseen and ledger.apart.records and not at_or_after(found.token, ledger.token):
             # Look for records again, at the ledger's session token. Records are written before the commit that drops their
             # entries, so a view at that token has all of them.
-            found = yield from FindProcessed(entity, unseen, ledger.token)
-            if isinstance(found, NoAnswer):
-                return Again(
-                    view.memory,
-                    "no replica of the library's container is at the session token of the ledger (if this stays: was that "
-                    "container, or the account, exchanged or restored?)",
-                )
+            again = yield from FindProcessed(entity, unseen, ledger.token)
+            if isinstance(again, NoAnswer):
+                return Again(view.memory, _BEHIND)
+            found = again
         # A record means done: it was written after publishing, so its message needs nothing more.
-        return replace(view, done=found.messages)
+        view = replace(view, done=found.messages)
+        left = unknown_channels(messages, view) if ledger.apart.channels else ()
+        if left:
+            # Find the documents of channels that are not in the ledger, at its session token. They are written before the
+            # commit that drops the channels, so a view at that token has all of them.
+            documents = yield from FindChannels(entity, left, ledger.token)
+            if isinstance(documents, NoAnswer):
+                return Again(view.memory, _BEHIND)
+            view = replace(view, channels=documents.documents)
+        return view
 
     def _commit(self, work: Work, view: View, draft: Draft) -> Step[Finished | Again]:
         """Write what the commit relies on, commit, publish: in this order, and never back."""
         entity = work.entity
-        leaving = view.ledger.entries if draft.flush else ()
-        # Finish leaving entries. Their records have no room for outputs, so they could not be published later.
+        # Finish what leaves. Records and documents of channels have no room for outputs: they mean that all was published.
+        leaving = view.ledger.entries if draft.flush or draft.apart else ()
         remembered = yield from publish_owed(entity, leaving, view)
         if isinstance(remembered, Again):
             return remembered
         view = replace(view, memory=remembered)
-        token = yield from _write_apart(entity, leaving, view, draft)
+        token = yield from write_apart(entity, view, draft)
         if isinstance(token, Again):
             return token
         ledger = next_ledger(self._limits(work), view, draft, token)
         document = draft.document(ledger)
-        # Commit: save the entity if it is unchanged. The save also marks what this process published, and drops the leaving
-        # entries. Nothing is undone if it fails: it may still land.
+        # Commit: save the entity if it is unchanged. The save also marks what this process published, and drops what leaves.
+        # Nothing is undone if it fails: it may still land.
         saved = yield from SaveEntity(entity, document, view.etag)
         if not isinstance(saved, Saved):
             return start_over(view.memory, saved)
@@ -193,14 +251,14 @@ class Outbox:
             if published is not PUBLISHED:
                 return Again(memory, "the outputs could not be published")
         memory = replace(memory, published=memory.published | {entry.tx for entry in draft.entries})
-        if garbage := tuple(entry.tx for entry in leaving if entry.staged):
-            # Delete what leaving entries staged. It was published, and no entry names it any more.
-            yield from DeleteStaged(entity, garbage)
-        processed = tuple(entry.message for entry in draft.entries)
-        return Finished(remembering(memory, ledger, document, saved.etag), processed, draft.failed)
+        yield from delete_superseded(entity, view, ledger)
+        memory = remembering(memory, ledger, document, saved.etag, always=self.window is not None)
+        if draft.more:
+            return Again(memory, "there was no room for all messages in one commit", progressed=True)
+        return Finished(memory, draft.processed, draft.failed)
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Drop what this process published from what the entity owes, if no commit has done so yet. At most 2 effects."""
+        """Drop what this process published from what the entity owes, if no commit has done so yet. At most 3 effects."""
         saved = memory.saved
         if saved is None:
             # Load the entity. This process no longer has the document that it saved.
@@ -213,13 +271,17 @@ class Outbox:
         ledger = read_entity(entity, saved.document).ledger
         if ledger is None or not memory.published & ledger.owing:
             return Finished(Memory())  # A later commit has marked it.
-        marked = with_ledger(saved.document, ledger.with_published(memory.published))
+        marked = ledger.with_published(memory.published)
         # Mark: save the entity if it is unchanged. Neither the sweeper nor a duplicate has to publish the outputs again.
-        reply = yield from SaveEntity(entity, marked, saved.etag)
-        return Finished(Memory()) if isinstance(reply, Saved) else start_over(memory, reply)
+        reply = yield from SaveEntity(entity, with_ledger(saved.document, marked), saved.etag)
+        if not isinstance(reply, Saved):
+            return start_over(memory, reply)
+        yield from delete_staged(entity, ledger, marked)
+        known = Remembered(with_ledger(saved.document, marked), reply.etag)
+        return Finished(replace(memory, published=frozenset(), entity_token=reply.token, saved=known))
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Publish everything that the entity owes, then mark it. At most 4 effects where there is a ledger.
+        """Publish everything that the entity owes, then mark it. At most 5 effects where there is a ledger.
 
         No fresh view is needed: what a stale one owes was committed, so publishing it again makes copies at most, and marking
         it fails on its condition.
@@ -236,33 +298,57 @@ class Outbox:
         remembered = yield from publish_owed(entity, view.ledger.entries, view)
         if isinstance(remembered, Again):
             return remembered
-        marked = with_ledger(view.document, view.ledger.with_published(remembered.published))
+        marked = view.ledger.with_published(remembered.published)
         # Mark: save the entity if it is unchanged. A commit in between has a newer ledger, which the next sweep reads.
-        saved = yield from SaveEntity(entity, marked, view.etag)
-        return Finished(Memory()) if isinstance(saved, Saved) else start_over(remembered, saved)
+        saved = yield from SaveEntity(entity, with_ledger(view.document, marked), view.etag)
+        if not isinstance(saved, Saved):
+            return start_over(remembered, saved)
+        yield from delete_staged(entity, view.ledger, marked)
+        return Finished(Memory())
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message that the host gave up on: publish what it owes, or park it. At most 6 effects."""
-        (envelope,) = work.messages
-        message = key_of(envelope)
+        messages = arrived(work.entity, work.messages)
         settled = yield from settle(
-            self, work, delivered, reason, memory, finish=lambda view: _known(work.entity, message, view)
+            self, work, delivered, reason, memory, finish=lambda view: self._finished(work.entity, messages, view)
         )
         return settled
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether an entry or a record proves a message processed. At most 4 effects."""
-        message = key_of(envelope)
+        messages = arrived(entity, (envelope,))
         view = yield from load(entity, self, memory)
         if isinstance(view, Again):
             return view
-        if any(entry.message == message for entry in view.ledger.entries):
-            return True
-        # Look for a record, at the ledger's session token.
-        found = yield from FindProcessed(entity, (message,), view.ledger.token)
-        if isinstance(found, NoAnswer):
-            return Again(view.memory, "whether the message has a record could not be read")
-        return message in found.messages
+        found = yield from self._proof(entity, messages, view)
+        return found if isinstance(found, Again) else not (found.fresh or found.failed)
+
+    def _finished(self, entity: EntityRef, messages: Arrived, view: View) -> Step[Settled | Again | None]:
+        """Finish a message that was processed; None if nothing proves that it was."""
+        found = yield from self._proof(entity, messages, view)
+        if isinstance(found, Again):
+            return found
+        if found.fresh or found.failed:
+            return None
+        # Finish a processed message. Only its outputs may be missing.
+        remembered = yield from publish_owed(entity, found.copies, view)
+        if isinstance(remembered, Again):
+            return remembered
+        return Settled("processed", replace(view, memory=remembered).unmarked())
+
+    def _proof(self, entity: EntityRef, messages: Arrived, view: View) -> Step[Judged | Again]:
+        """What entries, channels and records show of a message, in a view at the ledger's session token. At most one effect."""
+        found = judged(messages, view)
+        if not found.fresh:
+            return found
+        if messages.foreign:
+            # Look for a record, at the ledger's session token. A view at that token has every record that the ledger relies on.
+            records = yield from FindProcessed(entity, messages.foreign, view.ledger.token)
+            if isinstance(records, NoAnswer):
+                return Again(view.memory, "whether the message has a record could not be read")
+            return judged(messages, replace(view, done=records.messages))
+        looked = yield from self._look_apart(entity, messages, view, Found(frozenset(), None))
+        return looked if isinstance(looked, Again) else judged(messages, looked)
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
@@ -302,62 +388,3 @@ class Outbox:
             # anew has another ETag, and stays.
             yield from DeleteProcessed(entity, candidates)
         return Finished(memory)
-
-
-def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> Step[Memory | Again]:
-    """Publish what these entries owe and this process does not know to be published."""
-    owing = tuple(entry for entry in entries if entry.owed is not None and entry.tx not in view.memory.published)
-    outputs: tuple[Output, ...] = tuple(
-        output for entry in owing if isinstance(entry.owed, tuple) for output in entry.owed
-    )
-    if staged := tuple(entry.tx for entry in owing if entry.owed == "staged"):
-        # Read the staged outputs. Missing ones were published: they are deleted only after the commit that dropped their
-        # entry, or behind a fence, so only a stale load leads here.
-        found = yield from LoadStaged(entity, staged, view.ledger.token)
-        if isinstance(found, NoAnswer):
-            return Again(view.memory, "staged outputs could not be read")
-        outputs += tuple(output for document in found.documents for output in document.outputs)
-    if outputs:
-        # Publish what entries owe. Copies do no harm: their ids are the same.
-        published = yield from Publish(outputs, Owed(entity, min(entry.at for entry in owing)))
-        if published is not PUBLISHED:
-            return Again(view.memory, "owed outputs could not be published")
-    return replace(view.memory, published=view.memory.published | {entry.tx for entry in owing})
-
-
-def _write_apart(entity: EntityRef, leaving: tuple[Entry, ...], view: View, draft: Draft) -> Step[str | Again | None]:
-    """Write what lies elsewhere before the commit that relies on it; return the token of the library's partition for it."""
-    token = view.ledger.token
-    if leaving:
-        # Write the records of leaving entries. Before the commit that drops them, so that an entry or a record always knows
-        # the message.
-        recorded = yield from WriteProcessed(entity, tuple(processed_record(entity, entry) for entry in leaving))
-        if isinstance(recorded, NoAnswer):
-            return Again(view.memory, "whether the processed records were written is not known")
-        token = recorded.token
-    if draft.staged:
-        # Stage large outputs. Before the commit, so that a committed entry can always be published. A conflict is this
-        # attempt's own earlier send, since transaction ids are fresh; its token counts like any other.
-        staged = yield from Stage(entity, draft.staged)
-        if isinstance(staged, NoAnswer) or staged.token is None:
-            return Again(view.memory, "whether the outputs were staged is not known")
-        token = staged.token
-    kept = yield from write_blobs(draft.blobs, view.memory)
-    return kept or token
-
-
-def _known(entity: EntityRef, message: str, view: View) -> Step[Settled | Again | None]:
-    """Finish a message that was processed; None if neither an entry nor a record says so."""
-    hits = tuple(entry for entry in view.ledger.entries if entry.message == message)
-    if hits:
-        # Finish a processed message. Only its outputs may be missing.
-        remembered = yield from publish_owed(entity, hits, view)
-        if isinstance(remembered, Again):
-            return remembered
-        return Settled("processed", replace(view, memory=remembered).unmarked())
-    # Look for a record, at the ledger's session token. A view at that token has every record that the ledger relies on.
-    found = yield from FindProcessed(entity, (message,), view.ledger.token)
-    if isinstance(found, NoAnswer):
-        return Again(view.memory, "whether the message has a record could not be read")
-    # A record means done: it was written after publishing.
-    return Settled("processed", view.memory) if message in found.messages else None

@@ -23,7 +23,8 @@ from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import entity_document
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.records.places import Place
+from exactlyonce.records.receptions import Reception
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin
@@ -41,13 +42,12 @@ class Request:
 
     Attributes:
         source: CloudEvents source of the entity.
-        destination, key: of the sequence.
+        channel: that carried it.
         first, last: numbers.
     """
 
     source: str
-    destination: str
-    key: str
+    channel: str
     first: int
     last: int
 
@@ -59,7 +59,6 @@ class Rebuild:
     Attributes:
         of: the entity type that sends them; its strategy has to be a `VersionStream`, which can send again.
         through: destination that reaches its handlers.
-        destination: name of the destination that its messages for this read model go to.
 
     Raises:
         ConfigurationError: the entity type keeps no stream.
@@ -67,7 +66,6 @@ class Rebuild:
 
     of: Entity[Any]
     through: str
-    destination: str
 
     def __post_init__(self) -> None:
         if not isinstance(self.of.strategy, VersionStream):
@@ -92,7 +90,7 @@ def read_request(envelope: Envelope) -> tuple[str, Missing]:
         request = adapter(Request).validate_json(envelope.data.text, strict=True)
     except ValidationError as error:
         raise InvalidMessage(f"Message {key_of(envelope)} is no request to send again: {problems(error)}.") from None
-    return request.source, Missing(request.destination, request.key, request.first, request.last)
+    return request.source, Missing(request.channel, request.first, request.last)
 
 
 def is_overdue(reception: Reception, at: datetime, gap_timeout: timedelta) -> bool:
@@ -104,16 +102,20 @@ def skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) -
     """Skip missing messages: a document for each number records it, and reports the message if it comes after all."""
     entity = work.entity
     room = BATCH_DOCUMENTS // len(overdue) or 1
-    receptions = {one.source: one for one in view.ledger.receptions}
+    receptions = {one.channel: one for one in view.ledger.receptions}
     skipped: list[NumberedMessage] = []
     for reception in overdue[:BATCH_DOCUMENTS]:
         first, last = missing_before(reception)
         following = min(last, first + room - 1) + 1
-        order = (Order(entity.id, number) for number in range(first, following))
-        skipped += (NumberedMessage(entity.key, reception.source, one, None, at, held=None) for one in order)
+        skipped += (
+            NumberedMessage(
+                entity.key, Place(reception.channel, entity.source, number), reception.source, None, at, held=None
+            )
+            for number in range(first, following)
+        )
         since = None if following > last else reception.gap_since
-        receptions[reception.source] = replace(reception, next=following, gap_since=since)
-    ledger = replace(view.ledger, receptions=tuple(receptions[source] for source in sorted(receptions)))
+        receptions[reception.channel] = replace(reception, next=following, gap_since=since)
+    ledger = replace(view.ledger, receptions=tuple(receptions[channel] for channel in sorted(receptions)))
     document = entity_document(view.body or work.absent, ledger)
     # Skip: save the read model behind the gap, and write a document for each number. A message that arrives at the last
     # moment changes the ETag and wins. The documents report those that come later.
@@ -133,6 +135,6 @@ def ask_again(entity: EntityRef, rebuild: Rebuild, view: View, overdue: tuple[Re
 
 def _request(entity: EntityRef, rebuild: Rebuild, reception: Reception) -> Output:
     first, last = missing_before(reception)
-    asked = Request(reception.source, rebuild.destination, entity.id, first, last)
-    id = Origin(entity, f"replay {reception.source} {first} {last}").output_id(0)
+    asked = Request(reception.source, reception.channel, first, last)
+    id = Origin(entity, f"replay {reception.channel} {first} {last}").output_id(0)
     return Output(id, rebuild.through, Envelope(entity.source, id, REPLAY, Json.of(write_shape(asked))).to_json())

@@ -1,4 +1,4 @@
-"""One order for the messages of several sources: by their time, then by their source, each source's own order kept.
+"""One order for the messages of several sources: by their time, then by their source, each channel's own order kept.
 
 A source that is silent may still send an earlier message, so the earliest one waits until every source has passed its time, or
 until it has waited long enough. A message that comes too late is handled late, and reported.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
-from exactlyonce.records.sequences import Reception
+from exactlyonce.records.receptions import Reception
 from exactlyonce.values.envelope import Envelope
 
 _LONG_AGO: Final = datetime.min.replace(tzinfo=timezone.utc)
@@ -19,7 +19,7 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The next message of a sequence, and since when it is there."""
+    """The next message of a channel, and since when it is there."""
 
     envelope: Envelope
     since: datetime
@@ -28,25 +28,25 @@ class Head:
 def earliest(
     heads: Mapping[str, Head], receptions: Iterable[Reception], at: datetime, max_wait: timedelta
 ) -> str | None:
-    """The source whose next message is to be handled; None if all have to wait.
+    """The channel whose next message is to be handled; None if all have to wait.
 
     Args:
-        heads: the next message of each source that has one.
-        receptions: of all sources known.
+        heads: the next message of each channel that has one.
+        receptions: of all channels known.
         at: the present.
         max_wait: how long a message waits, at most.
     """
     # One without a time was held before there was an order by time.
-    timed = [(head.envelope.time or _LONG_AGO, source) for source, head in heads.items()]
+    timed = [(one.envelope.time or _LONG_AGO, one.envelope.source, channel) for channel, one in heads.items()]
     if not timed:
         return None
-    time, source = min(timed)
-    silent = (one for one in receptions if one.source not in heads)
+    first = min(timed)
+    silent = (one for one in receptions if one.channel not in heads)
     # One that has passed just this time may send more of it: a handler's messages all have the time of their attempt.
-    if all(one.passed is not None and (one.passed, one.source) > (time, source) for one in silent):
-        return source
+    if all(one.passed is not None and (one.passed, one.source, one.channel) > first for one in silent):
+        return first[2]
     # The message that has waited longest decides: earlier ones of other sources would keep it waiting for ever.
-    return source if at - min(head.since for head in heads.values()) >= max_wait else None
+    return first[2] if at - min(head.since for head in heads.values()) >= max_wait else None
 
 
 def is_late(envelope: Envelope, receptions: Iterable[Reception]) -> bool:

@@ -22,9 +22,10 @@ from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, InvalidMessage
-from exactlyonce.protocols.outbox.protocol import Outbox, publish_owed
+from exactlyonce.protocols.outbox.owed import publish_owed
+from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.resequencer.gaps import Rebuild, ask_again, is_overdue, skip
-from exactlyonce.protocols.resequencer.places import Known, held_and_gone
+from exactlyonce.protocols.resequencer.positions import Known, held_and_gone
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
@@ -34,7 +35,7 @@ from exactlyonce.protocols.steps.settle import companions_know, settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import NumberedMessage, numbered_id
 from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.sequences import Order, order_of
+from exactlyonce.records.places import place_of
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -92,9 +93,8 @@ class Resequencer:
         """Most messages that one attempt may take: half of what a batch holds, so that it can release as many."""
         return 49
 
-    @property
-    def forgets(self) -> bool:
-        """How far each sequence was received stays for ever, so a message below that is known however late it comes."""
+    def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
+        """How far each channel was received stays for ever, so a message below that is known however late it comes."""
         return False
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
@@ -121,7 +121,7 @@ class Resequencer:
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
         """Drop what this process published from what the read model owes, as the outbox does. At most 2 effects."""
         outcome = yield from Outbox().mark(entity, memory)
-        return outcome
+        return outcome if isinstance(outcome, Again) else Finished(Memory())
 
     def tend(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Do what is to be done about gaps, then release what can be: for a timer, or an operator. At most 14 effects.
@@ -217,7 +217,7 @@ def _known(entity: EntityRef, release: Release, view: View, absent: Json) -> Ste
     Raises:
         DamagedDocument: a held message is gone, and a fence holds: all that follow would wait for ever.
     """
-    ids = {numbered_id(entity, place[0], Order(entity.id, place[1])): place for place in release.wanted}
+    ids = {numbered_id(entity, *position): position for position in release.wanted}
     if not ids:
         return {}
     # Read the documents of numbers that may be copies, or can be released. A view at the read model's session token holds
@@ -226,9 +226,7 @@ def _known(entity: EntityRef, release: Release, view: View, absent: Json) -> Ste
     if not isinstance(found, FoundCompanions):
         return Again(view.memory, "held messages could not be read")
     known = {
-        (one.source, one.order.number): (one, etag)
-        for one, etag in found.companions
-        if isinstance(one, NumberedMessage)
+        (one.channel, one.number): (one, etag) for one, etag in found.companions if isinstance(one, NumberedMessage)
     }
     if release.is_behind(known):
         return Again(view.memory, "the read model was seen in an older view than what it holds")
@@ -268,9 +266,10 @@ def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Ag
 def _ids(entity: EntityRef, envelope: Envelope) -> tuple[str, ...]:
     """Id of the document of a message's number. A message without a number was never taken."""
     try:
-        return (numbered_id(entity, envelope.source, order_of(envelope, "")),)
+        place = place_of(envelope, entity, "")
     except InvalidMessage:
         return ()
+    return (numbered_id(entity, place.channel, place.number),)
 
 
 def _finished(entity: EntityRef, envelope: Envelope, view: View) -> Step[Settled | Again | None]:
@@ -290,5 +289,5 @@ def _finished(entity: EntityRef, envelope: Envelope, view: View) -> Step[Settled
 
 def _released_since(view: View, document: NumberedMessage) -> bool:
     """Whether a message was released since the read model was loaded, so that this view does not show what it owes."""
-    reception = next((one for one in view.ledger.receptions if one.source == document.source), None)
-    return document.held is None and (reception is None or reception.next <= document.order.number)
+    reception = next((one for one in view.ledger.receptions if one.channel == document.channel), None)
+    return document.held is None and (reception is None or reception.next <= document.number)

@@ -12,14 +12,15 @@ from exactlyonce.attempt import Before, Handled, Work, key_of
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
 from exactlyonce.protocols.resequencer.order import Head, earliest, is_late, later
-from exactlyonce.protocols.resequencer.places import Known, Place, require_sense, two_with_one_number
+from exactlyonce.protocols.resequencer.positions import Known, Position, require_sense, two_with_one_number
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Entry, Ledger, entity_document, entry_size
 from exactlyonce.records.outputs import Output, digest
-from exactlyonce.records.sequences import Order, Reception, order_of
+from exactlyonce.records.places import Place, place_of
+from exactlyonce.records.receptions import Reception
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.ranges import from_number, holds, with_number
@@ -40,7 +41,7 @@ class Release:
         max_wait: how long a message waits for sources that are silent, where all are brought into one order; else None.
 
     Attributes:
-        arrived: messages by their places; copies of one message count once.
+        arrived: messages by their positions; copies of one message count once.
         create, replace: documents of numbers to write; those to replace with the ETags they have.
         outputs, blobs: what released messages sent, and what they wrote.
         processed: keys of released messages.
@@ -56,11 +57,12 @@ class Release:
         self._body = view.body
         self._saved = view.body or work.absent
         self._sequences = view.ledger.sequences
-        self._receptions = {one.source: one for one in view.ledger.receptions}
+        self._receptions = {one.channel: one for one in view.ledger.receptions}
         self._entries: list[Entry] = []
-        self._read: dict[Place, Envelope] = {}
+        self._read: dict[Position, Envelope] = {}
+        self._sources: dict[str, str] = {}
         self._bytes = self._owed = 0  # Added up: to write state and entries anew for each message would take long.
-        self.arrived: dict[Place, Envelope] = {}
+        self.arrived: dict[Position, Envelope] = {}
         self.create: list[Companion] = []
         self.replace: list[tuple[Companion, str]] = []
         self.outputs: list[Output] = []
@@ -78,23 +80,23 @@ class Release:
         return tuple(key_of(one) for one in self.arrived.values())
 
     @property
-    def wanted(self) -> tuple[Place, ...]:
-        """The places whose documents have to be read: of arrivals that may be known, and of what can be released."""
-        places = dict.fromkeys(place for place in self.arrived if self._may_be_known(place))
-        # One of each sequence at a time, and those whose handlers raised last: they do not take the room of the others.
-        sources = sorted(self._sources, key=lambda source: self._reception(source).failing is not None)
-        ready = [(source, self._reception(source).next) for source in sources]
+    def wanted(self) -> tuple[Position, ...]:
+        """The positions whose documents have to be read: of arrivals that may be known, and of what can be released."""
+        positions = dict.fromkeys(one for one in self.arrived if self._may_be_known(one))
+        # One of each channel at a time, and those whose handlers raised last: they do not take the room of the others.
+        channels = sorted(self._channels, key=lambda channel: self._reception(channel).failing is not None)
+        ready = [(channel, self._reception(channel).next) for channel in channels]
         # With all sources in one order, the earliest message is among the next messages of all sources.
-        room = max(BATCH_DOCUMENTS - len(self.arrived), len(places) + len(sources) * (self._max_wait is not None))
-        while (ready := [one for one in ready if one in self.arrived or self._is_held(one)]) and len(places) < room:
-            places.update(dict.fromkeys(place for place in ready if self._is_held(place)))
-            ready = [(source, number + 1) for source, number in ready]
-        return tuple(places)[:room]
+        room = max(BATCH_DOCUMENTS - len(self.arrived), len(positions) + len(channels) * (self._max_wait is not None))
+        while (ready := [one for one in ready if one in self.arrived or self._is_held(one)]) and len(positions) < room:
+            positions.update(dict.fromkeys(one for one in ready if self._is_held(one)))
+            ready = [(channel, number + 1) for channel, number in ready]
+        return tuple(positions)[:room]
 
     @property
     def changes(self) -> bool:
         """Whether there is anything to commit."""
-        changed = any(one.failing != self._before(one.source).failing for one in self._receptions.values())
+        changed = any(one.failing != self._before(one.channel).failing for one in self._receptions.values())
         return bool(self.create or self.replace) or changed
 
     @property
@@ -106,12 +108,12 @@ class Release:
         """Whether a message that the read model holds was released since it was loaded, so that no commit can succeed."""
         return any(document.held is None and self._is_held(place) for place, (document, _) in known.items())
 
-    def missing(self, wanted: Iterable[Place], known: Known) -> Place | None:
-        """The place of a message that this view of the read model holds, and that no document does; None if there is none."""
+    def missing(self, wanted: Iterable[Position], known: Known) -> Position | None:
+        """The position of a message that this view of the read model holds, and no document does; None if there is none."""
         return next((place for place in wanted if place not in known and self._is_held(place)), None)
 
     def release(self, known: Known, begun: Begun) -> None:
-        """Handle what follows without a gap, in each sequence as far as handlers and the batch allow; hold the others."""
+        """Handle what follows without a gap, in each channel as far as handlers and the batch allow; hold the others."""
         deliveries = zip(
             self.arrived.items(), begun.transactions, strict=False
         )  # The rest is for messages that are held.
@@ -119,19 +121,19 @@ class Release:
         fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, known)}
         transactions = iter(begun.given)
         if self._max_wait is None:
-            for source in self._sources:
-                while self._handled_next(source, fresh, known, begun, transactions):
+            for channel in self._channels:
+                while self._handled_next(channel, fresh, known, begun, transactions):
                     pass
         else:
             heads = partial(self._heads, fresh, known, begun.at)
             while (first := earliest(heads(), tuple(self._receptions.values()), begun.at, self._max_wait)) is not None:
                 if not self._handled_next(first, fresh, known, begun, transactions):
                     break
-        for place, envelope in sorted(fresh.items(), key=lambda one: one[0]):
-            if place[1] >= self._reception(place[0]).next:
-                self._hold(place, envelope, begun)
-        for source in self._sources:
-            self._note_gap(source, begun)
+        for position, envelope in sorted(fresh.items(), key=lambda one: one[0]):
+            if position[1] >= self._reception(position[0]).next:
+                self._hold(position, envelope, begun)
+        for channel in self._channels:
+            self._note_gap(channel, begun)
 
     def _ledger_with(self, entries: tuple[Entry, ...]) -> Ledger:
         return replace(
@@ -140,28 +142,29 @@ class Release:
             entries=entries,
             deleted=self._body is None,
             sequences=self._sequences,
-            receptions=tuple(self._receptions[source] for source in sorted(self._receptions)),
+            receptions=tuple(self._receptions[channel] for channel in sorted(self._receptions)),
         )
 
     @property
-    def _sources(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self._receptions, *(source for source, _ in self.arrived))))
+    def _channels(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self._receptions, *(channel for channel, _ in self.arrived))))
 
     def _place(self, envelope: Envelope) -> None:
         key, entity = key_of(envelope), self._work.entity
         try:
-            order = order_of(envelope, f"Message {key} for read model {entity}")
-            require_sense(entity, envelope, order, self._reception(envelope.source), timed=self._max_wait is not None)
-            first = self.arrived.setdefault((envelope.source, order.number), envelope)
+            place = place_of(envelope, entity, f"Message {key} for read model {entity}")
+            self._sources.setdefault(place.channel, envelope.source)
+            require_sense(entity, envelope, place, self._reception(place.channel), timed=self._max_wait is not None)
+            first = self.arrived.setdefault((place.channel, place.number), envelope)
             if key_of(first) != key:
-                raise two_with_one_number(entity, envelope, order.number, key_of(first))
+                raise two_with_one_number(entity, envelope, (place.channel, place.number), key_of(first))
         except InvalidMessage as error:
             self.failed[key] = error
 
-    def _came_never(self, place: Place, envelope: Envelope, known: Known) -> bool:
+    def _came_never(self, position: Position, envelope: Envelope, known: Known) -> bool:
         """Distinguish a new arrival from a copy, from one that is too late, and from another message with its number."""
-        found = known.get(place)
-        if not self._may_be_known(place):
+        found = known.get(position)
+        if not self._may_be_known(position):
             return True
         if found is None:
             return False  # Released so long ago that clean-up has taken its document.
@@ -170,35 +173,34 @@ class Release:
             # It was skipped, since it seemed lost. Later messages were handled, so it is too late; its document says so.
             self.replace.append((replace(document, message=key_of(envelope)), etag))
         elif document.message != key_of(envelope):
-            self.failed[key_of(envelope)] = two_with_one_number(self._work.entity, envelope, place[1], document.message)
+            self.failed[key_of(envelope)] = two_with_one_number(self._work.entity, envelope, position, document.message)
         return False
 
     def _handled_next(
-        self, source: str, fresh: Mapping[Place, Envelope], known: Known, begun: Begun, transactions: Iterator[str]
+        self, channel: str, fresh: Mapping[Position, Envelope], known: Known, begun: Begun, transactions: Iterator[str]
     ) -> bool:
         """Handle the next message of a sequence, if it is there; return whether there may be another."""
-        reception = self._reception(source)
-        place = (source, reception.next)
-        held = known.get(place) if self._is_held(place) else None
-        if held is None and place not in fresh:
+        reception = self._reception(channel)
+        position = (channel, reception.next)
+        held = known.get(position) if self._is_held(position) else None
+        if held is None and position not in fresh:
             # It was not read: no room for it in this batch. One whose handler raised waits for a later arrival.
-            self.more = self.more or (self._is_held(place) and reception.failing is None)
+            self.more = self.more or (self._is_held(position) and reception.failing is None)
             return False
-        envelope = fresh[place] if held is None else self._envelope(place, known)
+        envelope = fresh[position] if held is None else self._envelope(position, known)
         key, tx = key_of(envelope), next(transactions)
         try:
             handled = self._work.handle(Before(self._body, begun.at, tx, self._sequences), envelope)
             has_room = self._has_room(key, handled.body.size, sum(output.size for output in handled.outputs))
         except ExactlyOnceError as error:
             self.stopped[key] = error
-            self._receptions[source] = replace(reception, failing=type(error).__name__)
+            self._receptions[channel] = replace(reception, failing=type(error).__name__)
             return False
         if not has_room:
             self.more = True
             return False
-        order = Order(self._work.entity.id, reception.next)
         late = self._max_wait is not None and is_late(envelope, self._receptions.values())
-        document = NumberedMessage(self._work.entity.key, source, order, key, begun.at, held=None, late=late)
+        document = self._document(position, envelope, begun.at, late=late)
         if held is None:
             self.create.append(document)
         else:
@@ -207,31 +209,39 @@ class Release:
         self.blobs.extend(blob.told_by(id_of(self._work.entity, document)) for blob in handled.blobs)
         following = reception.next + 1
         passed = None if self._max_wait is None else later(reception.passed, envelope.time)
-        self._receptions[source] = replace(
+        self._receptions[channel] = replace(
             reception, next=following, held=from_number(reception.held, following), failing=None, passed=passed
         )
         return True
 
-    def _heads(self, fresh: Mapping[Place, Envelope], known: Known, at: datetime) -> Mapping[str, Head]:
+    def _heads(self, fresh: Mapping[Position, Envelope], known: Known, at: datetime) -> Mapping[str, Head]:
         """The next message of each sequence that is there, and since when."""
         heads: dict[str, Head] = {}
-        for source in self._sources:
-            place = (source, self._reception(source).next)
-            if place in fresh:
-                heads[source] = Head(fresh[place], at)
-            elif self._is_held(place) and place in known:
-                heads[source] = Head(self._envelope(place, known), known[place][0].at)
-            elif self._is_held(place) and self._reception(source).failing is None:
+        for channel in self._channels:
+            position = (channel, self._reception(channel).next)
+            if position in fresh:
+                heads[channel] = Head(fresh[position], at)
+            elif self._is_held(position) and position in known:
+                heads[channel] = Head(self._envelope(position, known), known[position][0].at)
+            elif self._is_held(position) and self._reception(channel).failing is None:
                 self.more = True  # No room for it in this batch.
         return heads
 
-    def _envelope(self, place: Place, known: Known) -> Envelope:
+    def _envelope(self, position: Position, known: Known) -> Envelope:
         """A held message. Where all are brought into one order, it is looked at again for each that is handled before."""
-        held = known[place][0].held
+        held = known[position][0].held
         assert held is not None  # noqa: S101  # Callers look at what is held only.
-        if place not in self._read:
-            self._read[place] = Envelope.read(held.text, limit=BATCH_BYTES)
-        return self._read[place]
+        if position not in self._read:
+            self._read[position] = Envelope.read(held.text, limit=BATCH_BYTES)
+        return self._read[position]
+
+    def _document(
+        self, position: Position, envelope: Envelope, at: datetime, *, held: Json | None = None, late: bool = False
+    ) -> NumberedMessage:
+        """The document of a number, for a message that is released or held."""
+        entity, (channel, number) = self._work.entity, position
+        place = Place(channel, entity.source, number)
+        return NumberedMessage(entity.key, place, envelope.source, key_of(envelope), at, held=held, late=late)
 
     def _take(self, key: str, handled: Handled, at: datetime, tx: str) -> None:
         """Make the result of a handler part of the commit."""
@@ -247,9 +257,9 @@ class Release:
             self._owed += entry_size(entry)
             self.outputs.extend(handled.outputs)
 
-    def _hold(self, place: Place, envelope: Envelope, begun: Begun) -> None:
+    def _hold(self, position: Position, envelope: Envelope, begun: Begun) -> None:
         """Keep a message until those before it have come."""
-        source, number = place
+        channel, number = position
         key, wire = key_of(envelope), envelope.to_json()
         try:
             if not self._has_room(key, self._saved.size, 0, size := Json.of(wire.text).size):
@@ -260,10 +270,9 @@ class Release:
         except ExactlyOnceError as error:
             self.failed[key] = error
             return
-        order = Order(self._work.entity.id, number)
-        self.create.append(NumberedMessage(self._work.entity.key, source, order, key, begun.at, held=wire))
-        reception = self._reception(source)
-        self._receptions[source] = replace(reception, held=with_number(reception.held, number))
+        self.create.append(self._document(position, envelope, begun.at, held=wire))
+        reception = self._reception(channel)
+        self._receptions[channel] = replace(reception, held=with_number(reception.held, number))
 
     def _has_room(self, key: str, body: int, outputs: int, held: int = 0) -> bool:
         """Whether the batch has room for one more message. Raises `EntityTooLarge` if the read model never will."""
@@ -276,30 +285,31 @@ class Release:
                 f"{MAX_DOCUMENT_BYTES} are allowed. Keep less in it."
             )
         written = len(self.create) + len(self.replace)
-        added = held + FRAME_BYTES + 2 * len(key.encode()) + len(self._work.entity.key.encode())
+        names = 2 * len(key.encode()) + len(self._work.entity.key.encode()) + len(self._work.entity.source)
+        added = held + FRAME_BYTES + names
         if written >= BATCH_DOCUMENTS or self._bytes + added + document > BATCH_BYTES:
             return False
         self._bytes += added
         return True
 
-    def _note_gap(self, source: str, begun: Begun) -> None:
+    def _note_gap(self, channel: str, begun: Begun) -> None:
         """Date the gap before the first held message."""
-        reception, before = self._reception(source), self._before(source)
-        gap = bool(reception.held) and not self._is_held((source, reception.next))
+        reception, before = self._reception(channel), self._before(channel)
+        gap = bool(reception.held) and not self._is_held((channel, reception.next))
         same = before.gap_since if before.next == reception.next else None
-        self._receptions[source] = replace(reception, gap_since=(same or begun.at) if gap else None)
+        self._receptions[channel] = replace(reception, gap_since=(same or begun.at) if gap else None)
 
-    def _reception(self, source: str) -> Reception:
+    def _reception(self, channel: str) -> Reception:
         """How far a sequence is received; one of which nothing came begins at 1."""
-        return self._receptions.get(source) or Reception(source)
+        return self._receptions.get(channel) or Reception(channel, self._sources.get(channel, ""))
 
-    def _before(self, source: str) -> Reception:
+    def _before(self, channel: str) -> Reception:
         """The same, as it was loaded."""
-        return next((one for one in self._ledger.receptions if one.source == source), Reception(source))
+        return next((one for one in self._ledger.receptions if one.channel == channel), Reception(channel, ""))
 
-    def _is_held(self, place: Place) -> bool:
-        return holds(self._reception(place[0]).held, place[1])
+    def _is_held(self, position: Position) -> bool:
+        return holds(self._reception(position[0]).held, position[1])
 
-    def _may_be_known(self, place: Place) -> bool:
+    def _may_be_known(self, position: Position) -> bool:
         """Whether there may be a document for a number."""
-        return place[1] < self._reception(place[0]).next or self._is_held(place)
+        return position[1] < self._reception(position[0]).next or self._is_held(position)

@@ -70,7 +70,7 @@ def may_go(kind: Kind, *, unfinished: bool, place: int, last: int) -> bool:
     ========= ================== ============== =========================================
     processed `owed` is not null any            any
     entry     never              `version`      `last_entry` of its stream
-    numbered  `held` is not null `order.number` one before `next` in its source's reception
+    numbered  `held` is not null `number`       one before `next` in its channel's reception
     ========= ================== ============== =========================================
     """
     return not unfinished and (kind == "processed" or place <= last)
@@ -154,6 +154,6 @@ def _may_go(companion: Companion, ledger: Ledger, newest: int) -> bool:
             last = last_entry(newest, snapshot_every=ledger.snapshot_every, event_sourced=ledger.event_sourced)
             return may_go("entry", unfinished=False, place=companion.version, last=last)
         case NumberedMessage():
-            following = next((one.next for one in ledger.receptions if one.source == companion.source), 1)
-            held, number = companion.held is not None, companion.order.number
+            following = next((one.next for one in ledger.receptions if one.channel == companion.channel), 1)
+            held, number = companion.held is not None, companion.number
             return may_go("numbered", unfinished=held, place=number, last=following - 1)

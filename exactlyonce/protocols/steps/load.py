@@ -15,6 +15,7 @@ from exactlyonce.effects.library import HasRecords
 from exactlyonce.errors import ConfigurationError, LedgerRemoved
 from exactlyonce.records.companions import Companion
 from exactlyonce.records.ledger import LEDGER, Ledger, read_entity
+from exactlyonce.records.library import ChannelDocument
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -29,6 +30,8 @@ class View:
         ledger: an empty one if absent or adopted.
         memory: what this process knows, the tokens of the reads included.
         done: messages that have records, in a view at or after the ledger's token.
+        channels: documents of the channels that were looked for, in a view at or after the ledger's token.
+        remembered: whether it was not loaded, but is what this process remembers.
         companions: those that were asked for and exist, each with its ETag. Their view may be of another age.
     """
 
@@ -39,11 +42,13 @@ class View:
     ledger: Ledger
     memory: Memory
     done: frozenset[str] = frozenset()
+    channels: tuple[ChannelDocument, ...] = ()
+    remembered: bool = False
     companions: tuple[tuple[Companion, str], ...] = ()
 
-    def unmarked(self) -> Memory:
-        """What to remember if nothing is committed."""
-        return remembering(self.memory, self.ledger, self.document, self.etag)
+    def unmarked(self, *, always: bool = False) -> Memory:
+        """What to remember if nothing is committed; `always` as for `remembering`."""
+        return remembering(self.memory, self.ledger, self.document, self.etag, always=always)
 
 
 def load(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[View | Again]:
@@ -102,6 +107,14 @@ def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memo
     return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, memory)
 
 
+def from_memory(entity: EntityRef, memory: Memory) -> View:
+    """The view of an entity that this process remembers. It was admitted when it was loaded or saved."""
+    assert memory.saved is not None  # noqa: S101  # Otherwise it is not trusted.
+    document, etag = memory.saved.document, memory.saved.etag
+    stored = read_entity(entity, document)
+    return View(document, etag, 0, stored.body, stored.ledger or Ledger(), memory, remembered=True)
+
+
 def require_own(entity: EntityRef, ledger: Ledger | None, protocol: str) -> None:
     """Refuse an entity that another protocol has processed. Within the outbox the presets may be exchanged freely.
 
@@ -121,11 +134,19 @@ def require_own(entity: EntityRef, ledger: Ledger | None, protocol: str) -> None
         )
 
 
-def remembering(memory: Memory, ledger: Ledger, document: Json | None, etag: str | None) -> Memory:
-    """Memory for the next attempt: the document is kept only while it says that something published still owes."""
+def remembering(
+    memory: Memory, ledger: Ledger, document: Json | None, etag: str | None, *, always: bool = False
+) -> Memory:
+    """Memory for the next attempt.
+
+    Args:
+        memory: of this attempt.
+        ledger, document, etag: of the entity as it was loaded or saved.
+        always: whether to keep the document even where it does not say that something published still owes.
+    """
     unmarked = memory.published & ledger.owing
-    saved = Remembered(document, etag) if unmarked and document is not None and etag is not None else None
-    return replace(memory, published=unmarked, saved=saved)
+    known = document is not None and etag is not None and (always or unmarked)
+    return replace(memory, published=unmarked, saved=Remembered(document, etag) if known else None)  # type: ignore[arg-type]
 
 
 def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy) -> Step[bool]:

@@ -17,6 +17,7 @@ from exactlyonce.protocols.steps.save import fence
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outputs import Output
+from exactlyonce.records.places import is_numbered, without_place
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, renewed_id
@@ -94,7 +95,11 @@ def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory)
 
 
 def requeue(
-    entity: EntityRef, message: str, destination: str, limit: SendLimit | None, memory: Memory
+    entity: EntityRef,
+    message: str,
+    destination: str,
+    limit: Callable[[Envelope], SendLimit | None],
+    memory: Memory,
 ) -> Step[Requeued | Again]:
     """Send a parked message again, with the identity it has: if it was processed meanwhile, it is dropped. At most 3 effects.
 
@@ -105,8 +110,8 @@ def requeue(
         entity: under which it is parked.
         message: its key.
         destination: logical name of the queue it is to go to.
-        limit: age above which it is refused, by its own time and the store's: a copy of it may have been processed so long ago
-            that this is forgotten. None where its receiver never forgets.
+        limit: gives the age above which it is refused, by its own time and the store's: a copy of it may have been processed so
+            long ago that this is forgotten. None where its receiver never forgets it.
         memory: what this process knows of the entity.
 
     Raises:
@@ -119,7 +124,7 @@ def requeue(
     if found.message is None or found.etag is None or found.now is None:
         return Requeued("not parked", memory)
     envelope = _again(found.message)
-    if limit is not None and (refusal := _refusal(envelope, found.now, limit)):
+    if (bound := limit(envelope)) is not None and (refusal := _refusal(envelope, found.now, bound)):
         return Requeued(refusal, memory)
     # Send the message again. It keeps its identity: if it was processed meanwhile, it is a duplicate. A renewed message has
     # its new identity.
@@ -132,8 +137,10 @@ def requeue(
     return Requeued("sent", memory, key_of(envelope))
 
 
-def renew(entity: EntityRef, message: str, limit: SendLimit | None, memory: Memory) -> Step[Renewed | Again]:
-    """Make a parked message a new one, which `requeue` then sends: with another id, and the store's present for its time.
+def renew(
+    entity: EntityRef, message: str, limit: Callable[[Envelope], SendLimit | None], memory: Memory
+) -> Step[Renewed | Again]:
+    """Make a parked message a new one, which `requeue` then sends: with another id, a new time, and no number.
 
     The new identity is stored before anything is sent. So a command that runs again after a crash sends a copy of the same
     message, with the same time. Only a message that became too old again before it was sent gets another identity. At most 2
@@ -152,7 +159,10 @@ def renew(entity: EntityRef, message: str, limit: SendLimit | None, memory: Memo
     parked = found.message
     if parked is None or found.now is None:
         return Renewed("not parked", memory)
-    if limit is None or _refusal(_again(parked), found.now, limit) is None:
+    envelope = _again(parked)
+    bound = limit(without_place(envelope))
+    taken = not is_numbered(envelope) and bound is not None and _refusal(envelope, found.now, bound) is None
+    if bound is None or taken:
         return Renewed("not needed" if parked.renewed is None else "renewed", memory)
     at = parked.at if parked.renewed is None else found.now
     # Write that the message is a new one. Before it is sent, so that a repeated request after a crash sends a copy of the
@@ -191,7 +201,9 @@ def _again(parked: ParkedMessage) -> Envelope:
             "from a backup, or discard it."
         ) from None
     if parked.renewed is not None:
-        envelope = replace(envelope, id=renewed_id(parked.entity, parked.message, parked.at), time=parked.renewed)
+        envelope = replace(
+            without_place(envelope), id=renewed_id(parked.entity, parked.message, parked.at), time=parked.renewed
+        )
     return envelope.once_more()
 
 

@@ -84,8 +84,7 @@ class VersionStream:
         """Most messages that one attempt may take."""
         return BATCH_MESSAGES
 
-    @property
-    def forgets(self) -> bool:
+    def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
         """Entries of the stream go with age."""
         return True
 
@@ -205,7 +204,7 @@ def outputs_again(
         NonDeterministicHandler: it is not what it sent first.
         ExactlyOnceError: as `handle` does.
     """
-    outputs = handle(Before(before.body, entry.at, entry.tx, before.sequences, entry.outputs), envelope).outputs
+    outputs = handle(Before(before.body, entry.at, entry.tx, sent=entry.outputs), envelope).outputs
     if (found := digest(outputs)) != entry.digest:
         raise NonDeterministicHandler(
             f"Message {entry.message} on entity {entity}: handled again on the state of version {entry.version - 1}, it sent "
@@ -228,7 +227,7 @@ def handled_again(
     if isinstance(found, NoAnswer):
         return Again(view.memory, "the stream could not be read")
     stream = tuple(entry for entry, _ in found.companions if isinstance(entry, StreamEntry))
-    now = Point(view.body, view.ledger.sequences)
+    now = Point(view.body)
     outputs: list[Output] = []
     failed: list[tuple[str, ExactlyOnceError]] = []
     gone = tuple(entry for entry in entries if not leads_back(entry.version, stream, view.ledger))
@@ -290,8 +289,8 @@ def _too_old(
 
 def _entry(work: Work, view: View, one: HandledMessage) -> StreamEntry:
     handled = one.handled
-    start = Point(one.before.body, one.before.sequences)
-    after = Point(None if handled.deleted else handled.body, handled.sequences)
+    start = Point(one.before.body)
+    after = Point(None if handled.deleted else handled.body)
     _require_room(work.entity, one.key, start, after)
     whole = is_whole(one.version, start, view.ledger)
     way: Json | None

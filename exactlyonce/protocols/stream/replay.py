@@ -28,24 +28,18 @@ class Missing:
     """Outputs that a read model lacks.
 
     Attributes:
-        destination: that they went to.
-        key: ordering key: the id of the read model.
-        first, last: numbers of the sequence.
+        channel: that carried them.
+        first, last: their numbers.
     """
 
-    destination: str
-    key: str
+    channel: str
     first: int
     last: int
 
     def includes(self, output: Output) -> bool:
         """Whether an output is among them."""
-        order = output.order
-        return (
-            order is not None
-            and (output.destination, order.key) == (self.destination, self.key)
-            and self.first <= order.number <= self.last
-        )
+        place = output.place
+        return place is not None and place.channel == self.channel and self.first <= place.number <= self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +69,11 @@ def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tup
     view = yield from load(entity, VersionStream(), memory)
     if isinstance(view, Again):
         return view
-    sequence = (missing.destination, missing.key)
-    last = next((one.last for one in view.ledger.sequences if (one.destination, one.key) == sequence), 0)
+    last = next((one.last for one in view.ledger.sequences if one.channel == missing.channel), 0)
     if last < missing.last:
         return Again(view.memory, "the entity has not sent these messages yet, in the view that answered")
     # Find the versions that sent these numbers. The entity's session token covers their entries.
-    found = yield from FindNumbered(entity, *sequence, (missing.first, missing.last), view.memory.entity_token)
+    found = yield from FindNumbered(entity, missing.channel, (missing.first, missing.last), view.memory.entity_token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "the stream could not be read")
     return (min(found.versions), max(found.versions)) if found.versions else None
@@ -140,7 +133,7 @@ def replay(
 
 def _sent(work: Work, version: int, entries: tuple[StreamEntry, ...], view: View) -> tuple[Output, ...]:
     """What a version sent."""
-    now = Point(view.body, view.ledger.sequences)
+    now = Point(view.body)
     before = point_before(work, version, entries, view.ledger, now)
     entry = next(one for one in entries if one.version == version)
     return outputs_again(work.entity, Envelope.read(entry.envelope.text, limit=BATCH_BYTES), entry, before, work.handle)

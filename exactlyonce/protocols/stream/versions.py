@@ -16,10 +16,8 @@ from exactlyonce.attempt import Work
 from exactlyonce.errors import DamagedDocument, ExactlyOnceError, HandlerFailed
 from exactlyonce.records.companions import StreamEntry
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.sequences import Sequence, Sequences, numbered
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.shapes import read_shape, write_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,35 +26,25 @@ class Point:
 
     Attributes:
         body: the user's properties; None if absent or deleted.
-        sequences: the numbers given out.
     """
 
     body: Json | None
-    sequences: Sequences
 
     @property
     def json(self) -> Json:
         """As JSON."""
-        return Json.of(
-            {
-                "body": None if self.body is None else self.body.value,
-                "sequences": [write_shape(one) for one in self.sequences],
-            }
-        )
+        return Json.of({"body": None if self.body is None else self.body.value})
 
     @classmethod
     def of(cls, json: Json) -> Point:
         """Read what `json` wrote. Raises `DamagedDocument`."""
         properties = json.value
-        if not isinstance(properties, dict) or properties.keys() != {"body", "sequences"}:
+        if not isinstance(properties, dict) or properties.keys() != {"body"}:
             raise DamagedDocument("An earlier state has other properties than it should have.")
-        body, sequences = properties["body"], properties["sequences"]
-        if not isinstance(body, dict | None) or not isinstance(sequences, list):
+        body = properties["body"]
+        if not isinstance(body, dict | None):
             raise DamagedDocument("An earlier state is none.")
-        return cls(
-            None if body is None else Json.of(body),
-            tuple(read_shape(Sequence, one, "A sequence of an earlier state") for one in sequences),
-        )
+        return cls(None if body is None else Json.of(body))
 
 
 def way_back(before: Point, after: Point, *, whole: bool) -> tuple[Json, bool]:
@@ -149,12 +137,8 @@ def _stepped_forward(work: Work, entries: tuple[StreamEntry, ...]) -> Point:
     for entry in entries[start:-1]:
         if entry.events is None or work.evolve is None:
             raise _damaged(entity, entry.version, "does not tell what happened")
-        sequences = point.sequences
-        for output in entry.outputs:
-            if output.order is not None:
-                sequences, _ = numbered(sequences, output.destination, output.order.key)
         try:
-            point = Point(work.evolve(point.body, entry.events), sequences)
+            point = Point(work.evolve(point.body, entry.events))
         except ExactlyOnceError as error:
             raise HandlerFailed(
                 f"Message {last.message} on entity {entity} cannot be handled again on version {last.version - 1}, since the "

@@ -112,15 +112,14 @@ class CosmosCompanions(CosmosContainers):
 
     @performs(FindNumbered)
     async def find_numbered(self, effect: FindNumbered) -> FoundNumbered | NoAnswer | Busy:
-        """Find the versions whose outputs have numbers of a sequence."""
+        """Find the versions whose outputs have numbers of a channel."""
         first, last = effect.numbers
         query = (
             f"SELECT c.version FROM c JOIN o IN c.outputs WHERE c.{KIND} = @kind AND c.entity = @entity "  # noqa: S608
-            'AND o.destination = @destination AND o["order"]["key"] = @key '
-            'AND o["order"]["number"] BETWEEN @first AND @last'
+            "AND o.place.channel = @channel AND o.place.number BETWEEN @first AND @last"
         )
         parameters: dict[str, str | int] = {"@entity": effect.entity.key, "@kind": "entry"}
-        parameters |= {"@destination": effect.destination, "@key": effect.key, "@first": first, "@last": last}
+        parameters |= {"@channel": effect.channel, "@first": first, "@last": last}
         reply = await self._shared(effect.entity).query(query, parameters, effect.token)
         if not isinstance(reply, Documents):
             return reply

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from exactlyonce.errors import InvalidMessage
-from exactlyonce.records.library import LibraryRecord, ParkedMessage, ProcessedRecord, StagedOutputs, library_document
+from exactlyonce.records.library import (
+    ChannelDocument,
+    LibraryRecord,
+    ParkedMessage,
+    ProcessedRecord,
+    Seal,
+    StagedOutputs,
+    library_document,
+)
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import ID_RULE, EntityRef, is_document_id
 
@@ -71,6 +79,11 @@ def parked_id(message: str) -> str:
     return library_id("parked", message)
 
 
+def channel_document_id(name: str) -> str:
+    """Id of a document of a channel."""
+    return f"channel:{name}"
+
+
 def to_library(entity: EntityRef, record: LibraryRecord) -> dict[str, Any]:
     """A record as a document of the library container."""
     return {"id": _id_of(record), LIBRARY_PATH[1:]: entity.key, **library_document(record)}
@@ -84,6 +97,10 @@ def _id_of(record: LibraryRecord) -> str:
             return staged_id(record.tx)
         case ParkedMessage():
             return parked_id(record.message)
+        case ChannelDocument():
+            return channel_document_id(record.name)
+        case Seal():
+            return "seal"
 
 
 def from_library(document: dict[str, Any]) -> dict[str, Any]:

@@ -11,11 +11,14 @@ from datetime import datetime, timezone
 from exactlyonce.effects.effect import UNKNOWN, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteChannels,
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
+    FindChannels,
     FindProcessed,
     Found,
+    FoundChannels,
     FoundParked,
     FoundRecords,
     FoundStaged,
@@ -25,14 +28,15 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.effects.port import Busy, performs
 from exactlyonce.errors import DamagedDocument
-from exactlyonce.records.library import read_parked, read_processed, read_staged
+from exactlyonce.records.library import read_channel, read_parked, read_processed, read_staged
 from exactlyonce.stores.cosmos.companions import CosmosCompanions
 from exactlyonce.stores.cosmos.layout import (
+    channel_document_id,
     from_library,
     parked_id,
     processed_id,
@@ -108,14 +112,26 @@ class CosmosStore(CosmosCompanions):
             _require_same(effect.entity, id, record.message, wanted[id])
         return FoundRecords(tuple(found[id] for id in wanted if id in found))
 
+    @performs(FindChannels)
+    async def find_channels(self, effect: FindChannels) -> FoundChannels | NoAnswer | Busy:
+        names = {f"@channel{number}": channel for number, channel in enumerate(effect.channels)}
+        query = f"SELECT * FROM c WHERE c.kind = 'channel' AND c.channel.id IN ({', '.join(names)})"  # noqa: S608
+        reply = await self._library(effect.entity).query(query, names, effect.token)
+        if not isinstance(reply, Documents):
+            return reply
+        found = {one["id"]: read_channel(from_library(one)) for one in reply.properties}
+        for id, document in found.items():
+            _require_same(effect.entity, id, channel_document_id(document.name), id)
+        return FoundChannels(tuple(found.values()))
+
     @performs(HasRecords)
     async def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
-        query = "SELECT TOP 1 c.id FROM c WHERE c.kind = @kind"
-        reply = await self._library(effect.entity).query(query, {"@kind": "processed"}, None)
+        query = "SELECT TOP 1 c.id FROM c WHERE c.kind IN ('processed', 'channel', 'seal')"
+        reply = await self._library(effect.entity).query(query, {}, None)
         return bool(reply.properties) if isinstance(reply, Documents) else reply
 
-    @performs(WriteProcessed)
-    async def write_processed(self, effect: WriteProcessed) -> Written | Unknown | Busy:
+    @performs(WriteRecords)
+    async def write_records(self, effect: WriteRecords) -> Written | Unknown | Busy:
         documents = [to_library(effect.entity, record) for record in effect.records]
         reply = await self._library(effect.entity).write_all(documents, Operation.RECORD)
         # A commit relies on the token, so a write without one is as good as one that was not answered.
@@ -143,6 +159,10 @@ class CosmosStore(CosmosCompanions):
     @performs(DeleteStaged)
     async def delete_staged(self, effect: DeleteStaged) -> None:
         await self._library(effect.entity).delete_all({staged_id(tx): None for tx in effect.transactions})
+
+    @performs(DeleteChannels)
+    async def delete_channels(self, effect: DeleteChannels) -> None:
+        await self._library(effect.entity).delete_all({channel_document_id(name): None for name in effect.documents})
 
     @performs(DeleteProcessed)
     async def delete_processed(self, effect: DeleteProcessed) -> None:

@@ -89,9 +89,8 @@ class MemoryCompanions(MemoryPartitions):
         first, last = effect.numbers
 
         def asked(output: OutputRef) -> bool:
-            order = output.order
-            sequence = (output.destination, order.key if order else None)
-            return sequence == (effect.destination, effect.key) and order is not None and first <= order.number <= last
+            place = output.place
+            return place is not None and place.channel == effect.channel and first <= place.number <= last
 
         def found(view: View) -> Found:
             return (one for one in _companions_of(effect.entity, view) if one[0][KIND] == "entry")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from exactlyonce.effects.effect import BEHIND, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
+    DeleteChannels,
     DeleteParked,
     DeleteProcessed,
     DeleteStaged,
+    FindChannels,
     FindProcessed,
     Found,
+    FoundChannels,
     FoundParked,
     FoundRecords,
     FoundStaged,
@@ -19,12 +22,21 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.effects.port import Busy, performs
 from exactlyonce.errors import UniqueKeyTaken
-from exactlyonce.records.library import library_document, read_parked, read_processed, read_staged
+from exactlyonce.records.library import (
+    ChannelDocument,
+    ProcessedRecord,
+    Seal,
+    library_document,
+    read_channel,
+    read_parked,
+    read_processed,
+    read_staged,
+)
 from exactlyonce.stores.memory.companions import MemoryCompanions
 from exactlyonce.stores.memory.partitions import token_at, unless_taken
 from exactlyonce.stores.refusals import require_entity_document, unique_key_taken
@@ -88,24 +100,38 @@ class MemoryStore(MemoryCompanions):
         )
         return FoundRecords(tuple(read_processed(document) for document in documents))
 
+    @performs(FindChannels)
+    def find_channels(self, effect: FindChannels) -> FoundChannels | NoAnswer | Busy:
+        partition = self._library(effect.entity)
+        position = self._view(partition, effect.token)
+        if position is None:
+            return BEHIND
+        documents = (
+            read_channel(version.document.value)
+            for id, version in partition.view(position).items()
+            if id.startswith("channel:") and version.document is not None
+        )
+        return FoundChannels(tuple(one for one in documents if one.channel.id in effect.channels))
+
     @performs(HasRecords)
     def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
         partition = self._library(effect.entity)
         position = self._replica(partition)
         return any(
-            id.startswith("processed:") and partition.newest(id, position) is not None for id in partition.ids(position)
+            id.startswith(("processed:", "channel:", "seal")) and partition.newest(id, position) is not None
+            for id in partition.ids(position)
         )
 
-    @performs(WriteProcessed)
-    def write_processed(self, effect: WriteProcessed) -> Written | Unknown | Busy:
+    @performs(WriteRecords)
+    def write_records(self, effect: WriteRecords) -> Written | Unknown | Busy:
         partition = self._library(effect.entity)
 
         def upsert() -> Written:
             for record in effect.records:
-                self._append(partition, f"processed:{record.message}", Json.of(library_document(record)))
+                self._append(partition, _id_of(record), Json.of(library_document(record)))
             return Written(partition.token)
 
-        return self._write("write_processed", upsert)
+        return self._write("write_records", upsert)
 
     @performs(Stage)
     def stage(self, effect: Stage) -> Written | Conflict | Unknown | Busy:
@@ -146,6 +172,17 @@ class MemoryStore(MemoryCompanions):
 
         self._write("delete_staged", delete)
 
+    @performs(DeleteChannels)
+    def delete_channels(self, effect: DeleteChannels) -> None:
+        partition = self._library(effect.entity)
+
+        def delete() -> None:
+            for id in map("channel:{}".format, effect.documents):
+                if partition.newest(id):
+                    self._append(partition, id, None)
+
+        self._write("delete_channels", delete)
+
     @performs(DeleteProcessed)
     def delete_processed(self, effect: DeleteProcessed) -> None:
         partition = self._library(effect.entity)
@@ -181,3 +218,13 @@ class MemoryStore(MemoryCompanions):
     def delete_parked(self, effect: DeleteParked) -> None:
         partition = self._library(effect.entity)
         self._write("delete_parked", lambda: self._delete_unchanged(partition, f"parked:{effect.message}", effect.etag))
+
+
+def _id_of(record: ProcessedRecord | ChannelDocument | Seal) -> str:
+    match record:
+        case ProcessedRecord():
+            return f"processed:{record.message}"
+        case ChannelDocument():
+            return f"channel:{record.name}"
+        case Seal():
+            return "seal"

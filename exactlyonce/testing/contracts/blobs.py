@@ -51,13 +51,13 @@ class BlobContract:
         assert await blobs.perform(WriteOnce((blob,))) is KEPT
         assert await blobs.read(blob.name, len(blob.content)) == blob.content
 
-    async def test_no_more_is_read_than_is_asked_for_and_a_byte_that_tells(self, blobs: AsyncBlobs) -> None:
+    async def test_no_more_is_read_than_is_asked_for_and_one_byte_that_shows_more(self, blobs: AsyncBlobs) -> None:
         blob = a_blob(b"0123456789")
         await blobs.perform(WriteOnce((blob,)))
         for limit in (0, 4, 9, 10, 11):
             assert await blobs.read(blob.name, limit) == blob.content[: limit + 1]
 
-    async def test_what_is_absent_is_told(self, blobs: AsyncBlobs) -> None:
+    async def test_what_is_absent_is_reported(self, blobs: AsyncBlobs) -> None:
         assert await blobs.read(a_blob(b"").name, 10) is None
 
     async def test_one_that_is_there_stays_as_it_is(self, blobs: AsyncBlobs) -> None:
@@ -68,7 +68,7 @@ class BlobContract:
         assert await blobs.read(blob.name, 100) == b"first"
         assert await blobs.read(other.name, 100) == b"other"
 
-    async def test_of_many_writers_at_once_one_wins_and_all_are_told_that_it_is_there(self, blobs: AsyncBlobs) -> None:
+    async def test_of_many_writers_at_once_one_wins_and_all_learn_that_it_is_there(self, blobs: AsyncBlobs) -> None:
         name = a_blob(b"").name
         contents = [f"{number}".encode() for number in range(5)]
         writes = (blobs.perform(WriteOnce((Blob(name, content, "text/plain"),))) for content in contents)

@@ -70,7 +70,7 @@ class CompanionContract:
         ids = (entry_id(entity, "web/1"), entry_id(entity, "web/2"))
         assert await companions_of(store, entity, *ids) == await companions_of(store, entity, ids[0]) == ()
         assert await entries(store, entity, (1, 9), token=None) == []
-        assert await store.perform(FindNumbered(entity, "boards", "b/1", (1, 9))) == FoundNumbered(())
+        assert await store.perform(FindNumbered(entity, "c1", (1, 9))) == FoundNumbered(())
         assert await owing(store, entity) == ()
         assert await store.perform(HasCompanions(entity)) is False
 

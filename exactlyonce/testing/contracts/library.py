@@ -23,7 +23,7 @@ from exactlyonce.effects.library import (
     LoadProcessed,
     LoadStaged,
     Stage,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.records.outputs import OutputRef
@@ -79,7 +79,7 @@ class LibraryContract:
     async def test_records_are_read_as_they_were_written_and_missing_ones_left_out(self, store: AsyncStore) -> None:
         entity = plain_entity()
         records = tuple(a_record(entity, message) for message in AWKWARD)
-        written = await store.perform(WriteProcessed(entity, records))
+        written = await store.perform(WriteRecords(entity, records))
         assert isinstance(written, Written)
         for some in (records[:1], records, records[::-1]):
             messages = tuple(record.message for record in some)
@@ -119,7 +119,7 @@ class LibraryContract:
         entity = plain_entity()
         outputs = tuple(OutputRef(f"{number:036}", "receipts") for number in range(10_000))
         records = tuple(replace(a_record(entity, f"web/{number}"), outputs=outputs) for number in range(5))
-        written = await store.perform(WriteProcessed(entity, records))
+        written = await store.perform(WriteRecords(entity, records))
         assert isinstance(written, Written)
         messages = tuple(record.message for record in records)
         assert await find(store, entity, *messages, token=written.token) == set(messages)

@@ -19,7 +19,7 @@ from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.records.ledger import Entry, Ledger
 from exactlyonce.records.ledger import entity_document as with_ledger
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import Reception
+from exactlyonce.records.receptions import Reception
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import (
@@ -138,10 +138,10 @@ class ListingContract:
         self, store: AsyncStore, listing: AsyncListing
     ) -> None:
         waiting, fresh, idle = owned_entity(), owned_entity(), owned_entity()
-        held = Reception("s", 1, held=((2, 3),), gap_since=LONG_AGO)
+        held = Reception("c", "s", 1, held=((2, 3),), gap_since=LONG_AGO)
         await put(store, waiting, Ledger(receptions=(replace(held, source="r"), held)))
         await put(store, fresh, Ledger(receptions=(replace(held, gap_since=LATER),)))
-        await put(store, idle, Ledger(receptions=(Reception("s", 7),)))
+        await put(store, idle, Ledger(receptions=(Reception("c", "s", 7),)))
         listed = await all_of(listing.holding(OWNED, LATER))
         assert (listed.count(waiting), fresh in listed, idle in listed) == (1, False, False)
 
@@ -149,7 +149,7 @@ class ListingContract:
         self, store: AsyncStore, listing: AsyncListing
     ) -> None:
         stopped = owned_entity()
-        await put(store, stopped, Ledger(receptions=(Reception("s", 2, held=((2, 2),), failing="ValueError"),)))
+        await put(store, stopped, Ledger(receptions=(Reception("c", "s", 2, held=((2, 2),), failing="ValueError"),)))
         assert stopped in await all_of(listing.holding(OWNED, EVER))
         assert stopped not in await all_of(listing.holding(OWNED, LATER))
 
@@ -165,7 +165,7 @@ class ListingContract:
             ("web/m-1", parked.reason, "2026-11-21T10:00:02.250000Z")
         ]
 
-    async def test_what_belongs_to_an_entity_is_told_without_bodies(
+    async def test_what_belongs_to_an_entity_is_reported_without_bodies(
         self, store: AsyncStore, listing: AsyncListing
     ) -> None:
         entity, neighbour = owned_entity("someone"), owned_entity("someone")

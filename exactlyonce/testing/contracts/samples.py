@@ -19,13 +19,13 @@ from exactlyonce.effects.library import (
     LoadParked,
     LoadStaged,
     Park,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
 from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.records.outputs import Output, OutputRef
-from exactlyonce.records.sequences import LARGEST_NUMBER, Order
+from exactlyonce.records.places import LARGEST_NUMBER, Place
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, PartitionValue
@@ -37,7 +37,7 @@ UNIQUE: Final = "contract-unique"
 ENTITY_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     PLAIN: ("/id",),
     OWNED: ("/owner",),
-    LEVELS: ("/tenant", "/place/region", "/number"),
+    LEVELS: ("/tenant", "/place/region", "/ordinal"),
     UNIQUE: ("/owner",),
 }
 """The entity types of the suite, each with the partition key paths of its container."""
@@ -62,6 +62,7 @@ AWKWARD: Final = (
 
 MEGABYTE: Final = 1_000_000
 AT: Final = datetime(2026, 11, 21, 10, 0, 2, 250_000, tzinfo=timezone.utc)
+_PLACE: Final = Place("0193a7b2c4d18c1f00aa11bb22cc0001", "board/b-1", LARGEST_NUMBER)
 
 
 def unique() -> str:
@@ -112,7 +113,7 @@ async def load(store: AsyncStore, entity: EntityRef, token: str | None) -> Loade
 async def write(store: AsyncStore, entity: EntityRef, *messages: str) -> str:
     """Write records of messages; the token of the write."""
     records = tuple(a_record(entity, message) for message in messages)
-    reply = await store.perform(WriteProcessed(entity, records))
+    reply = await store.perform(WriteRecords(entity, records))
     assert isinstance(reply, Written)
     return reply.token
 
@@ -180,7 +181,7 @@ def a_staged(
 
 def a_colocated(entity: EntityRef, message: str, version: int = 1, *, owes: bool = False) -> ColocatedRecord:
     """A co-located record of a message; always the same."""
-    output = Output("o-1", "receipts", Json.of({"id": "o-1", "text": "ÄÖÜ 🎯"}), 1.5, Order("board/1", LARGEST_NUMBER))
+    output = Output("o-1", "receipts", Json.of({"id": "o-1", "text": "ÄÖÜ 🎯"}), 1.5, _PLACE)
     return ColocatedRecord(
         entity=entity.key,
         message=message,
@@ -214,8 +215,8 @@ def a_numbered(entity: EntityRef, number: int = LARGEST_NUMBER) -> NumberedMessa
     """A held message."""
     return NumberedMessage(
         entity.key,
+        Place("c1", entity.source, number),
         "/game/ÄÖÜ",
-        Order("board/1", number),
         "game/m-1",
         AT,
         Json.of({"id": "m-1", "data": {"whole": 1.0}}),

@@ -18,6 +18,7 @@ import pytest
 
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.batches import BatchContract
+from exactlyonce.testing.contracts.channels import ChannelsContract
 from exactlyonce.testing.contracts.companions import CompanionContract
 from exactlyonce.testing.contracts.entities import EntityContract
 from exactlyonce.testing.contracts.library import LibraryContract
@@ -27,7 +28,9 @@ from exactlyonce.testing.contracts.streams import StreamContract
 __all__ = ["ENTITY_TYPES", "UNIQUE_KEYS", "StoreContract"]
 
 
-class StoreContract(EntityContract, LibraryContract, BatchContract, CompanionContract, StreamContract):
+class StoreContract(
+    EntityContract, LibraryContract, ChannelsContract, BatchContract, CompanionContract, StreamContract
+):
     """Inherit from it, and give it a fixture `store` and a way to read the ETag of a record."""
 
     @pytest.fixture

@@ -12,7 +12,7 @@ from exactlyonce.effects.companions import DeleteCompanions, FindEntries, FindNu
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.companions import StreamEntry, id_of
 from exactlyonce.records.outputs import OutputRef
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import (
     LEVELS,
@@ -62,20 +62,20 @@ class StreamContract:
         saved = await together(store, entity, a_colocated(entity, "web/1", 1), an_entry(entity, 2))
         assert await entries(store, entity, (1, 2), token=saved.token) == [2]
 
-    async def test_the_versions_that_sent_numbers_of_a_sequence_are_found_in_their_order(
+    async def test_the_versions_that_sent_numbers_of_a_channel_are_found_in_their_order(
         self, store: AsyncStore
     ) -> None:
         entity = owned_entity()
         other = owned_entity(str(entity.partition[0]))
         sent = {
-            3: [("boards", "b/1", 5)],
-            2: [("boards", "b/1", 3), ("boards", "b/2", 1), ("boards", "b/1", 4)],
-            1: [("boards", "b/1", 2), ("boards", "b/1", 1)],
-            4: [("receipts", "b/1", 3), ("boards", "b/2", 2)],
+            3: [("c1", 5)],
+            2: [("c1", 3), ("c2", 1), ("c1", 4)],
+            1: [("c1", 2), ("c1", 1)],
+            4: [("c3", 3), ("c2", 2)],
             5: [],
         }
         await together(store, entity, *(an_entry_that_sent(entity, version, sent[version]) for version in sent))
-        saved = await together(store, other, an_entry_that_sent(other, 7, [("boards", "b/1", 3)]), an_entry(other, 8))
+        saved = await together(store, other, an_entry_that_sent(other, 7, [("c1", 3)]), an_entry(other, 8))
         assert await numbered(store, entity, (1, 99), token=saved.token) == (1, 2, 3)
         assert await numbered(store, entity, (2, 3), token=saved.token) == (1, 2)
         assert await numbered(store, entity, (4, 4), token=saved.token) == (2,)
@@ -91,13 +91,13 @@ class StreamContract:
 async def numbered(
     store: AsyncStore, entity: EntityRef, numbers: tuple[int, int], token: str | None
 ) -> tuple[int, ...]:
-    """The versions that sent numbers of the sequence of read model b/1 at the destination boards."""
-    reply = await store.perform(FindNumbered(entity, "boards", "b/1", numbers, token))
+    """The versions that sent numbers of channel c1."""
+    reply = await store.perform(FindNumbered(entity, "c1", numbers, token))
     assert isinstance(reply, FoundNumbered)
     return reply.versions
 
 
-def an_entry_that_sent(entity: EntityRef, version: int, sent: list[tuple[str, str, int]]) -> StreamEntry:
-    """An entry with outputs of these destinations, ordering keys and numbers."""
-    outputs = (OutputRef(f"o-{number}", destination, Order(key, number)) for destination, key, number in sent)
+def an_entry_that_sent(entity: EntityRef, version: int, sent: list[tuple[str, int]]) -> StreamEntry:
+    """An entry with outputs of these channels and numbers."""
+    outputs = (OutputRef(f"o-{number}", "boards", Place(channel, "board/b", number)) for channel, number in sent)
     return replace(an_entry(entity, version), outputs=tuple(outputs))

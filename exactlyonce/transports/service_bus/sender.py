@@ -23,7 +23,7 @@ from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.publish import PUBLISHED
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.records.places import RECEIVER
 from exactlyonce.transports.port import SendReply
 from exactlyonce.transports.service_bus.binding import written
 from exactlyonce.transports.service_bus.link import FAILURES, Link, refusal
@@ -177,7 +177,7 @@ class ServiceBusTransport:
 
 
 def _session(output: Output) -> str | None:
-    key = output.envelope.value.get(PARTITION_KEY)
+    key = output.envelope.value.get(RECEIVER)
     return _short(key) if isinstance(key, str) and key else None
 
 

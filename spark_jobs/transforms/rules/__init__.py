@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from spark_jobs.transforms.facts import Facts, Thresholds
+from spark_jobs.transforms.rules.channels import channel_ahead, count_mismatch, number_missing
 from spark_jobs.transforms.rules.documents import document_lost
 from spark_jobs.transforms.rules.expiry import dedup_expired_early
 from spark_jobs.transforms.rules.history import at_most_one_state_change, two_owners
@@ -54,6 +55,9 @@ ALL: Final = (
     Rule(consistent_state_and_output, False, "grace, by the time at which a consumer's message came; else none"),
     Rule(output_owed, True, "owed_after, by the time of the attempt"),
     Rule(output_lost, False, "lost_after, by the time of the attempt"),
+    Rule(number_missing, False, "lost_after, by the time of what is above it, or of its source's last write"),
+    Rule(channel_ahead, False, "grace, by the service's time of writing what was received"),
+    Rule(count_mismatch, False, "grace, by the entity's last write"),
     Rule(orphan_staged, False, "garbage_after, by the service's time of writing"),
     Rule(staged_missing, False, "grace, by the time of the attempt"),
     Rule(sequence_gap, True, "gap_after, by the time at which the gap was noted"),

@@ -28,7 +28,9 @@ def document_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
     - A record, and an entry of a stream: a record in the library's container repeats an entry that a commit kept, and
       companions were written in the commit's own batch.
-    - A number of a sequence, which was written in one batch with the read model: the number is below the next one, or held.
+    - The document of a channel, which names the version of the ledger that it was read from; and the seal, which is written
+      for a ledger that has something to lose.
+    - A number of a channel, which was written in one batch with the read model: the number is below the next one, or held.
     - An earlier audit saw the entity at the version (`Facts.seen`).
 
     Staged outputs and parked messages prove no commit. Entities of a type whose container the job does not read are not
@@ -56,9 +58,12 @@ def document_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     numbers = findings(
         judged(_beyond(facts, old)),
         _LOST,
-        subject=F.col("source"),
+        subject=F.col("channel"),
         detail=sentence(
-            "The read model received number %d of %s, and its ledger does not contain it.", "number", "source"
+            "The read model received number %d in channel %s of %s, and its ledger does not contain it.",
+            "number",
+            "channel",
+            "source",
         ),
         advice=_ADVICE,
         since=F.timestamp_seconds("at"),
@@ -72,6 +77,12 @@ def _proven(facts: Facts, old: int) -> DataFrame:
     nothing = F.lit(0).cast("bigint").alias("version")  # A read model may have received numbers and handled none.
     proofs = [
         records.select("entity", "version", F.col("ts").alias("at")),
+        facts.channels.where(F.col("version").isNotNull() & (F.col("ts") <= old)).select(
+            "entity", "version", F.col("ts").alias("at")
+        ),
+        facts.seals.where(F.col("ts") <= old).select(
+            "entity", F.lit(1).cast("bigint").alias("version"), F.col("ts").alias("at")
+        ),
         facts.numbered.where(F.col("ts") <= old).select("entity", nothing, F.col("ts").alias("at")),
     ]
     if facts.seen is not None:
@@ -81,14 +92,16 @@ def _proven(facts: Facts, old: int) -> DataFrame:
 
 
 def _beyond(facts: Facts, old: int) -> DataFrame:
-    """The highest number of each source that a read model received and its ledger does not contain."""
-    received = receptions(facts).select("entity", "source", "next", "held")
-    numbers = facts.numbered.where(F.col("ts") <= old).select("entity", "source", "number", "ts")
+    """The highest number of each channel that a read model received and its ledger does not contain."""
+    received = receptions(facts).select("entity", "channel", "next", "held")
+    numbers = facts.numbered.where(F.col("ts") <= old).select("entity", "channel", "number", "source", "ts")
     numbers = numbers.join(facts.entities.select("entity"), "entity", "left_semi")
-    places = numbers.join(received, ["entity", "source"], "left")
+    places = numbers.join(received, ["entity", "channel"], "left")
     held = F.exists("held", lambda run: (run[0] <= F.col("number")) & (F.col("number") <= run[1]))
     beyond = places.where(F.col("next").isNull() | ((F.col("number") >= F.col("next")) & ~held))
-    return beyond.groupBy("entity", "source").agg(F.max("number").alias("number"), F.max("ts").alias("at"))
+    return beyond.groupBy("entity", "channel").agg(
+        F.max("number").alias("number"), F.min("source").alias("source"), F.max("ts").alias("at")
+    )
 
 
 def _judged(facts: Facts, thresholds: Thresholds) -> Callable[[DataFrame], DataFrame]:

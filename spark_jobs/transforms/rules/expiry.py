@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
+from spark_jobs.transforms.rules.channels import versioned
 from spark_jobs.transforms.rules.findings import findings, run, sentence
 from spark_jobs.transforms.rules.holes import kept_versions
 from spark_jobs.transforms.rules.sightings import unexplained
@@ -30,6 +31,7 @@ def dedup_expired_early(facts: Facts, thresholds: Thresholds, now: int) -> DataF
       too old, which bounds the age of the commit; if that age is within the retention, the record was removed too early. Read
       models accept their numbers at any age, so for them this proves nothing.
 
+    Entities that have received numbered messages are not judged, since these leave no record.
     It cannot see records removed early without one of these proofs, nor holes above the oldest version kept: for these see
     `ledger_hole`. Grace: the oldest version kept, or the entity if none is kept, is older than the grace; likewise the message
     that a consumer saw.
@@ -44,7 +46,7 @@ def _below_the_oldest(facts: Facts, thresholds: Thresholds, now: int) -> DataFra
         .agg(F.min("version").alias("oldest"), F.min_by("at", "version").alias("at"))
     )
     written = F.timestamp_seconds("ts")
-    entities = facts.entities.where(F.col("protocol") != "resequencer").join(kept, "entity", "left")
+    entities = versioned(facts, facts.entities).join(kept, "entity", "left")
     edges = entities.select(
         "entity",
         (F.coalesce(F.col("oldest"), F.col("version") + 1) - 1).alias("last"),
@@ -84,7 +86,7 @@ def _proven_young(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def _seen_by_consumers(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     unknown = unexplained(facts, thresholds, now).where(~F.col("numbered") & ~F.col("ghost"))
     committed = second("at") - int(thresholds.arrival.total_seconds())
-    early = unknown.where(committed >= thresholds.kept_since(now))
+    early = versioned(facts, unknown).where(committed >= thresholds.kept_since(now))
     return findings(
         early,
         "dedup_expired_early",

@@ -10,7 +10,7 @@ from spark_jobs.transforms.rules.findings import findings, sentence
 
 
 def at_most_one_state_change(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """One message at two versions of an entity, or in two transactions; or at two places of the sequences of a read model.
+    """One message at two versions of an entity, or in two transactions; or at two places of the channels of a read model.
 
     An entry and the record of a commit have the same transaction and version, and so has a record that was written again. It
     cannot see a commit without entry or record.
@@ -18,7 +18,7 @@ def at_most_one_state_change(facts: Facts, thresholds: Thresholds, now: int) -> 
     del thresholds, now
     placed = facts.numbered.where(F.col("message").isNotNull()).groupBy("entity", "message")
     places = placed.agg(
-        F.sort_array(F.collect_set(sentence("%s %d", "source", "number"))).alias("places"), F.min("at").alias("since")
+        F.sort_array(F.collect_set(sentence("%s %d", "channel", "number"))).alias("places"), F.min("at").alias("since")
     )
     commits = facts.transactions.groupBy("entity", "message").agg(
         F.sort_array(F.collect_set("version")).alias("made"),
@@ -46,7 +46,7 @@ def at_most_one_state_change(facts: Facts, thresholds: Thresholds, now: int) -> 
             "at_most_one_state_change",
             message="message",
             detail=sentence(
-                "The message was received at %d places of sequences: %s.", F.size("places"), F.concat_ws(", ", "places")
+                "The message was received at %d places of channels: %s.", F.size("places"), F.concat_ws(", ", "places")
             ),
             advice=advice,
             since="since",

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
+from spark_jobs.transforms.rules.channels import versioned
 from spark_jobs.transforms.rules.findings import findings, run, sentence
 from spark_jobs.transforms.rules.sequences import receptions
 
@@ -28,10 +29,12 @@ def ledger_hole(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
       those that owe excepted; `seen` never falls from one entry to the next, so an entry that is not seen, or within the
       retention, proves that no younger one was trimmed.
 
-    The newest version of an outbox is always an entry, so there a missing one needs no proof. Read models keep entries only
-    while they owe. For them the rule finds a number below the next one without a document, of its message or of its skipping,
-    though an older number has one, which is within the retention both by its last write and by the time at which its message
-    came; or though the application is no older than the retention.
+    The newest version of an outbox is always an entry, so there a missing one needs no proof. Entities that have received
+    numbered messages are not judged, since these leave neither entry nor record: see `count_mismatch`.
+
+    Read models keep entries only while they owe. For them the rule finds a number below the next one without a document, of its
+    message or of its skipping, though an older number has one, which is within the retention both by its last write and by the
+    time at which its message came; or though the application is no older than the retention.
 
     It cannot see a hole below which every version kept is older than the retention, nor one under the oldest version kept: for
     that see `dedup_expired_early`. Grace: the younger version is older than the grace by the time of its attempt, or, for the
@@ -57,9 +60,8 @@ def ledger_hole(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 
 def kept_versions(facts: Facts) -> DataFrame:
-    """The versions with an entry or record: `entity, version, at, after`, each once. Without those of read models."""
-    readers = facts.entities.where(F.col("protocol") == "resequencer").select("entity")
-    commits = facts.transactions.join(readers, "entity", "left_anti")
+    """The versions with an entry or record: `entity, version, at, after`, each once. Only of entities where each has one."""
+    commits = versioned(facts, facts.transactions)
     return commits.groupBy("entity", "version").agg(F.min("at").alias("at"), F.max("after").alias("after"))
 
 
@@ -67,7 +69,7 @@ def _holes(facts: Facts) -> DataFrame:
     """Runs of versions between two that are kept, or above the newest: `entity, first, last, at, proof, sure`."""
     kept = kept_versions(facts).withColumns({"kept": F.col("version"), "sure": F.lit(False)})
     # A mark stands above the newest version, and is no version itself.
-    marks = facts.entities.where((F.col("protocol") != "resequencer") & (F.col("version") > 0)).select(
+    marks = versioned(facts, facts.entities.where(F.col("version") > 0)).select(
         "entity",
         (F.col("version") + 1).alias("version"),
         F.timestamp_seconds("ts").alias("at"),
@@ -92,22 +94,23 @@ def _passed_over(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """Numbers below the next one without a document."""
     since = thresholds.kept_since(now)
     all_kept = thresholds.live_since is not None and thresholds.live_since.timestamp() >= since
-    received = receptions(facts).select("entity", "source", "next", "ts")
-    known = facts.numbered.groupBy("entity", "source", "number").agg(
+    received = receptions(facts).select("entity", "channel", "source", "next", "ts")
+    known = facts.numbered.groupBy("entity", "channel", "number").agg(
         F.min("at").alias("at"), F.max(F.least("ts", second("at"))).alias("after")
     )
-    below = known.join(received.drop("ts"), ["entity", "source"]).where(F.col("number") < F.col("next")).drop("next")
+    below = known.join(received.drop("ts"), ["entity", "channel"]).where(F.col("number") < F.col("next")).drop("next")
     # The next number stands above the newest; it has no document yet.
     edges = below.unionByName(
         received.select(
             "entity",
+            "channel",
             "source",
             F.col("next").alias("number"),
             F.timestamp_seconds("ts").alias("at"),
             F.lit(None).cast("bigint").alias("after"),
         )
     )
-    older = Window.partitionBy("entity", "source").orderBy("number").rowsBetween(Window.unboundedPreceding, -1)
+    older = Window.partitionBy("entity", "channel").orderBy("number").rowsBetween(Window.unboundedPreceding, -1)
     under = F.coalesce(F.max("number").over(older), F.lit(0) if all_kept else F.lit(None))
     holes = edges.withColumns({"first": under + 1, "proof": F.max("after").over(older), "last": F.col("number") - 1})
     holes = holes.where((F.col("first") <= F.col("last")) & (second("at") <= before(now, thresholds.grace)))
@@ -115,8 +118,14 @@ def _passed_over(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     return findings(
         facts.without_unreadable(holes.where(proven)),
         _HOLE,
-        subject=sentence("%s %d-%d", "source", "first", "last"),
-        detail=sentence("Numbers %d to %d of %s were passed over: they have no document.", "first", "last", "source"),
+        subject=sentence("%s %d-%d", "channel", "first", "last"),
+        detail=sentence(
+            "Numbers %d to %d in channel %s of %s were passed over: they have no document.",
+            "first",
+            "last",
+            "channel",
+            "source",
+        ),
         advice="The read model may lack their messages: compare it, or rebuild it under a new key. Then find out which program "
         "deletes documents of the library, or edits ledgers.",
         since="at",

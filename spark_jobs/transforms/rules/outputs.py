@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second, type_of
+from spark_jobs.transforms.rules.channels import by_number, missing
 from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.sightings import outputs, unexplained
 
@@ -19,7 +20,7 @@ def consistent_state_and_output(facts: Facts, thresholds: Thresholds, now: int) 
     """Every output comes from a commit, and all documents of a commit agree on its outputs.
 
     The rule finds a commit whose entry and record differ in outputs or digest; an output id listed twice, by one commit or by
-    those of two messages; a number of a sequence given to two outputs; a message that a consumer saw of an entity of which
+    those of two messages; a number of a channel given to two outputs; a message that a consumer saw of an entity of which
     every commit that could have sent it is kept, and none lists it.
 
     It cannot compare contents: bodies are not kept after publishing, and are not read. Grace: a message that a consumer saw is
@@ -89,8 +90,8 @@ def _listed_twice(facts: Facts) -> DataFrame:
 
 
 def _numbered_twice(facts: Facts) -> DataFrame:
-    placed = outputs(facts).where(F.col("output.order").isNotNull())
-    places = placed.groupBy("entity", "output.destination", "output.order.key", "output.order.number").agg(
+    placed = outputs(facts).where(F.col("output.place").isNotNull())
+    places = placed.groupBy("entity", "output.place.channel", "output.place.number").agg(
         F.sort_array(F.collect_set("output.id")).alias("ids"),
         F.sort_array(F.collect_set("version")).alias("made"),
         F.min("at").alias("since"),
@@ -99,7 +100,7 @@ def _numbered_twice(facts: Facts) -> DataFrame:
         places.where(F.size("ids") > 1),
         _CONSISTENT,
         versions=F.col("made"),
-        subject=sentence("%s %s %d", "destination", "key", "number"),
+        subject=sentence("%s %d", "channel", "number"),
         detail=sentence("%d outputs have the number: %s.", F.size("ids"), F.concat_ws(", ", "ids")),
         advice="The read model received only one of them: rebuild it under a new key. Then find out whether the entity was "
         "deleted by hand, or restored from a backup, so that its numbers began anew.",
@@ -146,16 +147,21 @@ def output_owed(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """An output that its consumer does not know, although it is older than the threshold and is not owed.
 
-    A consumer knows a message if an entity of its type has it in an entry or a record, holds it, or has passed its number; or
-    if it is parked, for the consumer, or for its sender since it was too old to be sent. The rule judges commits within the
-    retention: records of older ones may have expired. It skips types that have a document whose message is unreadable.
+    What is numbered for an outbox that has a document is judged by its number: the source gave it out, and it is above all that
+    were received. For numbers below one that came see `number_missing`; for grace and limits see `channels.missing`.
+
+    Of other outputs, a consumer knows a message if an entity of its type has it in an entry or a record, holds it, or passed
+    its number; or if it is parked, for the consumer, or for its sender since it was too old to be sent. The rule judges commits
+    within the retention: records of older ones may have expired. It skips types that have a document whose message is
+    unreadable.
 
     A message that waits in a queue, for its delay or behind others, is unknown, too, and so is a requeued one that has not
     come yet: stored documents do not distinguish it from a lost one. Set the threshold above the longest delay. It cannot see
     outputs to destinations that no entity type consumes. Grace: the threshold, by the time of the attempt.
     """
+    by_numbers = _lost_numbers(facts, thresholds, now)
     if not thresholds.consumers:
-        return findings(facts.transactions.where(F.lit(False)), "output_lost", detail=F.lit(""), advice="")
+        return by_numbers
     consumers = F.create_map(*(F.lit(one) for one in chain.from_iterable(thresholds.consumers.items())))
     young = F.least(second("at"), F.col("after")) >= thresholds.kept_since(now)
     settled = (second("at") <= before(now, thresholds.lost_after)) & young
@@ -168,7 +174,8 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     senders = facts.entities.select("entity", "source", "prefix")
     due = due.where(F.col("consumer").isNotNull()).join(senders, "entity")
     due = due.withColumn("sent", F.concat("prefix", "output.id"))
-    return findings(
+    due = due.join(by_number(facts), F.col("output.place.receiver") == F.col("receiver"), "left_anti")
+    others = findings(
         _unknown(facts, facts.without_unreadable(due)),
         "output_lost",
         message="message",
@@ -177,6 +184,25 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         detail=sentence("No entity of type %s knows the output that was sent to %s.", "consumer", "output.destination"),
         advice="Look for it in the queue and its poison queue: it may wait there. If it is nowhere, replay the version stream "
         "of the entity if it has one, or send its content by hand, with the id that the finding names.",
+        since="at",
+    )
+    return others.unionByName(by_numbers)
+
+
+def _lost_numbers(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """The last numbers of a channel, where its receiver has not got them."""
+    lost = missing(facts, thresholds, now).where(F.col("first") > F.col("highest"))
+    senders = facts.entities.select(F.col("entity").alias("sender"), "source")
+    lost = lost.withColumnRenamed("entity", "receiver").join(senders, "source").withColumnRenamed("sender", "entity")
+    return findings(
+        lost,
+        "output_lost",
+        subject=sentence("%s %d", "channel", "first"),
+        detail=sentence(
+            "%s has not received the numbers %d to %d in channel %s.", "receiver", "first", "last", "channel"
+        ),
+        advice="Look for them in the queue and its poison queue: they may wait there. If they are nowhere, replay the version "
+        "stream of the entity if it has one, or send their content by hand.",
         since="at",
     )
 
@@ -196,15 +222,15 @@ def _unknown(facts: Facts, due: DataFrame) -> DataFrame:
         .select(type_of("entity").alias("consumer"), F.col("message").alias("sent"))
         .distinct()
     )
-    passed = facts.entities.select("type", "id", F.explode("receptions").alias("reception")).alias("reader")
+    passed = facts.entities.select("type", "source", F.explode("receptions").alias("reception")).alias("reader")
     blind = facts.unreadable.where(F.col("message").isNull()).select(
         F.coalesce(type_of("entity"), "place").alias("consumer")
     )
     behind = (
         (F.col("due.consumer") == F.col("reader.type"))
-        & (F.col("due.output.order.key") == F.col("reader.id"))
-        & (F.col("due.source") == F.col("reader.reception.source"))
-        & (F.col("due.output.order.number") < F.col("reader.reception.next"))
+        & (F.col("due.output.place.receiver") == F.col("reader.source"))
+        & (F.col("due.output.place.channel") == F.col("reader.reception.channel"))
+        & (F.col("due.output.place.number") < F.col("reader.reception.next"))
     )
     parked = facts.parked.select(F.col("message").alias("sent"))  # Some are parked for their sender.
     unknown = due.join(known, ["consumer", "sent"], "left_anti").join(blind.distinct(), "consumer", "left_anti")

@@ -1,4 +1,4 @@
-"""Rules about read models that receive sequences."""
+"""Rules about read models that receive channels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sequence_gap(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     Skipped numbers are listed as long as their documents are kept. A number whose message came too late looks like any other.
     It cannot see a gap above which no message is held: for the last message, if it is lost, see `output_lost`; nor a number
     that was passed over without a document: see `ledger_hole`. Grace: the threshold, by the time at which the gap was noted.
-    One task sorts the skipped numbers of one sequence.
+    One task sorts the skipped numbers of one channel.
     """
     return _waiting(facts, thresholds, now).unionByName(_skipped(facts)).unionByName(_shared(facts))
 
@@ -32,16 +32,17 @@ def stuck_reader(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     model or the time at which the gap was noted.
     """
     received = receptions(facts)
-    held = facts.numbered.where("held").select("entity", "source", F.col("number").alias("next"), "message", "at")
-    waiting = received.join(held, ["entity", "source", "next"]).where(_holds("next"))
+    held = facts.numbered.where("held").select("entity", "channel", F.col("number").alias("next"), "message", "at")
+    waiting = received.join(held, ["entity", "channel", "next"]).where(_holds("next"))
     stuck = findings(
         waiting.where(second("at") <= before(now, thresholds.gap_after)),
         _STUCK,
         message="message",
         subject=_place("next"),
         detail=sentence(
-            "The read model holds number %d of %s and does not handle it; held: %s; error: %s.",
+            "The read model holds number %d in channel %s of %s and does not handle it; held: %s; error: %s.",
             "next",
+            "channel",
             "source",
             _ranges(),
             _error(),
@@ -53,14 +54,19 @@ def stuck_reader(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     numbers = received.where(settled).withColumn("range", F.explode("held"))
     numbers = numbers.withColumn("number", F.explode(F.sequence(F.col("range")[0], F.col("range")[1])))
     lost = numbers.join(
-        facts.numbered.select("entity", "source", "number"), ["entity", "source", "number"], "left_anti"
+        facts.numbered.select("entity", "channel", "number"), ["entity", "channel", "number"], "left_anti"
     )
     return stuck.unionByName(
         findings(
             facts.without_unreadable(lost),
             _STUCK,
             subject=_place("number"),
-            detail=sentence("The ledger holds number %d of %s, and its document is gone.", "number", "source"),
+            detail=sentence(
+                "The ledger holds number %d in channel %s of %s, and its document is gone.",
+                "number",
+                "channel",
+                "source",
+            ),
             advice="Restore the document from a backup, or rebuild the read model under a new key.",
             since=F.timestamp_seconds("ts"),
         )
@@ -73,7 +79,11 @@ def receptions(facts: Facts) -> DataFrame:
 
 
 def _place(number: str) -> Column:
-    return sentence("%s %d", "source", number)
+    return sentence("%s %d", "channel", number)
+
+
+def _since() -> Column:
+    return F.min("at").alias("since")
 
 
 def _holds(number: str) -> Column:
@@ -94,7 +104,7 @@ def _waiting(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         gaps,
         _GAP,
         subject=_place("next"),
-        detail=sentence("Number %d of %s is missing; held: %s.", "next", "source", _ranges()),
+        detail=sentence("Number %d in channel %s of %s is missing; held: %s.", "next", "channel", "source", _ranges()),
         advice="Look for the message in the queue, its poison queue and among the parked ones. If it is lost, replay the "
         "source's stream; or let the read model skip it, or rebuild it under a new key.",
         since="gap_since",
@@ -104,15 +114,21 @@ def _waiting(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def _skipped(facts: Facts) -> DataFrame:
     """Runs of skipped numbers."""
     skipped = facts.numbered.where(F.col("message").isNull() & ~F.col("held"))
-    rank = F.row_number().over(Window.partitionBy("entity", "source").orderBy("number"))
-    runs = skipped.withColumn("run", F.col("number") - rank).groupBy("entity", "source", "run")
-    found = runs.agg(F.min("number").alias("first"), F.max("number").alias("last"), F.min("at").alias("since"))
+    rank = F.row_number().over(Window.partitionBy("entity", "channel").orderBy("number"))
+    runs = skipped.withColumn("run", F.col("number") - rank).groupBy("entity", "channel", "run")
+    found = runs.agg(
+        F.min("number").alias("first"), F.max("number").alias("last"), F.min("source").alias("source"), _since()
+    )
     return findings(
         found,
         _GAP,
-        subject=sentence("%s %d-%d", "source", "first", "last"),
+        subject=sentence("%s %d-%d", "channel", "first", "last"),
         detail=sentence(
-            "Numbers %d to %d of %s were skipped: their messages had not come in time.", "first", "last", "source"
+            "Numbers %d to %d in channel %s of %s were skipped: their messages had not come in time.",
+            "first",
+            "last",
+            "channel",
+            "source",
         ),
         advice="The read model lacks their messages. If that matters, rebuild it under a new key.",
         since="since",
@@ -120,14 +136,21 @@ def _skipped(facts: Facts) -> DataFrame:
 
 
 def _shared(facts: Facts) -> DataFrame:
-    places = facts.numbered.where(F.col("message").isNotNull()).groupBy("entity", "source", "number")
-    shared = places.agg(F.sort_array(F.collect_set("message")).alias("messages"), F.min("at").alias("since"))
+    places = facts.numbered.where(F.col("message").isNotNull()).groupBy("entity", "channel", "number")
+    messages = F.sort_array(F.collect_set("message")).alias("messages")
+    shared = places.agg(messages, F.min("source").alias("source"), _since())
     return findings(
         shared.where(F.size("messages") > 1),
         _GAP,
         message=F.col("messages")[0],
         subject=_place("number"),
-        detail=sentence("Number %d of %s was received from %d messages.", "number", "source", F.size("messages")),
+        detail=sentence(
+            "Number %d in channel %s of %s was received from %d messages.",
+            "number",
+            "channel",
+            "source",
+            F.size("messages"),
+        ),
         advice="Rebuild the read model under a new key. Then find out which program edits documents.",
         since="since",
     )

@@ -9,21 +9,27 @@ from spark_jobs.transforms.facts import Facts, Thresholds, before, second
 
 
 def outputs(facts: Facts) -> DataFrame:
-    """Outputs of transactions: the columns of `transactions`, and `output` (id, destination, order)."""
+    """Outputs of transactions: the columns of `transactions`, and `output` (id, destination, place)."""
     return facts.transactions.withColumn("output", F.explode("outputs")).drop("outputs")
+
+
+def prefix_of(message: str) -> Column:
+    """The beginning of the key of a message, which names its source."""
+    return F.concat(F.substring_index(message, "/", 1), F.lit("/"))
 
 
 def sightings(facts: Facts) -> DataFrame:
     """Messages that entities handled or hold.
 
     Returns:
-        `consumer, message, at, sender` (beginning of its key), `output` (its id), and `numbered`: whether it was received by
-        its number, at any age.
+        `consumer, message, at, sender` (beginning of its key), `output` (its id), and `numbered`: whether it may have been
+        received by its number, at any age.
     """
-    handled = facts.transactions.select("entity", "message", "at", F.lit(False).alias("numbered"))
+    receivers = facts.channels.select("entity", F.lit(True).alias("receives")).distinct()
+    by_number = F.coalesce("receives", F.lit(False)).alias("numbered")  # Perhaps: its entry does not say.
+    handled = facts.transactions.join(receivers, "entity", "left").select("entity", "message", "at", by_number)
     numbered = facts.numbered.where(F.col("message").isNotNull())
     numbered = numbered.select("entity", "message", "at", F.lit(True).alias("numbered"))
-    begins = F.substring_index("message", "/", 1)
     both = handled.unionByName(numbered).groupBy("entity", "message")
     seen = both.agg(F.min("at").alias("at"), F.bool_or("numbered").alias("numbered"))
     return seen.select(
@@ -31,7 +37,7 @@ def sightings(facts: Facts) -> DataFrame:
         "message",
         "at",
         "numbered",
-        F.concat(begins, F.lit("/")).alias("sender"),
+        prefix_of("message").alias("sender"),
         F.substring_index("message", "/", -1).alias("output"),
     )
 

@@ -31,7 +31,7 @@ LATER = 2 * 3600
 
 
 class Silence:
-    """Tells nothing."""
+    """Reports nothing."""
 
     def begin(self, what: str) -> None: ...
 

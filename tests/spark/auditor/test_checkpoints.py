@@ -82,7 +82,7 @@ def test_it_goes_back_by_the_longest_grace_so_that_nothing_is_passed_over() -> N
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "words"),
     [
         (replace(SUBJECT, account="b.example"), "the account 'a.example', not 'b.example'"),
         (replace(SUBJECT, database="e"), "the database 'd', not 'e'"),
@@ -90,19 +90,19 @@ def test_it_goes_back_by_the_longest_grace_so_that_nothing_is_passed_over() -> N
     ],
 )
 def test_a_checkpoint_of_something_else_is_refused(
-    spark: SparkSession, checkpoints: Checkpoints, other: Subject, told: str
+    spark: SparkSession, checkpoints: Checkpoints, other: Subject, words: str
 ) -> None:
     checkpoints.write(Checkpoint.after(None, SUBJECT, beginning(NOW)), spark.createDataFrame([], OPEN), None)
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=words):
         checkpoints.newest(other)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "words"),
     [("{", "damaged"), ("[]", "damaged"), ('{"format": 1}', "damaged"), ('{"format": 9}', "another version")],
 )
-def test_a_damaged_checkpoint_is_refused(checkpoints: Checkpoints, tmp_path: Path, text: str, told: str) -> None:
+def test_a_damaged_checkpoint_is_refused(checkpoints: Checkpoints, tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "1.json").write_text(text)
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=words):
         checkpoints.newest(SUBJECT)

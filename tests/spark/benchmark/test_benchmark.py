@@ -1,4 +1,4 @@
-"""The benchmark of the audit: what it measures is what it says, and what is too slow is told."""
+"""The benchmark of the audit: what it measures is what it says, and what is too slow is reported."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def test_figures_that_are_as_they_should_be_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("records", "mode", "seconds", "told"),
+    ("records", "mode", "seconds", "words"),
     [
         ("1000000", "full", 700.0, "1,000,000 records take 700.0 s"),
         ("1000000", "incremental", 40.0, "After one change in a hundred, 1,000,000 records take 40.0 of 400.0 s"),
     ],
 )
-def test_what_is_too_slow_is_told(records: str, mode: str, seconds: float, told: str) -> None:
+def test_what_is_too_slow_is_reported(records: str, mode: str, seconds: float, words: str) -> None:
     slow = {**GOOD, "audits": {**GOOD["audits"], records: {**GOOD["audits"][records], mode: seconds}}}
     (said,) = benchmark.too_slow(slow)
-    assert said.startswith(told)
+    assert said.startswith(words)
 
 
 @pytest.mark.timeout(600)

@@ -47,18 +47,18 @@ _WRITES = frozenset({"create", "replace", "upsert", "patch", "delete", "batch"})
 
 @dataclass
 class Lines:
-    """What a job told while it ran, and into how many parts the session cut data then."""
+    """What a job reported while it ran, and into how many parts the session cut data then."""
 
     spark: SparkSession
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
     parts: dict[str, str] = field(default_factory=dict)
 
     def begin(self, what: str) -> None:
-        self.told.append(what)
+        self.reported.append(what)
         self.parts[what] = str(self.spark.conf.get(PARTS))
 
     def done(self, result: str) -> None:
-        self.told[-1] += f": {result}"
+        self.reported[-1] += f": {result}"
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Shops:
         retention: timedelta = RETENTION,
         **options: Any,
     ) -> Summary:
-        """Clean up; a dry run unless it is told to delete."""
+        """Clean up; a dry run, or with `delete=True`."""
         self.lines = Lines(self.spark)
         source = source or self.source()
         given: Job = job(self.database, **(limits or {}))
@@ -201,11 +201,13 @@ def fill(
 
 
 def to_go(shops: Shops, retention: float) -> set[Name]:
-    """What has to go, told without the job."""
+    """What has to go, found without the job."""
 
     def goes(name: Name, one: dict[str, Any]) -> bool:
         if one.get("kind") == "staged":
             return one["tx"] in LOST
+        if one.get("kind") == "seal":
+            return False
         needed = '"events"' in name[1] and int(one["version"]) > 3  # Of an interval of three that is not full.
         return int(one["_ts"]) < shops.cosmos.now() - retention and not needed
 

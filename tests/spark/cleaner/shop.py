@@ -21,7 +21,7 @@ from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime, SystemClock
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -103,7 +103,7 @@ def sourced(type: str, strategy: Strategy, container: str) -> Entity[Shop]:
 TYPES: dict[str, Entity[Shop]] = {
     "outbox": shops("outbox", Outbox(window=2), "shops"),
     "bulky": shops("bulky", Outbox.transaction_id(), "bulky", ("/tenant", "/owner")),
-    "beside": shops("beside", Colocated(), "shops"),
+    "colocated": shops("colocated", Colocated(), "shops"),
     "stream": shops("stream", VersionStream(2), "shops"),
     "events": sourced("events", VersionStream(3), "shops"),
     "reader": shops("reader", Resequencer(), "shops"),
@@ -114,10 +114,11 @@ TYPES: dict[str, Entity[Shop]] = {
 def paid(
     type: str, number: int, shop: str, *, place: int | None = None, pictured: bool = False
 ) -> tuple[str, Envelope]:
-    """The n-th payment in a shop of a type; readers get it at a place in the sequence of one source."""
+    """The n-th payment in a shop of a type; at a place in the channel of one source, if one is given, and for readers."""
     more: dict[str, Any] = {}
-    if type == "reader":
-        more["extensions"] = Order(f"reader-{shop}", place or number).extensions
+    if type == "reader" or place is not None:
+        receiver = TYPES[type].ref(_key(type, shop, deep=False))
+        more["extensions"] = Place("fromweb", receiver.source, place or number).extensions
     data = Json.of({"shop": shop, "amount": number, "pictured": pictured})
     return type, Envelope("web", f"m-{number}", "cleanup.paid", data, **more)
 

@@ -21,7 +21,7 @@ from tests.spark.cleaner.conftest import Shops
 from tests.spark.cleaner.shop import job, paid, ref
 from tests.spark.source.conftest import Tally
 
-PAINTERS = ("outbox", "beside", "stream", "reader")
+PAINTERS = ("outbox", "colocated", "stream", "reader")
 """One type of shops for each protocol."""
 LATER = timedelta(days=2)
 ADDRESS = "memory://blobs"
@@ -77,12 +77,12 @@ def gallery(empty: Shops) -> Gallery:
         found.paint(type)
     found.later = LATER
     found.write("young", ref("outbox"), age=timedelta(minutes=1))
-    found.write("too-old-to-tell", ref("outbox"), age=timedelta(days=16))
+    found.write("too-old-to-judge", ref("outbox"), age=timedelta(days=16))
     found.write("foreign", EntityRef("else", ("x",), "x"))
     return found
 
 
-OTHERS = {"young", "too-old-to-tell", "foreign"}
+OTHERS = {"young", "too-old-to-judge", "foreign"}
 
 
 def test_only_blobs_of_lost_attempts_go(gallery: Gallery) -> None:
@@ -100,6 +100,18 @@ def test_only_blobs_of_lost_attempts_go(gallery: Gallery) -> None:
     assert gallery.clean().names == []
 
 
+def test_blobs_of_numbered_messages_stay_when_the_messages_are_known_by_their_numbers(gallery: Gallery) -> None:
+    messages = [paid("outbox", number, "numbered", place=number, pictured=True) for number in range(1, 6)]
+    gallery.shops.process(messages, AwaitedBlobs(gallery.memory, ADDRESS))
+    gallery.later += LATER
+    (ledger,) = (one["_ledger"] for _, one in gallery.shops.everything() if one["id"] == "outbox-numbered")
+    assert ledger["channels"][0]["received"] == [[1, 5]]
+    assert len(ledger["entries"]) < len(messages)
+    assert len(gallery.hung) == len(PAINTERS) + len(messages)
+    gallery.clean()
+    assert gallery.left >= gallery.hung
+
+
 def test_more_blobs_of_one_entity_than_are_judged_at_once_all_go(gallery: Gallery) -> None:
     for number in range(101):
         gallery.write(f"lost/{number}", ref("outbox"))
@@ -114,7 +126,7 @@ def test_a_blob_of_an_entity_with_another_partition_key_than_its_type_has_is_nob
     assert "misfit" in gallery.left
 
 
-def test_no_blob_is_judged_once_what_tells_of_it_may_be_gone(gallery: Gallery) -> None:
+def test_no_blob_is_judged_once_its_records_may_be_gone(gallery: Gallery) -> None:
     """An embedded ledger forgets by the same retention as clean-up, so that half of it is the limit for all."""
     before = gallery.left
     gallery.retention = 2 * LATER

@@ -22,7 +22,7 @@ from tests.spark.cleaner.shop import DAY, HOUR, TYPES, everywhere, job, ref
 
 
 def of(shops: Shops, type: str, number: int) -> Name:
-    """The document that tells of a payment."""
+    """The document that records a payment."""
     entity, message = ref(type).key, f"web/m-{number}"
     (found,) = (name for name, one in shops.documents().items() if name[1] == entity and one.get("message") == message)
     return found
@@ -43,8 +43,8 @@ class Meddling(FeedRanges):
 
 
 @pytest.mark.timeout(300)
-def test_a_dry_run_changes_nothing_and_tells_what_goes_then_an_archive_holds_all_that_went(shops: Shops) -> None:
-    newer, blue = of(shops, "beside", 1), of(shops, "outbox", 1)
+def test_a_dry_run_changes_nothing_and_reports_what_goes_then_an_archive_holds_all_that_went(shops: Shops) -> None:
+    newer, blue = of(shops, "colocated", 1), of(shops, "outbox", 1)
     before = shops.documents()
     for name, more in ((newer, {"schema": 99}), (blue, {"colour": 'blue "ö"\n', "depth": [1.5, {"a": None}]})):
         shops.put(name[0], {**before[name], **more})
@@ -71,7 +71,7 @@ def test_a_dry_run_changes_nothing_and_tells_what_goes_then_an_archive_holds_all
     assert sum(number for one in dry.counts for number in one.results.values()) == len(before)
     assert sum(number for one in dry.counts for number in one.ages.values()) == len(going)
 
-    changed, taken = of(shops, "beside", 2), of(shops, "beside", 3)
+    changed, taken = of(shops, "colocated", 2), of(shops, "colocated", 3)
     archives = shops.folder / "archives"
     done = shops.clean(source=Meddling(shops, changed, taken), delete=True, archive=str(archives))
     assert shops.names("removed") == going - {changed, taken}
@@ -124,11 +124,11 @@ class Rewriting(FeedRanges):
 
 @pytest.mark.timeout(300)
 def test_what_was_judged_and_then_written_anew_is_neither_archived_nor_deleted(empty: Shops) -> None:
-    empty.process(everywhere([1, 2], types=["beside"]))
+    empty.process(everywhere([1, 2], types=["colocated"]))
     empty.cosmos.advance_clock(31 * DAY)
     empty.stage("outbox", "lost-today")
     empty.cosmos.advance_clock(2 * HOUR)
-    changed, taken = of(empty, "beside", 1), of(empty, "beside", 2)
+    changed, taken = of(empty, "colocated", 1), of(empty, "colocated", 2)
     staged = ("exactlyonce", ref("outbox").key, "staged:lost-today")
     archives = empty.folder / "archives"
     empty.clean(source=Rewriting(empty, changed), delete=True, archive=str(archives))
@@ -136,6 +136,14 @@ def test_what_was_judged_and_then_written_anew_is_neither_archived_nor_deleted(e
     assert (empty.names("changed meanwhile"), empty.names("removed")) == ({changed}, {taken, staged})
     archived = empty.spark.read.parquet(*map(str, archives.iterdir())).collect()
     assert {(row.container, row.entity, row.id) for row in archived} == {taken, staged}
+
+
+def config(shops: Shops, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The command's option for a job file on these shops; the account's key is in the environment."""
+    monkeypatch.setenv("COSMOS__accountKey", shops.cosmos.key)
+    file = shops.folder / "job.json"
+    file.write_text(job(shops.database, endpoint=shops.cosmos.endpoint).text())
+    return ["--config", str(file)]
 
 
 PAGES = 2
@@ -149,11 +157,8 @@ def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, mo
         for hundred in range(10 * PAGES):
             some = [{"id": f"processed:{hundred}-{n}", "pk": "x", "kind": "processed"} for n in range(100)]
             library.execute_item_batch([("create", (one,)) for one in some], "x")
-    monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)
-    file = empty.folder / "job.json"
-    file.write_text(job(empty.database, endpoint=empty.cosmos.endpoint).text())
     begun, rate = empty.cosmos.requests()[-1].n, 1000.0
-    arguments = ["--config", str(file), "--out", str(empty.folder / "out"), "--rate", str(rate)]
+    arguments = [*config(empty, monkeypatch), "--out", str(empty.folder / "out"), "--rate", str(rate)]
     assert ending(lambda: run(arguments)) is Exit.DONE
 
     asked = [one for one in empty.cosmos.requests(begun) if one.database == empty.database and one.charge > 20]
@@ -168,18 +173,14 @@ class TestRefusals:
         self, empty: Shops, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         empty.remove(("exactlyonce", KIND, KIND))
-        monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)
-        file = empty.folder / "job.json"
-        file.write_text(job(empty.database, endpoint=empty.cosmos.endpoint).text())
-        assert ending(lambda: run(["--config", str(file), "--delete"], empty.cosmos.now)) is Exit.CONFIGURATION
+        arguments = [*config(empty, monkeypatch), "--delete"]
+        assert ending(lambda: run(arguments, empty.cosmos.now)) is Exit.CONFIGURATION
         assert "names no application, and so no retention" in capsys.readouterr().err
 
     def test_a_clock_that_is_wrong(self, empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("COSMOS__accountKey", empty.cosmos.key)
-        file = empty.folder / "job.json"
-        file.write_text(job(empty.database, endpoint=empty.cosmos.endpoint).text())
+        arguments = [*config(empty, monkeypatch), "--delete"]
         wrong = empty.cosmos.now() - HOUR
-        assert ending(lambda: run(["--config", str(file), "--delete"], lambda: wrong)) is Exit.UNSAFE
+        assert ending(lambda: run(arguments, lambda: wrong)) is Exit.UNSAFE
 
     def test_a_folder_that_holds_something_else(self, empty: Shops) -> None:
         (empty.folder / "out").mkdir()

@@ -52,8 +52,8 @@ def test_what_no_entry_names_goes_behind_a_fence_and_what_one_names_stays(task: 
     task.shops.stage("bulky", "lost")
     task.shops.stage("outbox", "lost-too")
     begun = task.shops.cosmos.requests()[-1].n
-    told = task(("bulky", named), ("bulky", "lost"), ("outbox", "lost-too"))
-    assert told == {named: "named by its entity", "lost": "unknown", "lost-too": "unknown"}
+    outcomes = task(("bulky", named), ("bulky", "lost"), ("outbox", "lost-too"))
+    assert outcomes == {named: "named by its entity", "lost": "unknown", "lost-too": "unknown"}
     assert staged(task.shops) == {named}
     # An entity that does not exist is fenced by a tombstone, which the next message takes over.
     assert sorted(task.shops.writes_after(begun)) == ["create", "delete", "delete", "replace"]

@@ -61,8 +61,8 @@ def driver(store: MemoryStore) -> AsyncDriver:
 async def test_staged_outputs_stay(store: MemoryStore, driver: AsyncDriver) -> None:
     staged = StagedOutputs(BOB.key, "web/m-1", "tx-1", AT, ())
     store.perform(Stage(BOB, (staged,)))
-    told = await cleaned(driver, BOB, ("tx-1",), tombstone(BOB), Backoff(tries=1))
-    assert told == {"tx-1": "not decided"}
+    outcomes = await cleaned(driver, BOB, ("tx-1",), tombstone(BOB), Backoff(tries=1))
+    assert outcomes == {"tx-1": "not decided"}
     found: Any = store.perform(LoadStaged(BOB, ("tx-1",), None))
     assert found.documents == (staged,)
 

@@ -43,7 +43,7 @@ def test_after_a_clean_up_whose_tasks_raise_half_way_the_next_one_ends_as_if_not
     assert shops.clean(delete=True, wave=10).total("removed") == len(left) > 40
     assert shops.names("removed") == left
     assert set(shops.documents()) == set(before) - going
-    assert sum(line.startswith("deleting from shops") for line in shops.lines.told) == 4
+    assert sum(line.startswith("deleting from shops") for line in shops.lines.reported) == 4
     assert (shops.clean(delete=True).total("removed"), shops.listed) == (0, [])
     nothing_is_left_to_report(shops)
 

@@ -79,12 +79,12 @@ def killed(shops: Shops) -> None:
         command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stderr is not None
-        told = []
+        lines = []
         for line in process.stderr:
-            told.append(line)
+            lines.append(line)
             if "staged outputs" in line:
                 break
-        assert process.poll() is None, "".join(told)
+        assert process.poll() is None, "".join(lines)
         os.killpg(process.pid, signal.SIGKILL)
         process.stderr.read()
     shops.cosmos.clear_faults()

@@ -1,5 +1,5 @@
 """Random histories under the fault model, cleaned up in between: who comes again finds its record, or is refused as too old,
-and whoever could still commit finds what it staged, or fails."""
+and an attempt that could still commit finds what it staged, or fails."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class History:
         """Co-located records drop what was published by best effort; the rest is the sweeper's."""
         last = self.world.process()
         for ref in refs:
-            if ref.type == "beside":
+            if ref.type == "colocated":
                 await last.run(ref, partial(sweep, ref, by="colocated"))
         await last.close()
 
@@ -164,6 +164,6 @@ def test_after_clean_ups_copies_of_any_age_change_nothing_and_nothing_is_lost(sp
 
 
 def test_a_clean_up_that_takes_too_much_would_be_noticed(spark: SparkSession) -> None:
-    hasty = History(spark, Random(2), retention=timedelta(days=5))
+    hasty = History(spark, Random(3), retention=timedelta(days=5))
     asyncio.run(hasty.play())
     assert {one.property for one in violations(hasty.world.facts(), drained=True)} >= {"at_most_one_state_change"}

@@ -1,4 +1,4 @@
-"""The rule on frames is the rule of `strategies.truncation`, document by document; and what may not go is told apart."""
+"""The rule on frames is the rule of `strategies.truncation`, document by document; and what may not go is named apart."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from exactlyonce.protocols.steps.clean_companions import is_candidate, last_entry
+from exactlyonce.records.channels import Channel
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.library import StagedOutputs
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import Reception
 from exactlyonce.values.frozen_json import Json
 from spark_jobs.cleaner.verdicts import GOES, JUDGED, judged
 from spark_jobs.job.configuration import Job
@@ -31,12 +31,16 @@ from tests.spark.transforms.planting import (
     NOW,
     PATHS,
     Planted,
+    apart,
+    channel,
     kept,
     numbered,
     outbox,
     parked,
+    received,
     record,
     ref,
+    sealed,
     seconds,
     staged,
     stream_entry,
@@ -78,7 +82,7 @@ def histories(random: Random, number: int) -> Iterator[Planted]:
             protocol="stream",
             snapshot_every=every,
             event_sourced=random.random() < 0.5,
-            receptions=(Reception("another", 9), Reception(SOURCE, following)) if random.random() < 0.8 else (),
+            receptions=(received("another", 9), received(SOURCE, following)) if random.random() < 0.8 else (),
         )
         ages = sorted(
             random.choice([29, 30, 31, 60]) * DAY + random.randint(-1, 1) * timedelta(seconds=1) for _ in range(8)
@@ -107,7 +111,7 @@ def expected(planted: Planted) -> list[bool]:
             case StreamEntry():
                 return is_candidate("entry", age, RETENTION, unfinished=False, place=one.version, last=last)
             case NumberedMessage():
-                unfinished, number = one.held is not None, one.order.number
+                unfinished, number = one.held is not None, one.number
                 return is_candidate("numbered", age, RETENTION, unfinished=unfinished, place=number, last=following - 1)
 
     return [goes(one, age) for one, age in planted.beside]
@@ -151,6 +155,7 @@ def _cases() -> dict[str, tuple[Planted, str]]:
         ),
         "lost": (lone("lost", lambda entity: staged(entity, commit), 2 * HOUR), GOES),
         "alive": (lone("alive", lambda entity: staged(entity, commit), HOUR), "too young"),
+        "sealed": (lone("sealed", sealed, old), "needed by younger ones"),
         "named": (lone("named", lambda entity: staged(entity, named), old, entries=(named,)), "named by its entity"),
     }
 
@@ -159,6 +164,39 @@ def test_each_document_of_the_library_is_judged_by_its_kind(spark: SparkSession)
     cases = _cases()
     found = {case: verdict for (case, _, _), verdict in verdicts(spark, [one for one, _ in cases.values()]).items()}
     assert found == {case: verdict for case, (_, verdict) in cases.items()}
+
+
+CHANNELS: dict[str, tuple[Channel | None, dict[int, Channel], set[int]]] = {
+    "in the ledger": (
+        channel(SOURCE, (1, 3), (5, 9)),
+        {3: channel(SOURCE, (1, 2), (5, 6)), 4: channel(SOURCE, (1, 4)), 5: channel(SOURCE, (9, 10))},
+        {3},
+    ),
+    "of its version": (channel(SOURCE, (1, 9)), {8: channel(SOURCE, (1, 9)), 9: channel(SOURCE, (1, 9))}, {8}),
+    "of another channel": (channel("shop/of%20somebody", (1, 9)), {3: channel(SOURCE, (1, 2))}, set()),
+    "in a document": (
+        None,
+        {3: channel(SOURCE, (1, 2)), 4: channel(SOURCE, (9, 9)), 5: channel(SOURCE, (1, 8)), 6: channel("s/o", (1, 9))},
+        {3},
+    ),
+    "in its equal": (None, {5: channel(SOURCE, (1, 8)), 6: channel(SOURCE, (1, 8))}, {5}),
+}
+"""By case the channel in a ledger of version 9, documents of channels by their versions, and those that go."""
+
+
+def test_a_document_of_a_channel_goes_when_something_younger_knows_all_that_it_says(spark: SparkSession) -> None:
+    planted = []
+    for case, (known, documents, _) in CHANNELS.items():
+        entity = ref("shop", case)
+        ledger = Ledger(9, type="shop", channels=() if known is None else (known,))
+        written = [(apart(entity, version, one), 60 * DAY) for version, one in documents.items()]
+        planted.append(Planted(entity, ledger, records=list(written)))
+    found = {(case, int(id.split(":")[2])): verdict for (case, _, id), verdict in verdicts(spark, planted).items()}
+    assert found == {
+        (case, version): GOES if version in gone else "needed by younger ones"
+        for case, (_, documents, gone) in CHANNELS.items()
+        for version in documents
+    }
 
 
 def test_no_key_of_an_entity_that_makes_no_sense_stops_the_rest(spark: SparkSession) -> None:

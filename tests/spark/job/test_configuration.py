@@ -1,4 +1,4 @@
-"""The job file: what it says, what it must not say, and that all its problems are told at once."""
+"""The job file: what it says, what it must not say, and that all its problems are reported at once."""
 
 from __future__ import annotations
 
@@ -159,16 +159,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 class TestWhatIsWrong:
     @pytest.mark.parametrize(("changes", "problem"), WRONG)
     def test_it_is_refused_with_its_problem(self, changes: dict[str, Any], problem: str) -> None:
-        told = refused({**FILE, **changes})
-        assert problem in told
-        assert "hush" not in told
+        text = refused({**FILE, **changes})
+        assert problem in text
+        assert "hush" not in text
 
-    def test_everything_is_told_at_once_file_and_environment(self, written: Any) -> None:
+    def test_everything_is_reported_at_once_file_and_environment(self, written: Any) -> None:
         file = {"entities": [{**RANGE, "protocol": "inbox"}, RANGE], "horizon": "P1M", "speed": 3, "library": ""}
         file["key"] = "a secret in the wrong place"
         with pytest.raises(ConfigurationError) as caught:
             load(written(file), {"COSMOS__accountKey": "no key!"})
-        told = str(caught.value)
+        text = str(caught.value)
         for problem in (
             "COSMOS__accountKey is no account key",
             "database is missing",
@@ -179,24 +179,24 @@ class TestWhatIsWrong:
             "there is no endpoint",
             "key is not known here",
         ):
-            assert problem in told
-        assert "a secret" not in told
-        assert "no key!" not in told
+            assert problem in text
+        assert "a secret" not in text
+        assert "no key!" not in text
 
-    def test_an_absent_endpoint_is_told_with_the_rest(self, written: Any) -> None:
+    def test_an_absent_endpoint_is_reported_with_the_rest(self, written: Any) -> None:
         with pytest.raises(
             ConfigurationError, match="there is no endpoint: set COSMOS__accountEndpoint, or `endpoint`"
         ):
             load(written(FILE), {})
 
     def test_a_problem_of_one_field_does_not_hide_those_of_others(self) -> None:
-        told = refused({**FILE, "entities": [RANGE, RANGE], "consumers": {"q": 7}, "grace": -1})
-        assert "name the type 'range' twice" in told
-        assert "consumers.q: " in told
-        assert "grace has to be" in told
+        text = refused({**FILE, "entities": [RANGE, RANGE], "consumers": {"q": 7}, "grace": -1})
+        assert "name the type 'range' twice" in text
+        assert "consumers.q: " in text
+        assert "grace has to be" in text
 
     @pytest.mark.parametrize("key", ["not base64!", "abc"])
-    def test_a_malformed_key_is_told_and_not_shown(self, key: str) -> None:
+    def test_a_malformed_key_is_reported_and_not_shown(self, key: str) -> None:
         job = Job.read({**FILE, "endpoint": "https://a.example.org/"})
         with pytest.raises(ConfigurationError, match="is no account key") as caught:
             Account.of(job, {"COSMOS__accountKey": key})

@@ -49,7 +49,7 @@ def test_a_job_that_ends_by_itself_says_how(code: Exit) -> None:
         (UnsafeError("Too short."), Exit.UNSAFE),
     ],
 )
-def test_an_error_of_ours_is_told_in_one_sentence(error: Exception, code: Exit) -> None:
+def test_an_error_of_ours_is_reported_in_one_sentence(error: Exception, code: Exit) -> None:
     errors = io.StringIO()
     assert ending(lambda: raising(error), errors) is code
     assert errors.getvalue() == f"{error}\n"
@@ -71,7 +71,7 @@ def test_a_bug_shows_its_trace_and_does_not_look_like_a_finding(error: Exception
         ("spark_jobs.job.exits.UnsafeError", Exit.UNSAFE),
     ],
 )
-def test_what_a_task_told_is_found_in_the_trace_of_spark(kind: str, code: Exit) -> None:
+def test_what_a_task_reported_is_found_in_the_trace_of_spark(kind: str, code: Exit) -> None:
     errors = io.StringIO()
     trace = RuntimeError(TRACE.format(kind=kind, sentence="The account answered 429/0."))
     assert ending(lambda: raising(trace), errors) is code

@@ -1,4 +1,4 @@
-"""A headless Chromium that tells what a page asks the network for, what it complains about, and how it is laid out."""
+"""A headless Chromium that reports what a page asks the network for, what it complains about, and how it is laid out."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Page:
         """Send a command and await its answer; what happens meanwhile is noted."""
         number = next(self._numbers)
         await self._socket.send_str(json.dumps({"id": number, "method": method, "params": parameters}))
-        while (told := await self._next()).get("id") != number:
+        while (reply := await self._next()).get("id") != number:
             pass
-        assert "error" not in told, told
-        result: dict[str, Any] = told["result"]
+        assert "error" not in reply, reply
+        result: dict[str, Any] = reply["result"]
         return result
 
     async def open(self, path: Path, *, width: int, dark: bool = False) -> None:
@@ -62,23 +62,23 @@ class Page:
 
     async def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression."""
-        told = await self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+        reply = await self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
 
     async def _next(self) -> dict[str, Any]:
         async with asyncio.timeout(SECONDS):
-            told: dict[str, Any] = await self._socket.receive_json()
-        match told.get("method"):
+            reply: dict[str, Any] = await self._socket.receive_json()
+        match reply.get("method"):
             case "Page.loadEventFired":
                 self._loaded = True
-            case "Network.requestWillBeSent" if told["params"]["type"] != "Document":
-                self.requested.append(told["params"]["request"]["url"])
+            case "Network.requestWillBeSent" if reply["params"]["type"] != "Document":
+                self.requested.append(reply["params"]["request"]["url"])
             case "Log.entryAdded":
-                self.complaints.append(told["params"]["entry"]["text"])
+                self.complaints.append(reply["params"]["entry"]["text"])
             case "Runtime.consoleAPICalled" | "Runtime.exceptionThrown":
-                self.complaints.append(json.dumps(told["params"]))
-        return told
+                self.complaints.append(json.dumps(reply["params"]))
+        return reply
 
 
 @asynccontextmanager
@@ -102,11 +102,11 @@ async def page(chromium: str, profile: Path) -> AsyncIterator[Page]:
 
 
 async def _port(errors: asyncio.StreamReader) -> int:
-    """The port of DevTools, which the browser tells at its start."""
+    """The port of DevTools, which the browser prints at its start."""
     said = ""
     async with asyncio.timeout(SECONDS):
         while line := (await errors.readline()).decode():
             said += line
-            if told := re.search(r"DevTools listening on ws://127\.0\.0\.1:(\d+)/", line):
-                return int(told[1])
+            if reply := re.search(r"DevTools listening on ws://127\.0\.0\.1:(\d+)/", line):
+                return int(reply[1])
     raise RuntimeError(f"Chromium did not start: {said[-2000:]}")

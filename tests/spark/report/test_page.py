@@ -1,4 +1,4 @@
-"""The report tells everything that has to be known, and only what is so."""
+"""The report has everything that has to be known, and only what is so."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from tests.spark.report.samples import AT, HOSTILE, RULES, contents, finding, he
 
 
 def test_every_rule_read_and_finding_is_on_the_page() -> None:
-    told = page(contents())
+    shown = page(contents())
     for rule in RULES:
-        assert rule in told
+        assert rule in shown
     for name in ("games", "exactlyonce", "first look", "second look", "47,007", "3,432", "not reported"):
-        assert name in told
+        assert name in shown
     for one in contents().findings:
-        assert escape(one.entity, quote=False).replace('"', "&#34;") in told
-        assert escape(one.detail, quote=False).replace('"', "&#34;") in told
-    assert contents().findings[0].advice in told
+        assert escape(one.entity, quote=False).replace('"', "&#34;") in shown
+        assert escape(one.detail, quote=False).replace('"', "&#34;") in shown
+    assert contents().findings[0].advice in shown
 
 
 def test_a_report_without_findings_says_so_and_shows_no_empty_chart() -> None:
-    told = page(healthy())
-    assert "Nothing found" in told
-    assert "Nothing is owed." in told
-    assert "Worst entities" not in told
-    assert "<svg" not in told
+    shown = page(healthy())
+    assert "Nothing found" in shown
+    assert "Nothing is owed." in shown
+    assert "Worst entities" not in shown
+    assert "<svg" not in shown
 
 
 def test_an_incremental_report_says_since_when_and_which_rules_did_not_run() -> None:
     rules = tuple(
         replace(one, skipped="it needs a full audit") if "lost" in one.name else one for one in samples.contents().rules
     )
-    told = page(replace(healthy(), mode="incremental", since=AT - timedelta(hours=1), rules=rules))
-    assert "what changed since 2026-11-21 08:30:00 UTC" in told
-    assert "no: it needs a full audit" in told
-    assert "everything that is stored" not in told
+    shown = page(replace(healthy(), mode="incremental", since=AT - timedelta(hours=1), rules=rules))
+    assert "what changed since 2026-11-21 08:30:00 UTC" in shown
+    assert "no: it needs a full audit" in shown
+    assert "everything that is stored" not in shown
 
 
 def test_findings_beyond_what_a_page_can_show_are_counted_and_their_files_named() -> None:
     many = tuple(finding("output_owed", f"e-{number}", number) for number in range(MOST_SHOWN))
-    told = page(replace(contents(), findings=many, total=MOST_SHOWN + 1))
-    assert "1,000 of 1,001 findings are shown" in told
-    assert "findings.jsonl" in told
+    shown = page(replace(contents(), findings=many, total=MOST_SHOWN + 1))
+    assert "1,000 of 1,001 findings are shown" in shown
+    assert "findings.jsonl" in shown
 
 
 class Elements(HTMLParser):
@@ -78,10 +78,10 @@ def test_whatever_a_document_says_is_text(hostile_text: str) -> None:
 
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:
-    told = page(contents())
-    assert "Content-Security-Policy" in told
-    assert "default-src 'none'" in told
-    outside = told.replace("http://www.w3.org/", "")
+    shown = page(contents())
+    assert "Content-Security-Policy" in shown
+    assert "default-src 'none'" in shown
+    outside = shown.replace("http://www.w3.org/", "")
     assert "http://" not in outside
     assert "https://" not in outside
 
@@ -98,11 +98,11 @@ def test_growth_adds_up_and_its_kinds_have_the_colours_of_the_legend() -> None:
 
 
 def test_the_summary_is_json_that_counts_what_each_rule_that_ran_found() -> None:
-    told = json.loads(json.dumps(contents().summary(), default=str))
-    assert told["total"] == 11
-    assert told["found"]["output_owed"] == 7
-    assert set(told["found"]) == set(RULES)
-    assert told["rows"] == 48_216
-    assert "findings" not in told
+    shown = json.loads(json.dumps(contents().summary(), default=str))
+    assert shown["total"] == 11
+    assert shown["found"]["output_owed"] == 7
+    assert set(shown["found"]) == set(RULES)
+    assert shown["rows"] == 48_216
+    assert "findings" not in shown
     rules = (replace(contents().rules[0], skipped="it needs a full audit"), *contents().rules[1:])
     assert RULES[0] not in replace(contents(), rules=rules).summary()["found"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,12 +13,14 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
-from spark_jobs.source.pace import Patience
+from spark_jobs.source.pace import Allowance, Patience
 
 HASTE = Patience(sends=4, first=0.0, longest=0.0)
 """As often as it takes, and at once."""
 
 Fault = Callable[..., int]
+Split = Callable[..., None]
+Sent = Callable[[], Counter[str]]
 
 
 def answered(status: int, retry_after: str | None = None) -> CosmosHttpResponseError:
@@ -44,7 +47,7 @@ class Tally:
 
 
 class Time:
-    """A clock that only moves when somebody waits, or is told to."""
+    """A clock that only moves when somebody waits, or when it is set."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -87,3 +90,28 @@ def documents(container: ContainerProxy) -> list[dict[str, Any]]:
 def fault(cosmos: RunningEmulator, database: DatabaseProxy) -> Fault:
     """Arms a fault rule for the test's database; they are disarmed afterwards."""
     return lambda **rule: cosmos.add_fault(FaultRule(database.id, **rule))
+
+
+@pytest.fixture
+def split(cosmos: RunningEmulator, database: DatabaseProxy) -> Split:
+    """Splits physical partitions of the container, by their numbers."""
+
+    def split(*partitions: int) -> None:
+        for partition in partitions:
+            cosmos.split(database.id, "items", str(partition))
+
+    return split
+
+
+@pytest.fixture
+def sent(cosmos: RunningEmulator, database: DatabaseProxy) -> Sent:
+    """Counts the requests for the test's database, by operation."""
+    return lambda: Counter(one.operation for one in cosmos.requests() if one.database == database.id)
+
+
+@pytest.fixture
+def waits(time: Time, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses of tasks that keep to a rate; they take no time."""
+    for module in ("deleter", "range_reader"):
+        monkeypatch.setattr(f"spark_jobs.source.{module}.Allowance", lambda rate: Allowance(rate, time, time.wait))
+    return time.waits

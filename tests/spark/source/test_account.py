@@ -1,4 +1,4 @@
-"""The account before anything is read: reached, allowed, its containers as told, its clock close to ours."""
+"""The account before anything is read: reached, allowed, its containers as declared, its clock close to ours."""
 
 from __future__ import annotations
 
@@ -64,14 +64,16 @@ class TestAJobThatFits:
 
 
 class TestAJobThatDoesNotFit:
-    def test_every_container_that_is_wrong_is_told_at_once(self, job: Job, account: Account) -> None:
+    def test_every_wrong_container_is_reported_at_once(self, job: Job, account: Account) -> None:
         wrong = a_job(job.database, partition_key=["/gameId"])
         wrong = wrong.model_copy(update={"library": "elsewhere"})
         with pytest.raises(ConfigurationError) as caught:
             ready(wrong, account)
-        told = str(caught.value)
-        assert "'games' of entity 'range' has the partition key /tenant, /gameId, but the job file says /gameId" in told
-        assert f"there is no container 'elsewhere' of the library in database '{job.database}'" in told
+        found = str(caught.value)
+        assert (
+            "'games' of entity 'range' has the partition key /tenant, /gameId, but the job file says /gameId" in found
+        )
+        assert f"there is no container 'elsewhere' of the library in database '{job.database}'" in found
 
     def test_a_database_that_is_absent_is_named(self, job: Job, account: Account) -> None:
         with pytest.raises(ConfigurationError, match="no such thing as the database 'nowhere'"):
@@ -79,7 +81,7 @@ class TestAJobThatDoesNotFit:
 
 
 class TestAnAccountThatRefuses:
-    def test_a_wrong_key_is_told_and_not_shown(self, job: Job, cosmos: RunningEmulator) -> None:
+    def test_a_wrong_key_is_reported_and_not_shown(self, job: Job, cosmos: RunningEmulator) -> None:
         with pytest.raises(AccountError, match=r"refuses the key or identity .*401") as caught:
             ready(job, Account(cosmos.endpoint, OTHER_KEY))
         assert OTHER_KEY not in str(caught.value)
@@ -90,7 +92,7 @@ class TestAnAccountThatRefuses:
         with pytest.raises(AccountError, match=f"No answer to the request for the account {endpoint}"):
             ready(a_job("games"), Account(endpoint, OTHER_KEY))
 
-    def test_an_endpoint_that_takes_connections_and_never_answers_is_told_as_soon_as_the_sdk_is_told_to(
+    def test_an_endpoint_that_takes_connections_and_never_answers_is_reported_as_soon_as_the_sdk_is_set_to(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AZURE_COSMOS_HEALTH_CHECK_MAX_RETRIES", "0")  # By default 3, which takes 20 s.
@@ -101,7 +103,7 @@ class TestAnAccountThatRefuses:
                 ready(a_job("games"), Account(endpoint, OTHER_KEY))
             assert time.monotonic() - begun < 15
 
-    def test_what_fails_later_is_told_in_the_same_words(self, account: Account, database: DatabaseProxy) -> None:
+    def test_what_fails_later_is_reported_in_the_same_words(self, account: Account, database: DatabaseProxy) -> None:
         with pytest.raises(ConfigurationError, match="no such thing as the account"), connected(account) as client:
             client.get_database_client("absent").read()
 
@@ -115,10 +117,10 @@ class TestAnAccountThatRefuses:
         ],
     )
     def test_every_refusal_says_what_to_do(self, error: Any, words: str) -> None:
-        told = refusal(error, "the container 'games'")
-        assert isinstance(told, AccountError)
+        found = refusal(error, "the container 'games'")
+        assert isinstance(found, AccountError)
         with pytest.raises(AccountError, match=words):
-            raise told
+            raise found
 
     def test_an_answer_without_a_date_says_so(self) -> None:
         class Reply:

@@ -50,9 +50,9 @@ def test_a_job_file_that_says_something_else_is_refused_with_all_that_differs(
     job: Job, account: Account, cosmos: RunningEmulator
 ) -> None:
     own(cosmos, job)
-    told = refusal(a_job(job.database, game="boards", board="boards"), account)
-    assert "Entities of type 'game' live in container 'games', not in 'boards'" in told
-    assert "There is no entity type 'board'; there are: 'game'" in told
+    text = refusal(a_job(job.database, game="boards", board="boards"), account)
+    assert "Entities of type 'game' live in container 'games', not in 'boards'" in text
+    assert "There is no entity type 'board'; there are: 'game'" in text
 
 
 def test_a_document_that_cannot_be_trusted_stops_a_job(

@@ -83,7 +83,7 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("account", "type"), [(BY_KEY, "MasterKey"), (MANAGED, "ManagedIdentity"), (PRINCIPAL, "ServicePrincipal")]
     )
-    def test_who_asks_is_told_as_it_is_configured(self, account: Account, type: str) -> None:
+    def test_the_user_agent_is_the_configured_one(self, account: Account, type: str) -> None:
         given = options(account, "d", "games", {})
         assert given["spark.cosmos.auth.type"] == type
         assert given.get("spark.cosmos.accountKey") == account.key
@@ -223,16 +223,16 @@ class TestWhatSparkIsAskedFor:
         assert recorded.given["spark.cosmos.container"] == "games"
         assert recorded.given["spark.cosmos.read.customQuery"] == QUERY.text
 
-    def test_a_delete_is_written_once_and_tells_nothing(
+    def test_a_delete_is_written_once_and_returns_nothing(
         self, connector: Connector, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         rows = spark.createDataFrame([('["g"]', "a", "e", 7)], "partition string, id string, etag string, age int")
         recorded = Recorded(rows)
         monkeypatch.setattr(DataFrame, "write", recorded)
-        told = connector.delete("games", rows)
+        deleted = connector.delete("games", rows)
         assert recorded.given["mode"] == "append"
         assert recorded.given["saved"]
         assert recorded.given["spark.cosmos.write.strategy"] == "ItemDeleteIfNotModified"
-        assert [row.asDict() for row in told.collect()] == [
+        assert [row.asDict() for row in deleted.collect()] == [
             {"partition": '["g"]', "id": "a", "etag": "e", "age": 7, "outcome": "unknown"}
         ]

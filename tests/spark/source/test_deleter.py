@@ -12,13 +12,11 @@ import pytest
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 
 from exactlyonce import ConfigurationError
-from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import AccountError, UnsafeError
 from spark_jobs.source.deleter import Deleter
-from spark_jobs.source.pace import Allowance
 from spark_jobs.source.port import Outcome
-from tests.spark.source.conftest import HASTE, Fault, Tally, Time
+from tests.spark.source.conftest import HASTE, Fault, Sent, Split, Tally
 
 Documents = list[dict[str, Any]]
 Row = dict[str, Any]
@@ -38,8 +36,8 @@ def rows_of(documents: Documents) -> list[Row]:
     return sorted(map(row_of, documents), key=lambda row: str(row["partition"]))
 
 
-def outcomes(told: Iterable[tuple[Row, Outcome]]) -> dict[str, str]:
-    return {row["id"]: outcome.value for row, outcome in told}
+def outcomes(deleted: Iterable[tuple[Row, Outcome]]) -> dict[str, str]:
+    return {row["id"]: outcome.value for row, outcome in deleted}
 
 
 def left(container: ContainerProxy) -> set[str]:
@@ -59,30 +57,19 @@ class TestOutcomes:
         self, deleting: Deleter, container: ContainerProxy, documents: Documents, tally: Tally
     ) -> None:
         container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
-        told = outcomes(deleting(rows_of(documents)))
-        assert {id for id, outcome in told.items() if outcome == "changed"} == {"d21"}
-        assert {told["d1"], told["d41"]} == {"deleted"}
+        found = outcomes(deleting(rows_of(documents)))
+        assert {id for id, outcome in found.items() if outcome == "changed"} == {"d21"}
+        assert {found["d1"], found["d41"]} == {"deleted"}
         assert left(container) == {"d21"}
         assert tally.rows == 59
 
-    def test_what_a_refusal_was_charged_is_told(
+    def test_what_a_refusal_was_charged_is_reported(
         self, deleting: Deleter, container: ContainerProxy, documents: Documents, tally: Tally
     ) -> None:
         container.delete_item("d1", "p1")
         assert outcomes(deleting([row_of(documents[1])])) == {"d1": "gone"}
         assert tally.rows == 0
         assert tally.units > 0
-
-    def test_what_is_gone_is_told_apart(
-        self, deleting: Deleter, container: ContainerProxy, documents: Documents
-    ) -> None:
-        container.delete_item("d21", "p1")
-        told = outcomes(deleting(rows_of(documents)))
-        assert Counter(told.values()) == {"deleted": 59, "gone": 1}
-
-    def test_deleting_twice_finds_all_gone(self, deleting: Deleter, documents: Documents) -> None:
-        list(deleting(rows_of(documents)))
-        assert set(outcomes(deleting(rows_of(documents))).values()) == {"gone"}
 
     def test_a_document_deleted_and_made_again_stays(
         self, deleting: Deleter, container: ContainerProxy, documents: Documents
@@ -101,10 +88,10 @@ class TestOutcomes:
     def test_stopping_in_the_middle_leaves_the_rest(
         self, deleting: Deleter, container: ContainerProxy, documents: Documents
     ) -> None:
-        told = deleting(rows_of(documents))
+        found = deleting(rows_of(documents))
         for _ in range(3):  # Those of the first logical partition.
-            next(told)
-        told.close()  # type: ignore[attr-defined]
+            next(found)
+        found.close()  # type: ignore[attr-defined]
         assert len(left(container)) == 57
 
     @pytest.mark.parametrize("missing", ["etag", "id"])
@@ -134,56 +121,38 @@ class TestPartitionKeys:
         rows = sorted(
             (row_of(one, "tenant", "number", "yes") for one in created), key=lambda row: str(row["partition"])
         )
-        told = outcomes(replace(deleting, container="deep")(rows))
-        assert told == {f"d{n}": "deleted" for n in range(4)}
+        found = outcomes(replace(deleting, container="deep")(rows))
+        assert found == {f"d{n}": "deleted" for n in range(4)}
         assert tally.requests == 2
 
 
 class TestRequests:
     def test_documents_of_one_partition_share_a_request(
-        self, deleting: Deleter, documents: Documents, cosmos: RunningEmulator, database: DatabaseProxy
+        self, deleting: Deleter, documents: Documents, sent: Sent
     ) -> None:
         list(deleting(rows_of(documents)))
-        assert self.sent(cosmos, database) == {"batch": 20}
+        assert (sent()["batch"], sent()["delete"]) == (20, 0)
 
     def test_more_than_a_hundred_are_more_than_one_batch(
-        self, deleting: Deleter, container: ContainerProxy, cosmos: RunningEmulator, database: DatabaseProxy
+        self, deleting: Deleter, container: ContainerProxy, sent: Sent
     ) -> None:
         many = [dict(container.create_item({"id": f"m{number}", "pk": "one"})) for number in range(201)]
         assert set(outcomes(deleting(rows_of(many))).values()) == {"deleted"}
-        assert self.sent(cosmos, database) == {"batch": 2, "delete": 1}
+        assert (sent()["batch"], sent()["delete"]) == (2, 1)
 
     def test_only_the_batch_with_the_changed_document_is_sent_one_by_one(
-        self,
-        deleting: Deleter,
-        container: ContainerProxy,
-        documents: Documents,
-        cosmos: RunningEmulator,
-        database: DatabaseProxy,
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents, sent: Sent
     ) -> None:
         container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
         list(deleting(rows_of(documents)))
-        assert self.sent(cosmos, database) == {"batch": 20, "delete": 3}
-
-    @staticmethod
-    def sent(cosmos: RunningEmulator, database: DatabaseProxy) -> dict[str, int]:
-        ours = (one.operation for one in cosmos.requests() if one.database == database.id)
-        return dict(Counter(one for one in ours if one in ("batch", "delete")))
+        assert (sent()["batch"], sent()["delete"]) == (20, 3)
 
     def test_each_is_sent_once_the_one_before_is_paid_whatever_became_of_it(
-        self,
-        deleting: Deleter,
-        container: ContainerProxy,
-        documents: Documents,
-        tally: Tally,
-        time: Time,
-        *,
-        monkeypatch: pytest.MonkeyPatch,
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents, tally: Tally, waits: list[float]
     ) -> None:
-        monkeypatch.setattr("spark_jobs.source.deleter.Allowance", lambda rate: Allowance(rate, time, time.wait))
         container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
         list(replace(deleting, rate=10.0)(rows_of(documents)))
-        assert sum(time.waits) == pytest.approx(sum(units for _, units in tally.counted[:-1]) / 10)
+        assert sum(waits) == pytest.approx(sum(units for _, units in tally.counted[:-1]) / 10)
 
 
 class TestTrouble:
@@ -208,12 +177,12 @@ class TestTrouble:
         self, deleting: Deleter, documents: Documents, fault: Fault, *, applied: bool, trouble: dict[str, Any]
     ) -> None:
         fault(**{"operations": ("batch",), "when": "after" if applied else "before", "times": 1, **trouble})
-        told = outcomes(deleting(rows_of(documents)))
-        assert Counter(told.values()) == {"deleted": 57, "unknown": 3}
-        again = [row_of(one) for one in documents if told[one["id"]] == "unknown"]
+        found = outcomes(deleting(rows_of(documents)))
+        assert Counter(found.values()) == {"deleted": 57, "unknown": 3}
+        again = [row_of(one) for one in documents if found[one["id"]] == "unknown"]
         assert set(outcomes(deleting(again)).values()) == {"gone" if applied else "deleted"}
 
-    def test_what_the_sdk_sends_again_by_itself_may_be_told_as_gone(
+    def test_what_the_sdk_sends_again_by_itself_may_be_reported_as_gone(
         self, deleting: Deleter, container: ContainerProxy, documents: Documents, fault: Fault
     ) -> None:
         fault(operations=("batch",), when="after", action="status", status=503, times=1)
@@ -221,18 +190,12 @@ class TestTrouble:
         assert left(container) == set()
 
     def test_a_split_under_a_delete_is_waited_out(
-        self,
-        deleting: Deleter,
-        container: ContainerProxy,
-        documents: Documents,
-        cosmos: RunningEmulator,
-        database: DatabaseProxy,
+        self, deleting: Deleter, container: ContainerProxy, documents: Documents, split: Split
     ) -> None:
-        told = deleting(rows_of(documents))
-        first = next(told)
-        for partition in ("0", "1", "2"):
-            cosmos.split(database.id, "items", partition)
-        assert set(outcomes([first, *told]).values()) == {"deleted"}
+        found = deleting(rows_of(documents))
+        first = next(found)
+        split(0, 1, 2)
+        assert set(outcomes([first, *found]).values()) == {"deleted"}
         assert left(container) == set()
 
     def test_a_container_that_is_absent_is_no_document_that_is_gone(

@@ -15,11 +15,11 @@ from pyspark.sql import functions as f
 from exactlyonce import ConfigurationError
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Account
-from spark_jobs.job.exits import AccountError, Exit, ending
+from spark_jobs.job.exits import Exit, ending
 from spark_jobs.source.feed_ranges import FeedRanges
 from spark_jobs.source.port import RAW, Query, literal
 from tests.spark.conftest import PARTITIONS
-from tests.spark.source.conftest import HASTE, Fault
+from tests.spark.source.conftest import HASTE, Fault, Sent, Split
 
 ALL = Query("items", ("c.id", "c.pk", "c._etag"))
 Documents = list[dict[str, Any]]
@@ -46,8 +46,8 @@ def hits(cosmos: RunningEmulator) -> int:
     return sum(one.hit for one in cosmos.faults())
 
 
-def outcomes(rows: DataFrame) -> dict[str, int]:
-    return dict(Counter(row.outcome for row in rows.collect()))
+def outcomes(rows: DataFrame) -> Counter[str]:
+    return Counter(row.outcome for row in rows.collect())
 
 
 class TestReading:
@@ -81,29 +81,26 @@ class TestReading:
         container.create_item({"id": "odd", "pk": odd})
         assert ids(source.read(Query("items", ("c.id",), f"c.pk = {literal(odd)}"))) == ["odd"]
 
-    def test_a_split_before_the_action_costs_nothing(
-        self, source: FeedRanges, documents: Documents, cosmos: RunningEmulator, database: DatabaseProxy
-    ) -> None:
-        rows = source.read(ALL)
-        cosmos.split(database.id, "items", "0")
-        assert ids(rows) == sorted(one["id"] for one in documents)
-
     def test_a_split_in_the_middle_neither_misses_nor_repeats_a_document(
-        self, source: FeedRanges, documents: Documents, fault: Fault, cosmos: RunningEmulator, database: DatabaseProxy
+        self,
+        source: FeedRanges,
+        documents: Documents,
+        fault: Fault,
+        cosmos: RunningEmulator,
+        *,
+        split: Split,
+        sent: Sent,
     ) -> None:
         hanging = fault(operations=("query",), when="before", action="hang", skip=4, times=1)
         with ThreadPoolExecutor(1) as pool:
             reading = pool.submit(lambda: ids(source.read(ALL)))
             while not hits(cosmos) and not reading.done():
                 pass  # Some pages are read, and a task waits for its next one.
-            for partition in range(PARTITIONS):
-                cosmos.split(database.id, "items", str(partition))
+            split(*range(PARTITIONS))
             cosmos.remove_fault(hanging)
             assert reading.result() == sorted(one["id"] for one in documents)
-        queries = [one for one in cosmos.requests() if one.database == database.id and one.operation == "query"]
-        assert (
-            len(queries) > source.spent.requests + 1
-        )  # At least one task started over; a run that fails counts nothing.
+        # At least one task started over; a run that fails counts nothing.
+        assert sent()["query"] > source.spent.requests + 1
 
     def test_a_task_that_dies_in_the_middle_is_run_again_and_repeats_no_row(
         self, source: FeedRanges, documents: Documents, fault: Fault, cosmos: RunningEmulator
@@ -111,10 +108,6 @@ class TestReading:
         fault(operations=("query",), when="before", action="status", status=400, skip=4, times=1)
         assert ids(source.read(ALL)) == sorted(one["id"] for one in documents)
         assert hits(cosmos) == 1
-
-    def test_throttling_is_waited_out(self, source: FeedRanges, documents: Documents, fault: Fault) -> None:
-        fault(operations=("query",), when="before", action="status", status=429, retry_after_ms=1, probability=0.3)
-        assert ids(source.read(ALL)) == sorted(one["id"] for one in documents)
 
 
 class TestDeleting:
@@ -129,16 +122,15 @@ class TestDeleting:
         assert ids(source.read(ALL)) == ["d21"]
 
     def test_the_outcomes_may_be_used_twice(self, source: FeedRanges, documents: Documents) -> None:
-        told = source.delete("items", deletable(source.read(ALL)).withColumn("age", f.lit(7)))
-        assert told.columns == ["partition", "id", "etag", "age", "outcome"]
-        assert outcomes(told) == outcomes(told) == {"deleted": 60}
+        deleted = source.delete("items", deletable(source.read(ALL)).withColumn("age", f.lit(7)))
+        assert deleted.columns == ["partition", "id", "etag", "age", "outcome"]
+        assert outcomes(deleted) == outcomes(deleted) == {"deleted": 60}
 
     def test_it_happens_at_once_and_in_one_request_for_each_logical_partition(
-        self, source: FeedRanges, documents: Documents, cosmos: RunningEmulator, database: DatabaseProxy
+        self, source: FeedRanges, documents: Documents, sent: Sent
     ) -> None:
         source.delete("items", deletable(source.read(ALL)))
-        sent = Counter(one.operation for one in cosmos.requests() if one.database == database.id)
-        assert (sent["batch"], sent["delete"]) == (20, 0)
+        assert (sent()["batch"], sent()["delete"]) == (20, 0)
         assert source.read(ALL).count() == 0
 
     def test_a_task_that_dies_in_the_middle_deletes_nothing_else(
@@ -152,19 +144,11 @@ class TestDeleting:
         rows = deletable(source.read(ALL)).localCheckpoint()
         container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
         fault(operations=("batch",), when="before", action="status", status=400, skip=3, times=1)
-        told = outcomes(source.delete("items", rows))
+        found = outcomes(source.delete("items", rows))
         assert hits(cosmos) == 1
-        assert told["changed"] == 1
-        assert told["deleted"] + told["gone"] == 59
+        assert found["changed"] == 1
+        assert found["deleted"] + found["gone"] == 59
         assert ids(source.read(ALL)) == ["d21"]
-
-    def test_a_partition_that_splits_between_read_and_delete_hides_nothing(
-        self, source: FeedRanges, documents: Documents, cosmos: RunningEmulator, database: DatabaseProxy
-    ) -> None:
-        rows = deletable(source.read(ALL)).localCheckpoint()
-        cosmos.split(database.id, "items", "0")
-        cosmos.split(database.id, "items", "2")
-        assert outcomes(source.delete("items", rows)) == {"deleted": 60}
 
     def test_rows_that_name_no_document_are_refused(self, source: FeedRanges, spark: SparkSession) -> None:
         with pytest.raises(ConfigurationError, match=r"lack the column\(s\) etag, partition; they have id"):
@@ -175,12 +159,6 @@ class TestRefusals:
     def test_a_container_that_is_absent_is_named_before_anything_runs(self, source: FeedRanges) -> None:
         with pytest.raises(ConfigurationError, match="no such thing as the container 'absent' of database 'spark-"):
             source.read(Query("absent", ("c.id",)))
-
-    def test_a_wrong_key_is_refused(
-        self, spark: SparkSession, cosmos: RunningEmulator, database: DatabaseProxy
-    ) -> None:
-        with pytest.raises(AccountError, match="refuses the key"):
-            FeedRanges(spark, Account(cosmos.endpoint, "b3RoZXI="), database.id).read(ALL)
 
     def test_what_ends_a_task_ends_the_job_with_its_sentence(
         self, source: FeedRanges, documents: Documents, fault: Fault, capsys: pytest.CaptureFixture[str]

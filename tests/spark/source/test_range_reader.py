@@ -16,10 +16,9 @@ from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import AccountError
-from spark_jobs.source.pace import Allowance
 from spark_jobs.source.range_reader import FeedRange, RangeReader, RangeSplit
 from tests.spark.conftest import PARTITIONS
-from tests.spark.source.conftest import HASTE, Fault, Tally, Time
+from tests.spark.source.conftest import HASTE, Fault, Split, Tally
 
 Documents = list[dict[str, Any]]
 
@@ -90,18 +89,10 @@ class TestPages:
         assert tally.units > 2.0 * tally.requests >= 2.0 * 60 / reading.page
 
     def test_a_page_is_asked_for_once_the_one_before_is_paid(
-        self,
-        reading: RangeReader,
-        ranges: list[FeedRange],
-        documents: Documents,
-        tally: Tally,
-        time: Time,
-        *,
-        monkeypatch: pytest.MonkeyPatch,
+        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, tally: Tally, waits: list[float]
     ) -> None:
-        monkeypatch.setattr("spark_jobs.source.range_reader.Allowance", lambda rate: Allowance(rate, time, time.wait))
         assert len(list(replace(reading, rate=10.0)(ranges))) == 60
-        assert sum(time.waits) == pytest.approx(sum(units for _, units in tally.counted[:-1]) / 10)
+        assert sum(waits) == pytest.approx(sum(units for _, units in tally.counted[:-1]) / 10)
 
 
 class TestTrouble:
@@ -152,27 +143,17 @@ class TestTrouble:
 
 class TestSplits:
     def test_a_range_that_split_before_is_read_whole(
-        self,
-        reading: RangeReader,
-        ranges: list[FeedRange],
-        documents: Documents,
-        cosmos: RunningEmulator,
-        database: DatabaseProxy,
+        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, split: Split
     ) -> None:
-        cosmos.split(database.id, "items", "1")
+        split(1)
         assert sorted(ids(reading(ranges))) == all_ids(documents)
 
     def test_a_split_between_pages_makes_the_task_start_over(
-        self,
-        reading: RangeReader,
-        ranges: list[FeedRange],
-        documents: Documents,
-        cosmos: RunningEmulator,
-        database: DatabaseProxy,
+        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, split: Split
     ) -> None:
         rows = reading([ranges[0]])
         first = json.loads(next(rows)[0])["id"]
-        cosmos.split(database.id, "items", "0")
+        split(0)
         with pytest.raises(RangeSplit, match="container 'items' split"):
             list(rows)
         again = ids(reading([ranges[0]]))

@@ -51,12 +51,12 @@ def test_a_session_that_is_there_is_taken(spark: SparkSession) -> None:
 
 
 def test_workers_find_the_jobs(spark: SparkSession) -> None:
-    def told(_: object) -> list[str]:
+    def raised(_: object) -> list[str]:
         import spark_jobs.job.exits
 
         return [spark_jobs.job.exits.Exit.DONE.name]
 
-    assert spark.sparkContext.parallelize([0], 1).mapPartitions(told).collect() == ["DONE"]
+    assert spark.sparkContext.parallelize([0], 1).mapPartitions(raised).collect() == ["DONE"]
 
 
 def test_the_java_that_is_there_will_do() -> None:

@@ -62,8 +62,8 @@ def test_a_job_starts_a_file_that_is_there_with_arguments_that_it_takes(path: Pa
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
 def test_no_secret_travels_in_arguments_or_configuration(path: Path) -> None:
     properties = read(path)["properties"]["jobProperties"]
-    told = [*properties["args"], *properties["conf"], *map(str, properties["conf"].values())]
-    assert [one for one in told if SECRETS.search(one)] == []
+    written = [*properties["args"], *properties["conf"], *map(str, properties["conf"].values())]
+    assert [one for one in written if SECRETS.search(one)] == []
 
 
 def references(value: Any) -> Iterator[tuple[str, str]]:
@@ -102,7 +102,7 @@ def test_the_pool_gets_the_versions_that_everything_is_tested_with() -> None:
 
 
 def test_the_job_file_is_one() -> None:
-    told = read(FOLDER / "shooting-range.json")
-    job = Job.read(told)
+    written = read(FOLDER / "shooting-range.json")
+    job = Job.read(written)
     assert {place.container for place in job.entities} == {"games", "boards"}
-    assert "key" not in told
+    assert "key" not in written

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 
 from exactlyonce.stores.cosmos.layout import processed_id
 from exactlyonce.values.identity import EntityRef, message_key
-from tests.spark.transforms import corner_cases
+from tests.spark.transforms import corner_cases, number_cases
 from tests.spark.transforms import damaged_cases as damaged
 from tests.spark.transforms.damaged_cases import NOBODY, SOMEBODY, Plant
 from tests.spark.transforms.planting import (
     DAY,
     MINUTE,
+    channel_of,
     colocated,
     on_the_wire,
     outbox,
@@ -27,7 +28,7 @@ Named = tuple[str, str | None, tuple[int, ...], str | None]
 
 
 def held(first: int, last: int) -> str:
-    return f"{NOBODY} {first}-{last}"
+    return f"{channel_of(NOBODY)} {first}-{last}"
 
 
 def _shop(case: str) -> EntityRef:
@@ -44,7 +45,7 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         lambda _: {("at_most_one_state_change", "web/m-2", (2, 6), None)},
     ),
     "applied twice in a stream": (
-        damaged.applied_twice_beside,
+        damaged.applied_twice_in_a_stream,
         lambda _: {("at_most_one_state_change", "web/m-2", (2, 4), None)},
     ),
     "two changes": (damaged.two_changes, lambda _: {("two_owners", "web/m-0", (5,), None)}),
@@ -59,8 +60,8 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         damaged.newest_entry_gone_above_what_is_old,
         lambda _: {("ledger_hole", None, (6,), None)},
     ),
-    "nothing is told": (damaged.nothing_is_told, lambda _: {("ledger_hole", None, (1, 2, 3, 4, 5, 6), None)}),
-    "hole beside": (damaged.hole_beside, lambda _: {("ledger_hole", None, (3,), None)}),
+    "nothing is recorded": (damaged.nothing_is_recorded, lambda _: {("ledger_hole", None, (1, 2, 3, 4, 5, 6), None)}),
+    "hole in companions": (damaged.hole_in_companions, lambda _: {("ledger_hole", None, (3,), None)}),
     "hole at the top of a stream": (damaged.hole_at_the_top_of_a_stream, lambda _: {("ledger_hole", None, (4,), None)}),
     "number passed over": (damaged.number_passed_over, lambda _: {("ledger_hole", None, (), held(2, 3))}),
     "removed since the last audit": (
@@ -83,10 +84,10 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
     "without its ledger": (damaged.without_its_ledger, lambda _: {("document_lost", None, (), None)}),
     "number above the next": (
         damaged.number_above_the_next,
-        lambda _: {("document_lost", None, (), source) for source in (NOBODY, SOMEBODY)},
+        lambda _: {("document_lost", None, (), channel_of(source)) for source in (NOBODY, SOMEBODY)},
     ),
-    "told in two ways": (
-        damaged.told_in_two_ways,
+    "recorded in two ways": (
+        damaged.recorded_in_two_ways,
         lambda _: {("consistent_state_and_output", "web/m-5", (5,), "tx-5")},
     ),
     "one id twice": (
@@ -98,7 +99,7 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
     ),
     "one number twice": (
         damaged.one_number_twice,
-        lambda _: {("consistent_state_and_output", None, (5, 6), "else board 1")},
+        lambda case: {("consistent_state_and_output", None, (5, 6), f"{channel_of(_shop(case).source)} 1")},
     ),
     "ghost": (
         damaged.ghost,
@@ -111,26 +112,27 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         damaged.owing,
         lambda _: {("output_owed", "web/m-5", (5,), "tx-5"), ("staged_missing", "web/m-5", (5,), "tx-5")},
     ),
-    "owing beside": (damaged.owing_beside, lambda _: {("output_owed", "web/m-4", (4,), "tx-4")}),
+    "owing in companions": (damaged.owing_in_companions, lambda _: {("output_owed", "web/m-4", (4,), "tx-4")}),
     "lost": (
         damaged.lost,
         lambda case: {("output_lost", "web/m-5", (5,), _wire(case, "web/m-5", index)) for index in (0, 1)},
     ),
     "orphan": (damaged.orphan, lambda _: {("orphan_staged", "web/m-7", (), "tx-7")}),
-    "waiting": (damaged.waiting, lambda _: {("sequence_gap", None, (), f"{NOBODY} 5")}),
+    "waiting": (damaged.waiting, lambda _: {("sequence_gap", None, (), f"{channel_of(NOBODY)} 5")}),
     "skipped": (damaged.skipped, lambda _: {("sequence_gap", None, (), held(2, 3))}),
     "two with one number": (
         damaged.two_with_one_number,
-        lambda _: {("sequence_gap", message_key(NOBODY, "n-2"), (), f"{NOBODY} 2")},
+        lambda _: {("sequence_gap", message_key(NOBODY, "n-2"), (), f"{channel_of(NOBODY)} 2")},
     ),
-    "stuck": (damaged.stuck, lambda _: {("stuck_reader", message_key(NOBODY, "n-5"), (), f"{NOBODY} 5")}),
-    "held and gone": (damaged.held_and_gone, lambda _: {("stuck_reader", None, (), f"{NOBODY} 7")}),
+    "stuck": (damaged.stuck, lambda _: {("stuck_reader", message_key(NOBODY, "n-5"), (), f"{channel_of(NOBODY)} 5")}),
+    "held and gone": (damaged.held_and_gone, lambda _: {("stuck_reader", None, (), f"{channel_of(NOBODY)} 7")}),
     "newer": (damaged.newer, lambda _: {("unreadable", "web/m-2", (), f"library/{processed_id('web/m-2')}")}),
     "damaged": (
         damaged.damaged,
         lambda case: {("unreadable", "web/m-9", (), f"library/{case}:{number}") for number in (1, 2)},
     ),
     **corner_cases.EXPECTED,
+    **number_cases.EXPECTED,
 }
 CASES: Mapping[str, Plant] = {case: plant for case, (plant, _) in EXPECTED.items()}
 SEEN_BEFORE = [

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.records.places import Place
+from exactlyonce.records.receptions import Reception
 from exactlyonce.stores.cosmos.layout import processed_id
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
@@ -18,11 +19,13 @@ from tests.spark.transforms.planting import (
     NOW,
     Planted,
     age_of,
+    channel_of,
     colocated,
     kept,
     numbered,
     on_the_wire,
     outbox,
+    received,
     ref,
     seconds,
     sent,
@@ -70,7 +73,7 @@ def hole_and_seen(case: str) -> list[Planted]:
     return [planted, _mailer(case, (on_the_wire(planted.entity, sent(planted.entity, "web/m-2")), 5 * MINUTE))]
 
 
-def told_with_other_outputs(case: str) -> list[Planted]:
+def recorded_with_other_outputs(case: str) -> list[Planted]:
     planted = outbox(case)
     entry = told(planted.entity, 5, 3 * DAY)
     other = replace(kept(planted.entity, entry), outputs=(sent(planted.entity, "web/m-5", 1),))
@@ -119,16 +122,17 @@ def lost_though_another_type_knows_it(case: str) -> list[Planted]:
 
 
 def lost_though_others_passed_the_number(case: str) -> list[Planted]:
-    """Another read model passed the number; this one did, of another source; a third waits for just that number."""
+    """Another read model passed the number; this one did, in another channel; a third waits for just that number."""
     planted = outbox(case)
     shop = planted.entity
     receptions = {
-        "a": ("elsewhere", Reception(shop.source, 9)),
-        "b": ("b", Reception(ONE, 9)),
-        "c": ("c", Reception(shop.source, 3)),
+        "a": ("elsewhere", Reception("a", shop.source, 9)),
+        "b": ("b", received(ONE, 9)),
+        "c": ("c", Reception("c", shop.source, 3)),
     }
     outputs = tuple(
-        sent(shop, "web/m-5", index, "reports", Order(f"{case}:{key}", 3)) for index, key in enumerate(receptions)
+        sent(shop, "web/m-5", index, "reports", Place(key, ref("reader", f"{case}:{key}").source, 3))
+        for index, key in enumerate(receptions)
     )
     readers = [
         Planted(
@@ -149,7 +153,7 @@ def skipped_in_two_runs(case: str) -> list[Planted]:
         for source in (ONE, OTHER)
         for number in range(1, 7)
     ]
-    return [_board(case, (Reception(ONE, 7), Reception(OTHER, 7)), *taken)]
+    return [_board(case, (received(ONE, 7), received(OTHER, 7)), *taken)]
 
 
 def held_of_another_source(case: str) -> list[Planted]:
@@ -162,8 +166,8 @@ def held_of_another_source(case: str) -> list[Planted]:
         for number in numbers
     ]
     receptions = (
-        Reception(ONE, 5, held=((6, 8),), gap_since=gap),
-        Reception(OTHER, 5, held=((7, 7), (9, 10)), gap_since=gap),
+        received(ONE, 5, held=((6, 8),), gap_since=gap),
+        received(OTHER, 5, held=((7, 7), (9, 10)), gap_since=gap),
     )
     return [_board(case, receptions, *documents)]
 
@@ -192,11 +196,11 @@ def orphan_with_a_record(case: str) -> list[Planted]:
 
 
 def one_number_of_two_sources(case: str) -> list[Planted]:
-    """One message, at the same number of two sequences."""
+    """One message, at the same number of two channels."""
     board = ref("reader", case)
     taken = [numbered(board, number, 2 * DAY, source=source) for source in (ONE, OTHER) for number in (1, 2)]
     taken[3] = replace(taken[3], message=taken[1].message)
-    return [_board(case, (Reception(ONE, 3), Reception(OTHER, 3)), *taken)]
+    return [_board(case, (received(ONE, 3), received(OTHER, 3)), *taken)]
 
 
 def _mailer(case: str, *seen: tuple[str, timedelta]) -> Planted:
@@ -237,8 +241,8 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
             ("dedup_expired_early", _wire(case, "web/m-2"), (), _mailer_of(case)),
         },
     ),
-    "told with other outputs": (
-        told_with_other_outputs,
+    "recorded with other outputs": (
+        recorded_with_other_outputs,
         lambda _: {("consistent_state_and_output", "web/m-5", (5,), "tx-5")},
     ),
     "paid by another transaction": (
@@ -264,11 +268,18 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
     ),
     "skipped in two runs": (
         skipped_in_two_runs,
-        lambda _: {("sequence_gap", None, (), f"{source} {run}") for source in (ONE, OTHER) for run in ("2-3", "5-5")},
+        lambda _: {
+            ("sequence_gap", None, (), f"{channel_of(source)} {run}")
+            for source in (ONE, OTHER)
+            for run in ("2-3", "5-5")
+        },
     ),
     "held of another source": (
         held_of_another_source,
-        lambda _: {("stuck_reader", None, (), f"{ONE} 7"), ("stuck_reader", None, (), f"{OTHER} 10")},
+        lambda _: {
+            ("stuck_reader", None, (), f"{channel_of(ONE)} 7"),
+            ("stuck_reader", None, (), f"{channel_of(OTHER)} 10"),
+        },
     ),
     "ghost seen twice": (
         ghost_seen_twice,

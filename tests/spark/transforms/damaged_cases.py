@@ -8,7 +8,7 @@ from typing import Any
 
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.records.receptions import Reception
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from spark_jobs.transforms.schemas import LIBRARY
@@ -24,7 +24,9 @@ from tests.spark.transforms.planting import (
     numbered,
     on_the_wire,
     outbox,
+    placed,
     reader,
+    received,
     record,
     ref,
     seconds,
@@ -46,7 +48,7 @@ def applied_twice(case: str) -> list[Planted]:
     return [with_entries(planted, told(planted.entity, 5, 3 * DAY), again)]
 
 
-def applied_twice_beside(case: str) -> list[Planted]:
+def applied_twice_in_a_stream(case: str) -> list[Planted]:
     planted = stream(case)
     again = told(planted.entity, 4, 2 * DAY, message="web/m-2", tx="tx-new")
     # Its own entry has the id; the other one was put there under another.
@@ -102,11 +104,11 @@ def newest_entry_gone_above_what_is_old(case: str) -> list[Planted]:
     return [with_entries(planted)]
 
 
-def nothing_is_told(case: str) -> list[Planted]:
+def nothing_is_recorded(case: str) -> list[Planted]:
     return [with_entries(replace(outbox(case), records=[]))]
 
 
-def hole_beside(case: str) -> list[Planted]:
+def hole_in_companions(case: str) -> list[Planted]:
     planted = colocated(case)
     del planted.beside[2]
     return [planted]
@@ -168,10 +170,10 @@ def number_above_the_next(case: str) -> list[Planted]:
     """A document of the read model of before: of one source it says less, and of another nothing."""
     board = reader(case)
     board.beside.append((numbered(board.entity, 1, DAY, source=SOMEBODY), DAY))
-    return [_receiving(board, Reception(NOBODY, 3))]
+    return [_receiving(board, received(NOBODY, 3))]
 
 
-def told_in_two_ways(case: str) -> list[Planted]:
+def recorded_in_two_ways(case: str) -> list[Planted]:
     planted = outbox(case)
     entry = told(planted.entity, 5, 3 * DAY)
     planted.records.append((replace(kept(planted.entity, entry), digest="another"), DAY))
@@ -189,9 +191,9 @@ def one_id_twice(case: str) -> list[Planted]:
 
 def one_number_twice(case: str) -> list[Planted]:
     planted = outbox(case)
-    order = Order("board", 1)
+    place = placed(planted.entity.source, ref("reader", case), 1)
     entries = [
-        told(planted.entity, number, DAY, outputs=(sent(planted.entity, f"web/m-{number}", order=order),))
+        told(planted.entity, number, DAY, outputs=(sent(planted.entity, f"web/m-{number}", place=place),))
         for number in (5, 6)
     ]
     return [with_entries(planted, *entries)]
@@ -217,7 +219,7 @@ def _last(planted: Planted) -> tuple[Any, ...]:
     return planted.ledger.entries[-1:]
 
 
-def owing_beside(case: str) -> list[Planted]:
+def owing_in_companions(case: str) -> list[Planted]:
     planted = colocated(case)
     output = Output(sent(planted.entity, "web/m-4").id, "else", Json.of({"secret": 5}))
     owes = record(planted.entity, told(planted.entity, 4, 2 * DAY))
@@ -229,7 +231,7 @@ def lost(case: str) -> list[Planted]:
     planted = outbox(case)
     outputs = (
         sent(planted.entity, "web/m-5", 0, "mails"),
-        sent(planted.entity, "web/m-5", 1, "reports", Order("r", 3)),
+        sent(planted.entity, "web/m-5", 1, "reports", placed(planted.entity.source, ref("reader", case), 3)),
     )
     newest = told(planted.entity, 6, 59 * MINUTE, outputs=(sent(planted.entity, "web/m-6", destination="mails"),))
     return [with_entries(planted, told(planted.entity, 5, 2 * HOUR, outputs=outputs), newest)]
@@ -243,7 +245,7 @@ def orphan(case: str) -> list[Planted]:
 
 def waiting(case: str) -> list[Planted]:
     board = reader(case)
-    return [_receiving(board, Reception(NOBODY, 5, held=((7, 7), (9, 10)), gap_since=NOW - 11 * MINUTE), 7, 9, 10)]
+    return [_receiving(board, received(NOBODY, 5, held=((7, 7), (9, 10)), gap_since=NOW - 11 * MINUTE), 7, 9, 10)]
 
 
 def _receiving(board: Planted, reception: Reception, *held: int) -> Planted:
@@ -268,11 +270,11 @@ def two_with_one_number(case: str) -> list[Planted]:
 
 
 def stuck(case: str) -> list[Planted]:
-    return [_receiving(reader(case), Reception(NOBODY, 5, held=((5, 6),), failing="HandlerFailed"), 5, 6)]
+    return [_receiving(reader(case), received(NOBODY, 5, held=((5, 6),), failing="HandlerFailed"), 5, 6)]
 
 
 def held_and_gone(case: str) -> list[Planted]:
-    return [_receiving(reader(case), Reception(NOBODY, 5, held=((6, 8),), gap_since=NOW - 9 * MINUTE), 6, 8)]
+    return [_receiving(reader(case), received(NOBODY, 5, held=((6, 8),), gap_since=NOW - 9 * MINUTE), 6, 8)]
 
 
 def newer(case: str) -> list[Planted]:

@@ -51,7 +51,7 @@ def owned_twice(stored: Documents, random: Random) -> None:
         stored.append(_copy(one, random, tx=f"other-{number}", message=f"web/other-{number}", outputs=[]))
 
 
-def told_otherwise(stored: Documents, random: Random) -> None:
+def recorded_otherwise(stored: Documents, random: Random) -> None:
     """A record beside its entry, with another digest."""
     recorded = {(one.document["entity"], one.document["message"]) for one in _told(stored)}
     alone = [
@@ -98,5 +98,5 @@ def shared_number(stored: Documents, random: Random) -> None:
 
 DAMAGES: Mapping[str, Callable[[Documents, Random], None]] = {
     one.__name__: one
-    for one in (applied_again, owned_twice, told_otherwise, seen_without_commit, passed_over, shared_number)
+    for one in (applied_again, owned_twice, recorded_otherwise, seen_without_commit, passed_over, shared_number)
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from exactlyonce.records.library import read_parked, read_processed, read_staged
+from exactlyonce.records.library import Seal, read_channel, read_parked, read_processed, read_staged
 from exactlyonce.stores.cosmos.layout import to_library
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.identity import EntityRef
@@ -26,7 +26,13 @@ from spark_jobs.transforms.documents import documents
 from spark_jobs.transforms.schemas import LIBRARY, Asked, selection
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-_READ: Mapping[str, Callable[[Any], Any]] = {"processed": read_processed, "staged": read_staged, "parked": read_parked}
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "processed": read_processed,
+    "staged": read_staged,
+    "parked": read_parked,
+    "channel": read_channel,
+    "seal": lambda document: Seal(document["entity"]),
+}
 
 
 @dataclass(frozen=True)

@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.records.ledger import Apart, Ledger
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
 from tests.spark.transforms.planting import (
     DAY,
     MINUTE,
     NOW,
     Planted,
     age_of,
+    apart,
+    channel,
     colocated,
     kept,
     numbered,
     on_the_wire,
     outbox,
     parked,
+    placed,
     reader,
+    received,
+    receiver,
     record,
     ref,
+    sealed,
     seconds,
+    sender,
     sent,
     staged,
     stream,
@@ -32,6 +39,7 @@ from tests.spark.transforms.planting import (
 )
 
 Plant = Callable[[str], list[Planted]]
+NOBODY = "shop/of%20nobody"
 
 
 def after_clean_up(case: str) -> list[Planted]:
@@ -88,20 +96,20 @@ def read_at_two_moments(case: str) -> list[Planted]:
 
 
 def delivered(case: str) -> list[Planted]:
-    """What was sent is known: by an entry, a record, a parked message, and by how far its sequence was received."""
+    """What was sent is known: by an entry, a record, a parked message, and by how far its channel was received."""
     planted = outbox(case, versions=5, left=3)
     assert planted.ledger is not None
     shop, read = planted.entity, ref("reader", f"{case}:reader")
-    orders = [Order(read.id, number) for number in (1, 2)]
+    places = [placed(shop.source, read, number) for number in (1, 2)]
     outputs = [
         *(sent(shop, f"web/m-{number}", destination="mails") for number in (1, 2, 3)),
-        *(sent(shop, f"web/m-{order.number + 3}", destination="reports", order=order) for order in orders),
+        *(sent(shop, f"web/m-{place.number + 3}", destination="reports", place=place) for place in places),
     ]
     commits = [told(shop, number, 3 * DAY, outputs=(output,)) for number, output in enumerate(outputs, 1)]
     mailer = ref("mailer", f"{case}:mailer")
     handled = [told(mailer, number, 2 * DAY, message=on_the_wire(shop, outputs[number - 1])) for number in (1, 2)]
     mails = Ledger(version=2, entries=(handled[1],), type="mailer")
-    reception = Reception(shop.source, 3, gap_since=None)
+    reception = received(shop.source, 3, gap_since=None)
     return [
         replace(
             with_entries(planted, *commits[3:]),
@@ -138,7 +146,7 @@ def on_their_way(case: str) -> list[Planted]:
     source = board.ledger.receptions[0].source
     held = numbered(board.entity, 7, MINUTE, source=source, held=Json.of({"secret": 4}))
     board.beside.append((held, MINUTE))
-    waiting = Reception(source, 5, held=((7, 7),), gap_since=NOW - 9 * MINUTE)
+    waiting = received(source, 5, held=((7, 7),), gap_since=NOW - 9 * MINUTE)
     board.ledger = replace(board.ledger, receptions=(waiting,))
     return [planted, board]
 
@@ -206,6 +214,65 @@ def never_begun(case: str) -> list[Planted]:
     return [Planted(shop, None, records=[(left, 3 * DAY), (parked(shop, "web/m-2"), DAY)], gone=True)]
 
 
+def known_by_numbers(case: str) -> list[Planted]:
+    """Nine numbers of a shop, three of a source elsewhere whose channel has left twice, and two foreign messages."""
+    shop = sender(case, 9)
+    board = receiver(case, channel(shop.entity.source, (1, 9)), version=14, apart=Apart(True, True, True))
+    foreign = [told(board.entity, version, 4 * DAY) for version in (2, 13)]
+    owing = told(board.entity, 14, MINUTE, message=message_key(NOBODY, "m"), owed="staged", staged=True, recorded=False)
+    board.records += [
+        (kept(board.entity, foreign[0]), 3 * DAY),
+        (apart(board.entity, 3, channel(NOBODY, (1, 2))), 3 * DAY),
+        (apart(board.entity, 7, channel(NOBODY, (1, 3))), 3 * DAY),
+        (sealed(board.entity), 3 * DAY),
+        (staged(board.entity, owing), MINUTE),
+    ]
+    return [shop, with_entries(replace(board, age=MINUTE), foreign[1], owing)]
+
+
+def young_numbers(case: str) -> list[Planted]:
+    """A number has been passed by another one, and the last one has not come: both may be on their way."""
+    shop = sender(case, 12, age=MINUTE)
+    return [shop, receiver(case, channel(shop.entity.source, (1, 9), (11, 11)), version=10, age=MINUTE)]
+
+
+def parked_numbers(case: str) -> list[Planted]:
+    """One waits for an operator at its receiver; another is too old to be sent."""
+    shop, other = sender(case, 9), sender(f"{case}:other", 9)
+    board = receiver(case, channel(shop.entity.source, (1, 3), (5, 9)), version=8)
+    board.records.append((parked(board.entity, on_the_wire(shop.entity, sent(shop.entity, "web/m-4"))), DAY))
+    mate = receiver(f"{case}:other", channel(other.entity.source, (1, 8)), version=8)
+    other.records.append((parked(other.entity, on_the_wire(other.entity, sent(other.entity, "web/m-9"))), DAY))
+    return [shop, board, other, mate]
+
+
+def come_back(case: str) -> list[Planted]:
+    """A channel came back into the ledger after that was read, and its document was deleted before the library was."""
+    return [sender(case, 9), receiver(case, version=9, apart=Apart(channels=True, sealed=True))]
+
+
+def numbered_with_blobs(case: str) -> list[Planted]:
+    """Messages that wrote blobs are known twice: by their numbers, and by an entry, or its record."""
+    shop = sender(case, 4)
+    board = receiver(case, channel(shop.entity.source, (1, 4)), version=4)
+    told_of = [
+        told(board.entity, version, 2 * DAY, message=on_the_wire(shop.entity, sent(shop.entity, f"web/m-{version}")))
+        for version in (3, 4)
+    ]
+    board.records.append((kept(board.entity, told_of[0]), 2 * DAY))
+    return [shop, with_entries(board, told_of[1])]
+
+
+def sent_long_ago(case: str) -> list[Planted]:
+    """What a consumer got by its number is of any age, and the commit that sent it had a number itself."""
+    shop = sender(case, 3)
+    assert shop.ledger is not None
+    shop = replace(shop, records=[], ledger=replace(shop.ledger, entries=(), channels=(channel(NOBODY, (1, 6)),)))
+    board = receiver(case, channel(shop.entity.source, (1, 3)), version=3)
+    wrote = told(board.entity, 3, 2 * DAY, message=on_the_wire(shop.entity, sent(shop.entity, "web/m-2")))
+    return [shop, with_entries(board, wrote)]
+
+
 CASES: Mapping[str, Plant] = {
     "an outbox": lambda case: [outbox(case)],
     "records beside": lambda case: [colocated(case)],
@@ -226,5 +293,11 @@ CASES: Mapping[str, Plant] = {
     "deleted by a handler": deleted,
     "begun since it was read": begun_since,
     "never begun": never_begun,
+    "known by numbers": known_by_numbers,
+    "young numbers": young_numbers,
+    "parked numbers": parked_numbers,
+    "come back": come_back,
+    "numbered with blobs": numbered_with_blobs,
+    "sent long ago": sent_long_ago,
     "nothing proves that it is young": lambda case: [replace(outbox(case, versions=40, left=38), records=[])],
 }

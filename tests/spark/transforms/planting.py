@@ -7,11 +7,22 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from exactlyonce.records.channels import Channel
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
 from exactlyonce.records.ledger import Entry, Ledger, entity_document
-from exactlyonce.records.library import LibraryRecord, ParkedMessage, ProcessedRecord, StagedOutputs, processed_record
+from exactlyonce.records.library import (
+    ChannelDocument,
+    LibraryRecord,
+    ParkedMessage,
+    ProcessedRecord,
+    Seal,
+    StagedOutputs,
+    processed_record,
+)
 from exactlyonce.records.outputs import OutputRef
-from exactlyonce.records.sequences import Order, Reception
+from exactlyonce.records.places import Place
+from exactlyonce.records.receptions import Reception
+from exactlyonce.records.sequences import Sequence
 from exactlyonce.stores.cosmos.layout import to_library
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin, message_key
@@ -36,9 +47,9 @@ def ref(type: str, name: str) -> EntityRef:
 
 
 def sent(
-    entity: EntityRef, message: str, index: int = 0, destination: str = "else", order: Order | None = None
+    entity: EntityRef, message: str, index: int = 0, destination: str = "else", place: Place | None = None
 ) -> OutputRef:
-    return OutputRef(Origin(entity, message).output_id(index), destination, order)
+    return OutputRef(Origin(entity, message).output_id(index), destination, place)
 
 
 def told(entity: EntityRef, version: int, age: timedelta, **more: Any) -> Entry:
@@ -104,6 +115,34 @@ def outbox(case: str, *, type: str = "shop", versions: int = 6, left: int = 4) -
     return Planted(entity, ledger, 2 * DAY, list(gone))
 
 
+def receiver(case: str, *channels: Channel, version: int, age: timedelta = 2 * DAY, **ledger: Any) -> Planted:
+    """An outbox that is sent numbered messages."""
+    entity = ref("shop", f"{case}:receiver")
+    return Planted(entity, Ledger(version=version, type="shop", channels=channels, **ledger), age)
+
+
+def channel(source: str, *received: tuple[int, int]) -> Channel:
+    """What an outbox received through the channel of a source."""
+    return Channel(channel_of(source), source, received)
+
+
+def sender(case: str, last: int, *, age: timedelta = 2 * DAY) -> Planted:
+    """An outbox that has sent numbered messages to the `receiver` of the case."""
+    planted = outbox(case)
+    assert planted.ledger is not None
+    sequence = Sequence("else", ref("shop", f"{case}:receiver").source, channel_of(planted.entity.source), last)
+    return replace(planted, ledger=replace(planted.ledger, sequences=(sequence,)), age=age)
+
+
+def apart(entity: EntityRef, version: int, one: Channel) -> ChannelDocument:
+    """A channel that left the ledger at a version."""
+    return ChannelDocument(entity.key, one, version)
+
+
+def sealed(entity: EntityRef) -> Seal:
+    return Seal(entity.key)
+
+
 def colocated(case: str, *, versions: int = 4) -> Planted:
     """An entity with records beside it."""
     entity = ref("shop", case)
@@ -132,14 +171,31 @@ def reader(case: str, *, taken: int = 4, source: str = "shop/of%20nobody") -> Pl
     """A read model that has taken some messages of one source."""
     entity = ref("reader", case)
     numbers = [numbered(entity, number, (taken - number + 2) * DAY, source=source) for number in range(1, taken + 1)]
-    ledger = Ledger(version=taken, type="reader", protocol="resequencer", receptions=(Reception(source, taken + 1),))
+    ledger = Ledger(version=taken, type="reader", protocol="resequencer", receptions=(received(source, taken + 1),))
     return Planted(entity, ledger, 2 * DAY, beside=[(one, age_of(one.at)) for one in numbers])
 
 
 def numbered(entity: EntityRef, number: int, age: timedelta, *, source: str, **more: Any) -> NumberedMessage:
     message = message_key(source, f"n-{number}")
-    made = NumberedMessage(entity.key, source, Order(entity.id, number), message, NOW - age, held=None)
+    made = NumberedMessage(
+        entity.key, Place(channel_of(source), entity.source, number), source, message, NOW - age, held=None
+    )
     return replace(made, **more)
+
+
+def channel_of(source: str) -> str:
+    """The channel in which a source sends to a read model."""
+    return "".join(filter(str.isalnum, source))
+
+
+def received(source: str, next: int, **more: Any) -> Reception:
+    """How far the channel of a source is received."""
+    return Reception(channel_of(source), source, next, **more)
+
+
+def placed(source: str, receiver: EntityRef, number: int) -> Place:
+    """The place of a message in the channel of a source to a read model."""
+    return Place(channel_of(source), receiver.source, number)
 
 
 def record(entity: EntityRef, entry: Entry) -> ColocatedRecord:
@@ -151,7 +207,7 @@ def record(entity: EntityRef, entry: Entry) -> ColocatedRecord:
 
 def stream_entry(entity: EntityRef, entry: Entry) -> StreamEntry:
     """What a version stream keeps of a commit."""
-    way = Json.of({"body": {"secret": 1}, "sequences": []})
+    way = Json.of({"body": {"secret": 1}})
     envelope = Json.of({"secret": 2})
     return StreamEntry(
         entity.key, entry.message, entry.tx, entry.version, entry.at, envelope, way, True, entry.outputs, entry.digest

@@ -7,7 +7,7 @@ Compared is what documents at rest tell of, and what is kept whole: nothing was 
 - `no_ghost_output` of what consumers saw of entities whose history has no hole, and `consistent_state_and_output`: the output.
 - `consistent_state_and_output`, where entry and record of a commit are both kept, one has another digest, and all outputs were
   published: message. Of what is still owed, only the rule can say.
-- `in_sequence`, and `ledger_hole` and `sequence_gap` of read models: entity, source and number, of numbers up to the highest
+- `in_sequence`, and `ledger_hole` and `sequence_gap` of read models: entity, channel and number, of numbers up to the highest
   that was taken. Above it `ledger_hole` finds more, since it knows what the read model is to take next.
 """
 
@@ -152,13 +152,13 @@ def by_rules(histories: list[History], found: list[Finding]) -> Judgement:
             case "consistent_state_and_output", str() if one.detail.startswith("The transaction is recorded"):
                 judgement["digests"].add((name, entity, message))
             case "ledger_hole", str(told):
-                source, run = told.rsplit(" ", 1)
+                channel, run = told.rsplit(" ", 1)
                 first, last = map(int, run.split("-"))
-                taken = highest[name].get((str(entity), source), 0)
-                judgement["numbers"] |= {(name, source, number) for number in range(first, min(last, taken) + 1)}
+                taken = highest[name].get((str(entity), channel), 0)
+                judgement["numbers"] |= {(name, channel, number) for number in range(first, min(last, taken) + 1)}
             case "sequence_gap", str(told) if message is not None:
-                source, number = told.rsplit(" ", 1)
-                judgement["numbers"].add((name, source, int(number)))
+                channel, number = told.rsplit(" ", 1)
+                judgement["numbers"].add((name, channel, int(number)))
     return judgement
 
 
@@ -174,8 +174,8 @@ def highest_taken(history: History) -> dict[tuple[str, str], int]:
     highest: dict[tuple[str, str], int] = {}
     for commit in told(history.stored):
         if commit.place is not None:
-            source, number = commit.place
-            highest[commit.entity, source] = max(number, highest.get((commit.entity, source), 0))
+            channel, number = commit.place
+            highest[commit.entity, channel] = max(number, highest.get((commit.entity, channel), 0))
     return highest
 
 

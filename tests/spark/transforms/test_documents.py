@@ -10,11 +10,14 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import ArrayType, StructType
 
+from exactlyonce.records.channels import Channel
 from exactlyonce.records.companions import Companion, NumberedMessage
-from exactlyonce.records.ledger import Entry, Ledger
-from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.ledger import Apart, Entry, Ledger
+from exactlyonce.records.library import LibraryRecord
 from exactlyonce.records.outputs import OutputRef
-from exactlyonce.records.sequences import Order, Reception, Sequence
+from exactlyonce.records.places import Place
+from exactlyonce.records.receptions import Reception
+from exactlyonce.records.sequences import Sequence
 from exactlyonce.values.identity import EntityRef
 from spark_jobs.source.port import RAW
 from spark_jobs.transforms import schemas
@@ -24,7 +27,7 @@ from tests.spark.transforms.dumping import Stored, rows
 
 pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
 
-IN_DOCUMENTS = {"order": "order", "owed": "owes", "held": "held", "kind": "kind"}
+IN_DOCUMENTS = {"owed": "owes", "held": "held", "kind": "kind"}
 
 
 def names(type: Any) -> set[str]:
@@ -37,7 +40,7 @@ def element(column: Any) -> StructType:
     return column.elementType
 
 
-@pytest.mark.parametrize("shape", [ProcessedRecord, StagedOutputs, ParkedMessage, *get_args(Companion)])
+@pytest.mark.parametrize("shape", [*get_args(LibraryRecord), *get_args(Companion)])
 def test_every_property_of_a_document_is_read_or_known_to_be_left_out(shape: type[Any]) -> None:
     read = {IN_DOCUMENTS.get(name, name) for name in names(shape) - LEFT_OUT[shape]}
     assert read <= set(DOCUMENT.fieldNames())
@@ -50,7 +53,9 @@ def test_every_property_of_a_ledger_is_read_or_known_to_be_left_out() -> None:
     assert names(Ledger) | {"owing_since"} == {*schemas.LEDGER_READ.fieldNames(), *LEFT_OUT[Ledger]}
     assert names(Entry) - {"owed"} | {"owes"} == {*element(schemas.LEDGER_READ["entries"].dataType).fieldNames()}
     assert names(OutputRef) == {*element(schemas.OUTPUTS).fieldNames()}
-    assert names(Order) == {*schemas.ORDER.fieldNames()}
+    assert names(Place) == {*schemas.PLACE.fieldNames()}
+    assert names(Apart) == {*schemas.APART.fieldNames()}
+    assert names(Channel) == {*schemas.CHANNEL.fieldNames(), *LEFT_OUT[Channel]}
     assert names(Sequence) == {*element(schemas.SEQUENCES).fieldNames()}
     assert names(Reception) == {*element(schemas.RECEPTIONS).fieldNames()}
 
@@ -76,15 +81,18 @@ ENTRY: dict[str, Any] = {
     "tx": "t",
     "version": 1,
     "at": "2026-01-01T00:00:00.5Z",
-    "outputs": [{"id": "o", "destination": "d", "order": {"key": "k", "number": 3}}],
+    "outputs": [{"id": "o", "destination": "d", "place": {"channel": "c", "receiver": "r/k", "number": 3}}],
     "digest": "g",
     "staged": False,
+    "recorded": True,
     "owed": None,
     "seen": None,
 }
 LEDGER: dict[str, Any] = {
     "version": 1,
     "entries": [ENTRY],
+    "channels": [{"id": "c", "source": "s", "received": [[1, 3]], "marks": "?????"}],
+    "apart": {"records": True, "channels": False, "sealed": True},
     "deleted": False,
     "schema": 1,
     "type": "",
@@ -98,7 +106,7 @@ LEDGER: dict[str, Any] = {
 SYSTEM = {"_etag": '"1"', "_ts": 7}
 ENTITY: dict[str, Any] = {"id": "e", **SYSTEM, "has_ledger": True, "ledger": LEDGER, "partition": ["t", 1, True]}
 RECORD: dict[str, Any] = {
-    **{name: one for name, one in ENTRY.items() if name not in ("staged", "owed", "seen")},
+    **{name: one for name, one in ENTRY.items() if name not in ("staged", "recorded", "owed", "seen")},
     **SYSTEM,
     "id": "processed:x",
     "pk": '["shop","e"]',
@@ -106,6 +114,10 @@ RECORD: dict[str, Any] = {
     "kind": "processed",
     "schema": 1,
 }
+SEAL: dict[str, Any] = {name: RECORD[name] for name in ("id", "_etag", "_ts", "pk", "entity", "schema")} | {
+    "kind": "seal"
+}
+APART: dict[str, Any] = {**SEAL, "kind": "channel", "version": 4, "channel": LEDGER["channels"][0]}
 BESIDE: dict[str, Any] = {
     **{name: one for name, one in RECORD.items() if name not in ("pk", "kind")},
     "_kind": "processed",
@@ -115,8 +127,8 @@ BESIDE: dict[str, Any] = {
 NUMBERED: dict[str, Any] = {
     **{name: BESIDE[name] for name in ("id", "_etag", "_ts", "entity", "at", "schema")},
     "_kind": "numbered",
+    "order": {"channel": "c", "receiver": "shop/e", "number": 1},
     "source": "s",
-    "order": {"key": "e", "number": 1},
     "late": False,
     "holds": False,
     "holds_none": True,
@@ -133,6 +145,10 @@ READ: dict[str, tuple[str, Any, str | None]] = {
     "a record with what nobody knows": (LIBRARY, {**RECORD, "new": {"a": [1]}, "tags": 5}, None),
     "an entity": ("shop", ENTITY, None),
     "an entity that was not adopted": ("shop", {**ENTITY, "has_ledger": False, "ledger": {}}, None),
+    "a seal": (LIBRARY, SEAL, None),
+    "a channel": (LIBRARY, APART, None),
+    "a channel of nobody": (LIBRARY, {**APART, "channel": {"id": "c", "received": []}}, "no channel.source that can"),
+    "a channel without a version": (LIBRARY, without(APART, "version"), "no version that can be read"),
     "a record beside": ("shop", BESIDE, None),
     "a number that was skipped": ("shop", NUMBERED, None),
     "a newer record": (LIBRARY, {**RECORD, "schema": 2, "version": "two"}, "schema version 2"),
@@ -150,22 +166,32 @@ READ: dict[str, tuple[str, Any, str | None]] = {
     "an output without an id": (LIBRARY, {**RECORD, "outputs": [{"destination": "d"}]}, "outputs cannot be read"),
     "an output without a number": (
         "shop",
-        {**BESIDE, "outputs": [{"id": "o", "destination": "d", "order": {"key": "k"}}]},
+        {**BESIDE, "outputs": [{"id": "o", "destination": "d", "place": {"channel": "c", "receiver": "r/k"}}]},
         "outputs cannot be read",
     ),
     "a record in another partition": (LIBRARY, {**RECORD, "pk": '["shop","f"]'}, "another entity"),
     "a record that may owe": ("shop", {**BESIDE, "owes_none": False}, "no owed that can be read"),
     "a number that may be held": ("shop", {**NUMBERED, "holds_none": False}, "no held that can be read"),
-    "a number without one": ("shop", {**NUMBERED, "order": {"key": "e"}}, "no order.number that can be read"),
+    "a number without one": ("shop", {**NUMBERED, "order": {"channel": "c"}}, "no order.number that can be read"),
     "a ledger that is none": ("shop", {**ENTITY, "ledger": {}}, "no schema, version, entries"),
     "an entry without a tx": (
         "shop",
         {**ENTITY, "ledger": {**LEDGER, "entries": [without(ENTRY, "tx")]}},
         "entry of its",
     ),
+    "a channel in a ledger without numbers": (
+        "shop",
+        {**ENTITY, "ledger": {**LEDGER, "channels": [{"id": "c", "source": "s"}]}},
+        "channel of its",
+    ),
     "a reception without a number": (
         "shop",
-        {**ENTITY, "ledger": {**LEDGER, "receptions": [{"source": "s", "held": []}]}},
+        {**ENTITY, "ledger": {**LEDGER, "receptions": [{"channel": "c", "source": "s", "held": []}]}},
+        "reception of its",
+    ),
+    "a reception without a channel": (
+        "shop",
+        {**ENTITY, "ledger": {**LEDGER, "receptions": [{"source": "s", "next": 1, "held": []}]}},
         "reception of its",
     ),
     "an entity without a partition": ("shop", without(ENTITY, "partition"), "partition key"),
@@ -207,7 +233,9 @@ def test_what_an_entity_says_of_itself_is_read_to_the_letter(read: dict[str, Row
     assert row["entity"] == EntityRef("shop", ("t", 1, True), "an entity").key
     assert (row["kind"], row["schema"], row["ts"], row["ledger"]["version"]) == ("entity", 1, 7, 1)
     (entry,) = row["ledger"]["entries"]
-    assert entry["outputs"] == [{"id": "o", "destination": "d", "order": {"key": "k", "number": 3}}]
+    assert entry["outputs"] == [
+        {"id": "o", "destination": "d", "place": {"channel": "c", "receiver": "r/k", "number": 3}}
+    ]
     assert entry["owes"] is None
     assert entry["at"].microsecond == 500_000
     assert read["an entity that was not adopted"]["ledger"] is None

@@ -46,6 +46,7 @@ def test_only_the_columns_that_matter_are_read(planted_documents: DataFrame) -> 
     ((_, columns),) = scans(facts.staged)
     assert set(re.findall(r"(\w+):", columns)) == {"entity", "ts", "kind", "message", "tx", "at", "problem"}
 
-    ledgers, records = (set(re.findall(r"(\w+):", read)) for _, read in scans(two_owners(facts, LIMITS, seconds())))
-    assert records == {"entity", "version", "kind", "message", "tx", "at", "problem"}
-    assert not ledgers & {"receptions", "sequences", "place", "etag"}  # Entries are read whole, as Spark does.
+    (_, ledgers), (_, records) = scans(two_owners(facts, LIMITS, seconds()))
+    assert set(re.findall(r"(\w+):", records)) == {"entity", "version", "kind", "message", "tx", "at", "problem"}
+    # Entries are read whole, as Spark does, with the places of their outputs.
+    assert not [one for one in ("receptions:", "sequences:", "place:string", "etag:") if one in ledgers]

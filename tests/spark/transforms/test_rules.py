@@ -51,7 +51,7 @@ def test_every_finding_says_what_is_so_and_what_to_do_and_since_when(planted: Fo
         assert one.since.replace(tzinfo=NOW.tzinfo) <= NOW
 
 
-def test_no_finding_tells_of_a_body(planted: Found) -> None:
+def test_no_finding_has_a_body(planted: Found) -> None:
     assert "secret" not in str(planted)
 
 

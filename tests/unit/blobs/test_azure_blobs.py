@@ -1,4 +1,4 @@
-"""Blobs in Azure, with a container that behaves as told: what each outcome means."""
+"""Blobs in Azure, with a scripted container: what each outcome means."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.values.identity import EntityRef
+from tests.unit.scripted import Scripted
 
 SECRET = "what only the receiver may read"
 BLOBS = tuple(Blob(f"a/{number}", SECRET.encode(), "text/plain") for number in range(10))
@@ -40,30 +41,15 @@ def failure(kind: type[HttpResponseError], status: int, code: str | None) -> Htt
     return error
 
 
-class FakeContainer:
-    """Raises what it is told to, request by request; then takes everything."""
-
+class FakeContainer(Scripted):
     def __init__(self, *errors: BaseException | None) -> None:
-        self.errors = list(errors)
+        super().__init__(*errors)
         self.asked: list[str] = []
-        self.under_way = 0
-        self.most_under_way = 0
-        self.hanging = False
-        self.called = asyncio.Event()
 
     def get_blob_client(self, name: str) -> Any:
-        async def ask(*_: Any, **__: Any) -> Any:
+        async def ask(*_: Any, **__: Any) -> None:
             self.asked.append(name)
-            self.called.set()
-            self.under_way += 1
-            self.most_under_way = max(self.most_under_way, self.under_way)
-            try:
-                await (asyncio.Event().wait() if self.hanging else asyncio.sleep(0))
-                error = self.errors.pop(0) if self.errors else None
-                if error is not None:
-                    raise error
-            finally:
-                self.under_way -= 1
+            await self.answer()
 
         return SimpleNamespace(upload_blob=ask, download_blob=ask, delete_blob=ask)
 
@@ -136,22 +122,22 @@ ALREADY_THERE = [
 ]
 
 
-def told(error: Exception) -> str:
+def shown(error: Exception) -> str:
     return f"{type(error).__name__} {getattr(error, 'error_code', '')}"
 
 
-@pytest.mark.parametrize("error", ALREADY_THERE, ids=told)
+@pytest.mark.parametrize("error", ALREADY_THERE, ids=shown)
 async def test_one_that_is_there_is_ones_own_earlier_send(blobs_in: In, error: Exception) -> None:
     assert await blobs_in(FakeContainer(error)).perform(WriteOnce(BLOBS[:2])) is KEPT
 
 
-@pytest.mark.parametrize("error", UNKNOWNS, ids=told)
+@pytest.mark.parametrize("error", UNKNOWNS, ids=shown)
 async def test_every_other_failure_to_write_is_an_unknown_outcome(blobs_in: In, error: Exception) -> None:
     assert await blobs_in(FakeContainer(error)).perform(WriteOnce(BLOBS[:1])) is UNKNOWN
 
 
-@pytest.mark.parametrize("error", REFUSALS, ids=told)
-async def test_what_only_an_operator_can_change_is_told(blobs_in: In, error: Exception) -> None:
+@pytest.mark.parametrize("error", REFUSALS, ids=shown)
+async def test_what_only_an_operator_can_change_is_reported(blobs_in: In, error: Exception) -> None:
     requests: list[Callable[[AzureBlobs], Any]] = [
         lambda blobs: blobs.perform(WriteOnce(BLOBS[:1])),
         lambda blobs: blobs.read("a", 10),
@@ -169,7 +155,7 @@ async def test_one_failure_among_many_is_an_unknown_outcome_and_the_others_are_w
     assert len(container.asked) == len(BLOBS)
 
 
-@pytest.mark.parametrize("error", UNKNOWNS, ids=told)
+@pytest.mark.parametrize("error", UNKNOWNS, ids=shown)
 async def test_what_could_not_be_read_may_be_later(blobs_in: In, error: Exception) -> None:
     requests: list[Callable[[AzureBlobs], Any]] = [lambda blobs: blobs.read("a", 10), lambda blobs: blobs.verify()]
     for request in requests:
@@ -177,7 +163,7 @@ async def test_what_could_not_be_read_may_be_later(blobs_in: In, error: Exceptio
             await request(blobs_in(FakeContainer(error)))
 
 
-@pytest.mark.parametrize("error", UNKNOWNS, ids=told)
+@pytest.mark.parametrize("error", UNKNOWNS, ids=shown)
 async def test_deleting_is_best_effort(blobs_in: In, error: Exception) -> None:
     container = FakeContainer(error, failure(ResourceNotFoundError, 404, "BlobNotFound"))
     await blobs_in(container).perform(DeleteBlobs(("a", "b", "c")))

@@ -9,7 +9,7 @@ from exactlyonce.cli.commands import main
 from exactlyonce.cli.tables import plain, table
 from tests.samples import accounts, deposit
 from tests.unit.boards import scored
-from tests.unit.operated import OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Told, app
+from tests.unit.operated import OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Run, app
 
 __all__ = ["app"]
 
@@ -17,27 +17,27 @@ __all__ = ["app"]
 def test_parked_messages_are_listed_the_oldest_first_without_their_bodies(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert Told(capsys, "parked").out == "nothing is parked\n"
+    assert Run(capsys, "parked").out == "nothing is parked\n"
     app.park(deposit("m-2", note=SECRET))
     app.park(deposit("m-1", note=SECRET), "its \x1b[2Jhandler raised")
-    told = Told(capsys, "parked")
-    assert told.code == 0
-    assert told.out.splitlines() == [
+    run = Run(capsys, "parked")
+    assert run.code == 0
+    assert run.out.splitlines() == [
         "AT                    ENTITY               MESSAGE  REASON",
         f"2026-01-01T00:00:00Z  {PLACE}  web/m-2  its handler raised ValueError",
         f"2026-01-01T00:00:00Z  {PLACE}  web/m-1  its \\x1b[2Jhandler raised",
     ]
-    assert SECRET in Told(capsys, "parked", "--bodies").out
+    assert SECRET in Run(capsys, "parked", "--bodies").out
     assert app.closed == 3
 
 
 def test_discarding_has_to_be_confirmed(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     app.park(deposit("m-1"))
-    assert Told(capsys, "discard", PLACE, "web/m-1").code == 2
-    assert "web/m-1" in Told(capsys, "parked").out
-    assert Told(capsys, "discard", PLACE, "web/m-1", "--yes").code == 0
-    assert Told(capsys, "discard", PLACE, "web/m-1", "--yes").code == 1
-    assert Told(capsys, "parked").out == "nothing is parked\n"
+    assert Run(capsys, "discard", PLACE, "web/m-1").code == 2
+    assert "web/m-1" in Run(capsys, "parked").out
+    assert Run(capsys, "discard", PLACE, "web/m-1", "--yes").code == 0
+    assert Run(capsys, "discard", PLACE, "web/m-1", "--yes").code == 1
+    assert Run(capsys, "parked").out == "nothing is parked\n"
 
 
 def test_an_entity_is_shown_with_its_owed_outputs_and_bodies_only_on_request(
@@ -47,53 +47,53 @@ def test_an_entity_is_shown_with_its_owed_outputs_and_bodies_only_on_request(
     with pytest.raises(TryAgainLater):
         app.deliver(OUTBOX, deposit("m-1", padding=SECRET, amount=77))
     app.park(deposit("m-2"))
-    told = Told(capsys, "inspect", "account", "a")
-    assert told.code == 0
-    assert "ledger   version 1, by outbox" in told.out
-    assert "owing    since 2026-01-01T00:00:00" in told.out
-    assert "web/m-1  2026-01-01T00:00:00+00:00  1        yes" in told.out
-    assert "parked  -        web/m-2" in told.out
-    assert SECRET not in told.out
-    assert "77" not in told.out
-    assert '"total": 77' in Told(capsys, "inspect", "account", '["a", "a"]', "--bodies").out
+    run = Run(capsys, "inspect", "account", "a")
+    assert run.code == 0
+    assert "ledger   version 1, by outbox" in run.out
+    assert "owing    since 2026-01-01T00:00:00" in run.out
+    assert "web/m-1  2026-01-01T00:00:00+00:00  1        yes" in run.out
+    assert "parked  -        web/m-2" in run.out
+    assert SECRET not in run.out
+    assert "77" not in run.out
+    assert '"total": 77' in Run(capsys, "inspect", "account", '["a", "a"]', "--bodies").out
 
 
 def test_streams_and_read_models_are_shown(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     app.deliver(STREAM, deposit("m-1"))
     app.deliver(READ_MODEL, scored(2))
-    assert "entry  1        web/m-1" in Told(capsys, "inspect", "stream", "a").out
-    told = Told(capsys, "inspect", "board", "b").out
-    assert "s       1     2-2" in told
-    assert "numbered  -        s/m-2" in told
+    assert "entry  1        web/m-1" in Run(capsys, "inspect", "stream", "a").out
+    run = Run(capsys, "inspect", "board", "b").out
+    assert "s       1     2-2" in run
+    assert "numbered  -        s/m-2" in run
 
 
 def test_missing_messages_and_entities_are_reported(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
-    told = Told(capsys, "inspect", "account", "nobody", "--bodies")
-    assert (told.code, "there is no document" in told.out, "absent or deleted" in told.out) == (0, True, True)
+    run = Run(capsys, "inspect", "account", "nobody", "--bodies")
+    assert (run.code, "there is no document" in run.out, "absent or deleted" in run.out) == (0, True, True)
 
 
 def test_a_sweep_reports_its_result(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     app.open = False
     with pytest.raises(TryAgainLater):
         app.deliver(OUTBOX, deposit("m-1"))
-    assert Told(capsys, "sweep").out == "0 swept, 0 failed, 0 left\n"
+    assert Run(capsys, "sweep").out == "0 swept, 0 failed, 0 left\n"
     app.clock.advance(1)
-    failed = Told(capsys, "sweep", "--older-than", "0")
+    failed = Run(capsys, "sweep", "--older-than", "0")
     assert (failed.code, failed.out.splitlines()[0]) == (1, "0 swept, 1 failed, 0 left")
     assert f"{PLACE}: TryAgainLater" in failed.out
     app.open = True
-    assert Told(capsys, "sweep", "--type", "board", "--older-than", "0").out == "0 swept, 0 failed, 0 left\n"
-    swept = Told(capsys, "sweep", "--type", "account", "--older-than", "0", "--limit", "1")
+    assert Run(capsys, "sweep", "--type", "board", "--older-than", "0").out == "0 swept, 0 failed, 0 left\n"
+    swept = Run(capsys, "sweep", "--type", "account", "--older-than", "0", "--limit", "1")
     assert (swept.code, swept.out) == (0, "1 swept, 0 failed, 0 left\n")
 
 
 def test_gaps_are_tended_and_streams_replayed(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     app.deliver(READ_MODEL, scored(2))
-    assert Told(capsys, "tend", "board", "b").code == 0
-    assert "held" not in Told(capsys, "inspect", "board", "b").out
+    assert Run(capsys, "tend", "board", "b").code == 0
+    assert "held" not in Run(capsys, "inspect", "board", "b").out
     app.deliver(STREAM, deposit("m-1"))
-    told = Told(capsys, "replay", "stream", "a", "1", "1")
-    assert (told.code, told.out) == (0, "1 messages sent again\n")
+    run = Run(capsys, "replay", "stream", "a", "1", "1")
+    assert (run.code, run.out) == (0, "1 messages sent again\n")
     assert len(app.world.published) == 2
 
 
@@ -110,16 +110,16 @@ def test_gaps_are_tended_and_streams_replayed(app: InMemory, capsys: pytest.Capt
 def test_commands_that_do_not_fit_the_entity_are_refused(
     app: InMemory, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
-    told = Told(capsys, *arguments)
-    assert (told.code, told.out) == (2, "")
-    assert words in told.err
+    run = Run(capsys, *arguments)
+    assert (run.code, run.out) == (2, "")
+    assert words in run.err
 
 
 def test_resetting_a_token_explains_its_risk_first(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
-    told = Told(capsys, "reset-token", "account", "a")
-    assert told.code == 2
-    assert "processed again if a copy of it" in told.out
-    assert Told(capsys, "reset-token", "account", "a", "--yes").out == "there is no session token to replace\n"
+    run = Run(capsys, "reset-token", "account", "a")
+    assert run.code == 2
+    assert "processed again if a copy of it" in run.out
+    assert Run(capsys, "reset-token", "account", "a", "--yes").out == "there is no session token to replace\n"
 
 
 def test_a_token_ahead_of_the_account_is_reset_and_lost_outputs_are_listed(
@@ -128,11 +128,11 @@ def test_a_token_ahead_of_the_account_is_reset_and_lost_outputs_are_listed(
     app.open = False
     with pytest.raises(TryAgainLater):
         app.deliver(accounts(Outbox.transaction_id()), deposit("m-1"))
-    assert "at the token" in Told(capsys, "reset-token", "account", "a", "--yes").out
+    assert "at the token" in Run(capsys, "reset-token", "account", "a", "--yes").out
     app.world.store.library.clear()  # As a failover may: the staged outputs are gone, and the token leads nowhere.
-    told = Told(capsys, "reset-token", "account", "a", "--yes")
-    assert (told.code, told.out.splitlines()[0]) == (0, "reset")
-    assert "the outputs of message web/m-1 were lost" in told.out
+    run = Run(capsys, "reset-token", "account", "a", "--yes")
+    assert (run.code, run.out.splitlines()[0]) == (0, "reset")
+    assert "the outputs of message web/m-1 were lost" in run.out
 
 
 @pytest.mark.parametrize(

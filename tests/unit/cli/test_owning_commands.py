@@ -12,14 +12,13 @@ from types import ModuleType
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.cli.commands import main
 from exactlyonce.hosting.ownership import Declared, Ownership
 from exactlyonce.records.application import OwnedType, application_of
 from exactlyonce.stores.application import MemoryApplicationStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.lifetimes import Retention
 from tests.samples import accounts
-from tests.unit.operated import InMemory
+from tests.unit.operated import InMemory, Run
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -37,14 +36,6 @@ def app() -> Iterator[InMemory]:
     del sys.modules[module.__name__]
 
 
-class Told:
-    """What a command said."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
-        self.code = main(["--app", "app_of_a_test", *arguments])
-        self.out, self.err = capsys.readouterr()
-
-
 def started(app: InMemory, *more: OwnedType) -> None:
     """The application has started, and had more types once."""
     first = application_of("bank", more, Retention())
@@ -53,12 +44,12 @@ def started(app: InMemory, *more: OwnedType) -> None:
 
 
 def test_the_application_is_shown(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
-    never = Told(capsys, "application")
+    never = Run(capsys, "application")
     assert (never.code, "never started" in never.out) == (1, True)
     started(app, ORDERS)
-    told = Told(capsys, "application")
-    assert told.code == 0
-    assert told.out.splitlines() == [
+    run = Run(capsys, "application")
+    assert run.code == 0
+    assert run.out.splitlines() == [
         "application bank",
         "retention   30 days, 0:00:00",
         "",
@@ -72,19 +63,19 @@ def test_the_application_is_shown(app: InMemory, capsys: pytest.CaptureFixture[s
 def test_a_change_of_the_retention_explains_its_effects_and_has_to_be_confirmed(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert Told(capsys, "retention", "P20D").code == 1
+    assert Run(capsys, "retention", "P20D").code == 1
     started(app)
-    asked = Told(capsys, "retention", "P20D")
+    asked = Run(capsys, "retention", "P20D")
     assert asked.code == 2
     assert "kept for    the old one for 1 day, 0:00:00 more" in asked.out
-    assert Told(capsys, "retention", "P30D").out == "it is 30 days, 0:00:00 already\n"
-    assert Told(capsys, "retention", "P20D", "--yes").code == 0
-    assert "it was 30 days" in Told(capsys, "application").out
+    assert Run(capsys, "retention", "P30D").out == "it is 30 days, 0:00:00 already\n"
+    assert Run(capsys, "retention", "P20D", "--yes").code == 0
+    assert "it was 30 days" in Run(capsys, "application").out
 
-    under_way = Told(capsys, "retention", "P40D", "--yes")
+    under_way = Run(capsys, "retention", "P40D", "--yes")
     assert (under_way.code, "A change is under way" in under_way.out) == (1, True)
     app.clock.advance(DAY.total_seconds())
-    longer = Told(capsys, "retention", "P40D", "--yes")
+    longer = Run(capsys, "retention", "P40D", "--yes")
     assert (longer.code, "the new one after 21 days" in longer.out) == (0, True)
 
 
@@ -92,16 +83,16 @@ def test_a_retention_shorter_than_the_delivery_limit_is_refused(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started(app)
-    told = Told(capsys, "retention", "P15D", "--yes")
-    assert (told.code, "too short for a delivery limit" in told.err) == (2, True)
+    run = Run(capsys, "retention", "P15D", "--yes")
+    assert (run.code, "too short for a delivery limit" in run.err) == (2, True)
     for none in ("a month", "P1M", "0"):
         with pytest.raises(SystemExit):
-            Told(capsys, "retention", none)
+            Run(capsys, "retention", none)
 
 
 def test_a_running_process_reads_a_change_within_an_hour(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     started(app)
-    Told(capsys, "retention", "P20D", "--yes")
+    Run(capsys, "retention", "P20D", "--yes")
     asyncio.run(app.owns.ready())
     assert app.owns.lifetimes().retention.current == 30 * DAY
     app.clock.advance(HOUR.total_seconds())
@@ -114,14 +105,14 @@ def test_a_running_process_reads_a_change_within_an_hour(app: InMemory, capsys: 
 
 
 def test_a_type_that_is_gone_for_good_is_forgotten(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
-    assert Told(capsys, "application", "--forget", "order").code == 1
+    assert Run(capsys, "application", "--forget", "order").code == 1
     started(app, ORDERS)
-    assert Told(capsys, "application", "--forget", "order").code == 2
-    assert Told(capsys, "application", "--forget", "order", "--yes").out == "forgotten\n"
-    assert "orders" not in Told(capsys, "application").out
-    unknown = Told(capsys, "application", "--forget", "order", "--yes")
+    assert Run(capsys, "application", "--forget", "order").code == 2
+    assert Run(capsys, "application", "--forget", "order", "--yes").out == "forgotten\n"
+    assert "orders" not in Run(capsys, "application").out
+    unknown = Run(capsys, "application", "--forget", "order", "--yes")
     assert (unknown.code, "there are: 'account'" in unknown.err) == (2, True)
-    own = Told(capsys, "application", "--forget", "account", "--yes")
+    own = Run(capsys, "application", "--forget", "account", "--yes")
     assert (own.code, "would add it again" in own.err) == (2, True)
 
 

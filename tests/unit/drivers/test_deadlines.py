@@ -59,12 +59,12 @@ class Slow:
             reply = None if isinstance(effect, Pause) else self.reply
 
     def fails(self, attempt: Attempt, limit: float, **more: Any) -> str:
-        """Process, and return what is told when there is no more time."""
-        with pytest.raises(TryAgainLater) as told:
+        """Process, and return the error when there is no more time."""
+        with pytest.raises(TryAgainLater) as caught:
             self.process(attempt, limit, **more)
-        assert "Nothing is lost: give the message back to its queue." in str(told.value)
-        assert "EXACTLYONCE__deliveryTimeout" in str(told.value)
-        return str(told.value)
+        assert "Nothing is lost: give the message back to its queue." in str(caught.value)
+        assert "EXACTLYONCE__deliveryTimeout" in str(caught.value)
+        return str(caught.value)
 
     @property
     def kinds(self) -> list[str]:
@@ -85,35 +85,35 @@ class TestAttempts:
 
     def test_no_request_is_made_after_the_deadline_even_within_an_attempt(self) -> None:
         world = Slow(3)
-        told = world.fails(loading(4, "done"), 9)
+        text = world.fails(loading(4, "done"), 9)
         assert world.kinds == ["LoadEntity"] * 3
-        assert told.startswith(
+        assert text.startswith(
             "Entity account/a: 9 of 9 s were over, and LoadEntity was not begun, in attempt 1. Nothing"
         )
 
     def test_no_pause_begins_that_would_outlast_the_deadline(self) -> None:
         world = Slow(3)
-        told = world.fails(loading(1), 8)  # The second pause would end with it.
+        text = world.fails(loading(1), 8)  # The second pause would end with it.
         assert world.kinds == ["LoadEntity", "Pause", "LoadEntity"]
-        assert "7 of 8 s were over, and the pause before the next attempt would have taken 1 s, in attempt 2" in told
-        assert "the attempt before it did not finish because of this" in told
+        assert "7 of 8 s were over, and the pause before the next attempt would have taken 1 s, in attempt 2" in text
+        assert "the attempt before it did not finish because of this" in text
 
     def test_an_attempt_that_progressed_is_followed_by_another_only_before_the_deadline(self) -> None:
         world = Slow(3)
-        told = world.fails(loading(1, Again(Memory(), "more can be released", progressed=True)), 9, tries=1)
+        text = world.fails(loading(1, Again(Memory(), "more can be released", progressed=True)), 9, tries=1)
         assert world.kinds == ["LoadEntity"] * 3
-        assert "in attempt 4; the attempt before it did not finish because more can be released" in told
+        assert "in attempt 4; the attempt before it did not finish because more can be released" in text
 
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        ("refusal", "told"),
+        ("refusal", "text"),
         [(Busy(), "a busy store"), (BEHIND, "a replica that is behind")],
         ids=["busy", "behind"],
     )
-    def test_a_request_is_not_repeated_if_its_pause_would_outlast_the_deadline(self, refusal: Any, told: str) -> None:
+    def test_a_request_is_not_repeated_if_its_pause_would_outlast_the_deadline(self, refusal: Any, text: str) -> None:
         world = Slow(1, refusal)
-        assert f"the pause before asking {told} for LoadEntity again would have taken 1 s, in attempt 1" in world.fails(
+        assert f"the pause before asking {text} for LoadEntity again would have taken 1 s, in attempt 1" in world.fails(
             loading(1), 4
         )
         assert world.kinds == ["LoadEntity", "Pause", "LoadEntity"]

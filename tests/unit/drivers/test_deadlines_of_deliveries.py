@@ -16,13 +16,13 @@ from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.effect import Effect, Step
+from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.port import Awaited, Busy, Reply
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
+from tests.unit.drivers.waiting import WaitingLoads, turn
 from tests.unit.script import ENTITY
 
 LOAD = LoadEntity(ENTITY)
@@ -32,7 +32,7 @@ AGAIN = Again(Memory(), "of this")
 class Requests:
     """A strategy each of whose attempts makes one request, which hangs until it is answered."""
 
-    forgets = True
+    forgets = staticmethod(lambda envelope: True)
     group_limit = 2
 
     def __init__(self) -> None:
@@ -49,31 +49,13 @@ class Requests:
         return Finished(Memory())
 
 
-class Hanging(Awaited):
-    """Each load waits until somebody lets it through."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        super().__init__(MemoryStore(clock.now))
-        self.waiting: list[asyncio.Future[None]] = []
-
-    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
-        if isinstance(effect, LoadEntity):
-            self.waiting.append(asyncio.get_running_loop().create_future())
-            await self.waiting[-1]
-        return await super().perform(effect)
-
-    async def let_through(self) -> None:
-        self.waiting.pop(0).set_result(None)
-        await turn()
-
-
 class Lane:
     """One entity whose deliveries may take ten seconds."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.strategy = Requests()
-        self.store = Hanging(self.clock)
+        self.store = WaitingLoads(MemoryStore(self.clock.now))
         driver = AsyncDriver(self.store, Publisher({}), Runtime(self.clock))
         self.lanes = Lanes(driver, Retrying(Backoff(seconds=10), Random(1)), self.clock)
 
@@ -88,11 +70,6 @@ class Lane:
         await turn()
 
 
-async def turn() -> None:
-    for _ in range(30):
-        await asyncio.sleep(0)
-
-
 @pytest.fixture
 async def lane() -> AsyncIterator[Lane]:
     found = Lane()
@@ -101,7 +78,7 @@ async def lane() -> AsyncIterator[Lane]:
     await turn()
 
 
-def told_to(delivery: asyncio.Task[None]) -> str:
+def error_of(delivery: asyncio.Task[None]) -> str:
     error = delivery.exception()
     assert isinstance(error, TryAgainLater)
     return str(error)
@@ -112,7 +89,7 @@ async def test_a_delivery_is_given_back_at_its_deadline_whatever_is_under_way(la
     await lane.after(9.9)
     assert not delivery.done()
     await lane.after(0.1)
-    assert told_to(delivery).startswith(
+    assert error_of(delivery).startswith(
         "Message web/m-1: Entity account/a: the 10 s that a delivery may take were over, and attempt 1 was under way. "
         "Nothing is lost: give the message back to its queue."
     )
@@ -125,7 +102,7 @@ async def test_deadlines_are_kept_again_after_a_time_without_deliveries(lane: La
     await lane.after(60)
     (late,) = await lane.deliver("m-2")
     await lane.after(10)
-    assert "attempt 1 was under way" in told_to(late)
+    assert "attempt 1 was under way" in error_of(late)
 
 
 async def test_the_first_delivery_ends_alone_and_the_attempt_goes_on_for_the_others(lane: Lane) -> None:
@@ -137,7 +114,7 @@ async def test_the_first_delivery_ends_alone_and_the_attempt_goes_on_for_the_oth
     await lane.store.let_through()
     assert hanging.exception() is None
     await lane.after(4)
-    assert "attempt 1 was under way" in told_to(first)
+    assert "attempt 1 was under way" in error_of(first)
     await lane.store.let_through()  # This attempt did not finish; the next one may still begin.
     await lane.after(2)
     await lane.store.let_through()
@@ -150,7 +127,7 @@ async def test_the_attempt_ends_at_the_latest_deadline(lane: Lane) -> None:
     lane.strategy.answers = [AGAIN]
     await lane.after(10)
     await lane.store.let_through()
-    assert all(told_to(one) for one in both)
+    assert all(error_of(one) for one in both)
     await lane.after(100)
     assert lane.strategy.groups == [["m-1", "m-2"]]
 
@@ -161,7 +138,7 @@ async def test_a_waiting_delivery_is_given_back_too_and_not_processed_later(lane
     await lane.after(5)
     (other,) = await lane.deliver("m-4")
     await lane.after(5)
-    assert "its turn had not come: attempt 1 for messages before it was under way" in told_to(late)
+    assert "its turn had not come: attempt 1 for messages before it was under way" in error_of(late)
     await lane.store.let_through()
     await lane.store.let_through()
     assert other.exception() is None
@@ -198,7 +175,7 @@ async def test_a_delivery_done_in_time_never_fails_later(lane: Lane) -> None:
     assert delivery.exception() is None
     assert not following.done()
     await lane.after(1)
-    assert told_to(following)
+    assert error_of(following)
 
 
 async def test_no_timer_runs_without_deliveries(lane: Lane) -> None:
@@ -211,4 +188,4 @@ async def test_no_timer_runs_without_deliveries(lane: Lane) -> None:
         assert asyncio.all_tasks() == before
     (late,) = await lane.deliver("m-3")
     await lane.after(10)
-    assert told_to(late)
+    assert error_of(late)

@@ -216,7 +216,7 @@ async def test_an_error_of_one_of_two_concurrent_requests_cancels_the_other(gate
     both = look(gates)
     await asyncio.sleep(0)
     getattr(gates, failing).set_exception(KeyError(failing))
-    if failing == "finding":  # Whoever waits for both hears of the second after the first.
+    if failing == "finding":  # A caller that waits for both hears of the second after the first.
         gates.loading.set_result("loaded")
     with pytest.raises(KeyError, match=failing):
         await both

@@ -16,9 +16,8 @@ from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.effect import Begin, Effect
-from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.port import Awaited, Busy, Reply
+from exactlyonce.effects.effect import Begin
+from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.protocol import Outbox
@@ -28,6 +27,7 @@ from exactlyonce.testing.history import StoreHistory
 from exactlyonce.transports.memory import MemoryTransport
 from tests.asking import settle, settle_by
 from tests.samples import accounts, deposit, ledger_queue
+from tests.unit.drivers.waiting import WaitingLoads, turn
 from tests.unit.script import ENTITY
 
 STRATEGIES: list[tuple[Strategy, str]] = [
@@ -37,29 +37,6 @@ STRATEGIES: list[tuple[Strategy, str]] = [
 ]
 
 
-class SlowReplies(Awaited):
-    """Each load waits until somebody lets it through."""
-
-    def __init__(self, store: MemoryStore) -> None:
-        super().__init__(store)
-        self.waiting: list[asyncio.Future[None]] = []
-
-    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
-        if isinstance(effect, LoadEntity):
-            self.waiting.append(asyncio.get_running_loop().create_future())
-            await self.waiting[-1]
-        return await super().perform(effect)
-
-    async def let_through(self) -> None:
-        self.waiting.pop(0).set_result(None)
-        await turn()
-
-
-async def turn() -> None:
-    for _ in range(60):
-        await asyncio.sleep(0)
-
-
 class Game:
     """One entity whose deliveries may take ten seconds, and a settler in another process."""
 
@@ -67,7 +44,7 @@ class Game:
         self.protocol = protocol
         self.clock = ManualClock()
         self.store = MemoryStore(self.clock.now)
-        self.slow = SlowReplies(self.store)
+        self.slow = WaitingLoads(self.store)
         publisher = Publisher({"receipts": Address(MemoryTransport(), "receipts")})
         runtime = Runtime(self.clock)
         self.settler = AsyncDriver(Awaited(self.store), publisher, runtime)

@@ -22,6 +22,7 @@ from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from tests.samples import deposit
+from tests.unit.drivers.waiting import turn
 from tests.unit.script import ENTITY
 
 OTHER = EntityRef("account", ("b",), "b")
@@ -30,7 +31,7 @@ OTHER = EntityRef("account", ("b",), "b")
 class OneSecond:
     """A strategy whose attempts take a second; keeps what it was asked."""
 
-    forgets = True
+    forgets = staticmethod(lambda envelope: True)
     group_limit = 3
 
     def __init__(self) -> None:
@@ -76,11 +77,6 @@ class Setting:
         await turn()
         self.clock.advance(seconds)
         await turn()
-
-
-async def turn() -> None:
-    for _ in range(30):
-        await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -135,9 +131,9 @@ async def test_a_failing_message_fails_alone(setting: Setting) -> None:
 async def test_a_message_held_since_its_handler_raised_is_logged_without_its_body(
     setting: Setting, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plain, told = HandlerFailed("secret"), HandlerFailed("secret")
-    told.__cause__ = KeyError("secret")
-    setting.strategy.stopping = {"web/m-2": plain, "web/m-3": told}
+    plain, caused = HandlerFailed("secret"), HandlerFailed("secret")
+    caused.__cause__ = KeyError("secret")
+    setting.strategy.stopping = {"web/m-2": plain, "web/m-3": caused}
     tasks = [setting.deliver(f"m-{number}") for number in (1, 2, 3)]
     await setting.after(1)
     assert [task.exception() for task in tasks] == [None, None, None]
@@ -207,6 +203,30 @@ async def test_a_quiet_entity_is_marked_after_a_while_and_not_before(setting: Se
     assert len(setting.strategy.marked) == 1
 
 
+async def test_each_entity_is_marked_when_it_has_been_quiet_itself(setting: Setting) -> None:
+    setting.deliver("m-1")
+    await setting.after(1)
+    setting.deliver("m-2", OTHER)
+    await setting.after(5)  # The other entity is quiet from here on.
+    setting.deliver("m-3")
+    await setting.after(1)
+    await setting.after(9)
+    assert setting.strategy.marked == [{"web/m-2"}]
+    await setting.after(1)
+    assert setting.strategy.marked == [{"web/m-2"}, {"web/m-3"}]
+
+
+async def test_quiet_entities_have_no_tasks_but_the_timer_that_they_share(setting: Setting) -> None:
+    before = asyncio.all_tasks()
+    for number in range(5):
+        setting.deliver(f"m-{number}", EntityRef("account", (f"{number}",), f"{number}"))
+    await setting.after(1)
+    assert len(asyncio.all_tasks() - before) == 1
+    await setting.after(10)
+    assert len(setting.strategy.marked) == 5
+    assert asyncio.all_tasks() == before
+
+
 async def test_the_commit_of_the_next_message_marks_published_outputs(setting: Setting) -> None:
     setting.deliver("m-1")
     await setting.after(1)
@@ -246,6 +266,8 @@ async def test_quiescing_marks_at_once_and_takes_new_messages_afterwards(setting
     await setting.after(1)
     await setting.after(9)
     assert len(setting.strategy.marked) == 1
+    await setting.after(1)
+    assert setting.strategy.marked == [{"web/m-1"}, {"web/m-2"}]
 
 
 async def test_quiescing_waits_for_attempts_under_way(setting: Setting) -> None:

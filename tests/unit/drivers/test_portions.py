@@ -30,7 +30,7 @@ class Watch:
 
 
 class Queue:
-    """A transport that accepts what it is told to; the others of a portion may arrive all the same.
+    """A transport that accepts only the given outputs; the others of a portion may arrive all the same.
 
     Args:
         accepts: of each send, which outputs arrive.

@@ -24,7 +24,6 @@ from exactlyonce.hosting.returner import Returner
 from exactlyonce.hosting.settlement import Settler
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outputs import Output
-from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.world import World
 from exactlyonce.values.identity import EntityRef
@@ -128,11 +127,3 @@ class Place(World):
     @property
     def returned(self) -> list[Envelope]:
         return [Envelope.read(output.envelope.text) for output in self.queue]
-
-
-class Silent:
-    def fate(self, operation: str) -> Fate:
-        return Fate.LOST_BEFORE
-
-    def replica(self, newest: int) -> int:
-        return newest

@@ -136,12 +136,10 @@ def test_a_destination_that_cannot_be_a_queue_name_is_refused(name: str) -> None
         application(destinations=(Destination(name),))
 
 
-@pytest.mark.parametrize("lacking", ["deposits", "board"])
-def test_a_read_model_that_rebuilds_through_an_unknown_destination_is_refused(lacking: str) -> None:
-    rebuild = Rebuild(of=accounts(VersionStream()), through="deposits", destination="board")
-    named = tuple(Destination(name) for name in ("deposits", "board") if name != lacking)
-    with pytest.raises(ConfigurationError, match=f"names '{lacking}', which is no destination"):
-        application(accounts(Resequencer(on_gap=rebuild)), destinations=named)
+def test_a_read_model_that_rebuilds_through_an_unknown_destination_is_refused() -> None:
+    rebuild = Rebuild(of=accounts(VersionStream()), through="deposits")
+    with pytest.raises(ConfigurationError, match="names 'deposits', which is no destination"):
+        application(accounts(Resequencer(on_gap=rebuild)), destinations=(Destination("board"),))
 
 
 async def test_an_entity_the_application_was_not_made_with_is_refused() -> None:

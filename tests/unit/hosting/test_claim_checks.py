@@ -8,6 +8,7 @@ import azure.functions as func
 import pytest
 
 from exactlyonce import (
+    Colocated,
     Destination,
     Entity,
     Envelope,
@@ -69,7 +70,7 @@ async def test_the_same_message_gets_the_same_blob_and_any_other_message_another
     assert await place.claims.redeemed(first) == LETTER
 
 
-async def test_without_a_reply_the_sender_is_told_to_send_again() -> None:
+async def test_without_a_reply_the_error_says_to_send_again() -> None:
     with pytest.raises(TryAgainLater, match=r"web/m-1.*under the same id"):
         await Place(answered=False).claims.left(LETTER)
 
@@ -140,9 +141,9 @@ async def test_a_name_that_has_to_be_quoted_is_fetched() -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"NaN", b'"\\ud800"', b"[" * 100_000])
 async def test_data_that_is_not_json_makes_the_message_malformed_and_is_not_quoted(content: bytes) -> None:
     place = Place()
-    with pytest.raises(MalformedMessage, match=r"web/m-1: its data, the blob 'a/b', is not JSON") as told:
+    with pytest.raises(MalformedMessage, match=r"web/m-1: its data, the blob 'a/b', is not JSON") as caught:
         await place.claims.redeemed(place.holding(content))
-    assert told.value.__cause__ is None
+    assert caught.value.__cause__ is None
 
 
 async def test_a_missing_blob_makes_the_message_malformed_with_advice() -> None:
@@ -178,7 +179,7 @@ def test_a_message_with_data_and_dataref_needs_no_blob() -> None:
 class TestGivenUp:
     """A message that a queue gave up on, whose data is a blob."""
 
-    @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
+    @pytest.mark.parametrize("strategy", [Outbox(), Outbox.transaction_id(), Colocated(), VersionStream()])
     async def test_a_message_is_parked_with_its_reference(self, strategy: Strategy) -> None:
         place, world = Place(), World((RECEIPTS, Destination("accounts")))
         kind, poison = accounts(strategy), dated(breaking("m-1"))

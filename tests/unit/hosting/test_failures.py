@@ -22,12 +22,12 @@ from tests.unit.script import AT
 SECRET = "what-the-body-says"
 
 
-def tells(value: str) -> str:
+def reports(value: str) -> str:
     raise ValueError(f"{value} is no good")
 
 
-def tells_otherwise(value: str) -> str:
-    raise PydanticCustomError(value, "{told} is no good", {"told": value})
+def reports_otherwise(value: str) -> str:
+    raise PydanticCustomError(value, "{found} is no good", {"found": value})
 
 
 class Cat(BaseModel):
@@ -45,8 +45,8 @@ class Order(BaseModel):
     name: Annotated[str, Field(max_length=3)] = ""
     called: str = Field("", validation_alias="Called")
     amounts: dict[str, int] = {}
-    judged: Annotated[str, AfterValidator(tells)] | None = None
-    marked: Annotated[str, AfterValidator(tells_otherwise)] | None = None
+    judged: Annotated[str, AfterValidator(reports)] | None = None
+    marked: Annotated[str, AfterValidator(reports_otherwise)] | None = None
     pet: Annotated[Cat | Dog, Field(discriminator="kind")] | None = None
 
 

@@ -15,7 +15,7 @@ from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, deposit
 from tests.unit.hosting.settlers import maintenance
 
-RECEIPTS = Destination("receipts", receives=(Deposited,), order_by=lambda _: "b-1")
+RECEIPTS = Destination("receipts", receives=(Deposited,), to="reader", entity_by=lambda _: "b-1")
 KIND = accounts(VersionStream(snapshot_every=2))
 LAST = 7
 
@@ -35,6 +35,12 @@ class Place(World):
             await process.deliver(KIND, deposit(f"m-{number}", "a"))
         return self.published
 
+    @property
+    def channel(self) -> str:
+        """That of the receipts."""
+        (channel,) = {output.place.channel for output in self.published if output.place is not None}
+        return channel
+
 
 @pytest.fixture
 def place() -> Place:
@@ -51,7 +57,7 @@ async def test_a_replay_sends_all_outputs_of_its_versions_unchanged(place: Place
 
 async def test_a_replay_of_missing_numbers_sends_only_those(place: Place) -> None:
     sent = await place.send()
-    missing = Missing("receipts", "b-1", 3, 6)
+    missing = Missing(place.channel, 3, 6)
     assert await place.maintenance.replay(KIND, place.ref, (1, LAST), missing) == 4
     assert place.published[LAST:] == sent[2:6]
 
@@ -76,5 +82,5 @@ async def test_a_replay_request_for_deleted_versions_is_refused(place: Place) ->
 
 def request(place: Place, first: int, last: int) -> Envelope:
     """A replay request of a read model."""
-    asked = {"source": place.ref.source, "destination": "receipts", "key": "b-1", "first": first, "last": last}
+    asked = {"source": place.ref.source, "channel": place.channel, "first": first, "last": last}
     return Envelope("board/b-1", "r-1", REPLAY, Json.of(asked))

@@ -13,14 +13,14 @@ from exactlyonce.attempt import key_of
 from exactlyonce.hosting.poison import UNREADABLE
 from tests.samples import accounts, deposit
 from tests.unit.boards import BOARDS, scored
-from tests.unit.operated import ASIDE, OLD, OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Told, app
+from tests.unit.operated import ASIDE, OLD, OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Run, app
 from tests.unit.script import AT
 
 __all__ = ["app"]
 
 
 def dated(id: str, age: timedelta | None = timedelta(0), **more: Any) -> Envelope:
-    """A message that came about so long before it was parked; None if it does not tell."""
+    """A message that came about so long before it was parked; None if it does not say."""
     return replace(deposit(id, **more), time=None if age is None else AT - age)
 
 
@@ -28,13 +28,13 @@ def test_a_parked_message_is_requeued_by_the_keys_in_the_list(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.park(dated("m-1"))
-    told = Told(capsys, "requeue", '["account", "a", "a"]', "web/m-1", "--to", "receipts")
-    assert (told.code, told.out) == (0, "sent as web/m-1\n")
+    run = Run(capsys, "requeue", '["account", "a", "a"]', "web/m-1", "--to", "receipts")
+    assert (run.code, run.out) == (0, "sent as web/m-1\n")
     assert [output.envelope for output in app.world.published] == [dated("m-1").once_more().to_json()]
-    again = Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
+    again = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
     assert again.code == 1
     assert "no such parked message" in again.out
-    assert Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new", "--yes").out == again.out
+    assert Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new", "--yes").out == again.out
 
 
 @pytest.mark.parametrize("place", [PLACE, ASIDE])
@@ -46,25 +46,25 @@ def test_a_message_that_its_receiver_would_refuse_stays_parked(
 ) -> None:
     app.park(dated("m-1", age), place=place)
     app.clock.advance(1)
-    told = Told(capsys, "requeue", place, "web/m-1", "--to", "receipts")
-    assert (told.code, words in told.out, "--as-new" in told.out) == (1, True, True)
-    assert "web/m-1" in Told(capsys, "parked").out
+    run = Run(capsys, "requeue", place, "web/m-1", "--to", "receipts")
+    assert (run.code, words in run.out, "--as-new" in run.out) == (1, True, True)
+    assert "web/m-1" in Run(capsys, "parked").out
     assert not app.world.published
 
 
 def test_a_read_model_is_sent_a_message_of_any_age(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     board = BOARDS.ref("b").key
     app.park(replace(scored(1), time=AT - 100 * OLD), place=board)
-    as_new = Told(capsys, "requeue", board, "s/m-1", "--to", "receipts", "--as-new", "--yes")
+    as_new = Run(capsys, "requeue", board, "s/m-1", "--to", "receipts", "--as-new", "--yes")
     assert (as_new.code, "without --as-new" in as_new.out) == (1, True)
-    assert Told(capsys, "requeue", board, "s/m-1", "--to", "receipts").out == "sent as s/m-1\n"
+    assert Run(capsys, "requeue", board, "s/m-1", "--to", "receipts").out == "sent as s/m-1\n"
 
 
 def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.park(dated("m-1", 2 * OLD, padding=SECRET))
-    shown = Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new")
+    shown = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new")
     assert shown.code == 2
     assert not app.world.published
     assert shown.out.splitlines()[:4] == [
@@ -75,12 +75,12 @@ def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(
     ]
     assert "--yes" in shown.out
     assert SECRET not in shown.out
-    sent = Told(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new", "--yes")
+    sent = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new", "--yes")
     (output,) = app.world.published
     new = Envelope.read(output.envelope.text)
     assert (sent.code, sent.out.splitlines()[-1]) == (0, f"sent as web/{new.id}")
     assert (new.time, new.data) == (AT, dated("m-1", padding=SECRET).data)
-    assert Told(capsys, "parked").out == "nothing is parked\n"
+    assert Run(capsys, "parked").out == "nothing is parked\n"
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_the_evidence_names_an_entity_that_processed_the_message(
 ) -> None:
     app.deliver(entity, message)
     if entity is OUTBOX:
-        for number in range(20):  # More than the window, so that a record tells of it.
+        for number in range(20):  # More than the window, so that it has a record.
             app.deliver(entity, dated(f"n-{number}"))
     ref = entity.ref_of(message)
     app.park(message, place=ref.key)
-    told = Told(capsys, "requeue", ref.key, key_of(message), "--to", "receipts", "--as-new")
-    assert f"entity   {ref}, which has processed it: discard it" in told.out
+    run = Run(capsys, "requeue", ref.key, key_of(message), "--to", "receipts", "--as-new")
+    assert f"entity   {ref}, which has processed it: discard it" in run.out
 
 
 def test_the_evidence_of_a_message_put_aside_is_its_handlers_entity(
@@ -104,18 +104,18 @@ def test_the_evidence_of_a_message_put_aside_is_its_handlers_entity(
 ) -> None:
     app.deliver(OUTBOX, dated("m-1"))
     app.park(dated("m-1", None), place=ASIDE)
-    told = Told(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--as-new").out
-    assert "at an unknown time" in told
-    assert "entity   account/a, which has processed it" in told
+    run = Run(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--as-new").out
+    assert "at an unknown time" in run
+    assert "entity   account/a, which has processed it" in run
     app.park(replace(dated("m-2"), type="account.unknown"), place=ASIDE)
-    assert "entity   no entity of this" in Told(capsys, "requeue", ASIDE, "web/m-2", "--to", "receipts", "--as-new").out
+    assert "entity   no entity of this" in Run(capsys, "requeue", ASIDE, "web/m-2", "--to", "receipts", "--as-new").out
 
 
 def test_the_evidence_names_an_entity_that_cannot_be_read(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     app.deliver(accounts(VersionStream()), dated("m-1"))
     app.park(dated("m-2", None))
-    told = Told(capsys, "requeue", PLACE, "web/m-2", "--to", "receipts", "--as-new").out
-    assert "entity   account/a, which cannot be looked at: ConfigurationError" in told
+    run = Run(capsys, "requeue", PLACE, "web/m-2", "--to", "receipts", "--as-new").out
+    assert "entity   account/a, which cannot be looked at: ConfigurationError" in run
 
 
 def test_an_overdue_output_is_requeued_to_its_own_destination(
@@ -123,11 +123,11 @@ def test_an_overdue_output_is_requeued_to_its_own_destination(
 ) -> None:
     place = '["exactlyonce.too-old","account","b","b"]'
     app.park(dated("m-1", 2 * OLD), "committed long ago", place, "receipts")
-    assert "too old" in Told(capsys, "requeue", place, "web/m-1").out
-    shown = Told(capsys, "requeue", place, "web/m-1", "--as-new").out
+    assert "too old" in Run(capsys, "requeue", place, "web/m-1").out
+    shown = Run(capsys, "requeue", place, "web/m-1", "--as-new").out
     assert "to       receipts, which it may have reached before" in shown
     assert "entity   account/a, which has no record" in shown
-    assert Told(capsys, "requeue", place, "web/m-1", "--as-new", "--yes").code == 0
+    assert Run(capsys, "requeue", place, "web/m-1", "--as-new", "--yes").code == 0
     assert [output.destination for output in app.world.published] == ["receipts"]
 
 
@@ -135,9 +135,9 @@ def test_a_message_from_a_queue_is_requeued_to_the_named_destination(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.park(dated("m-1"))
-    told = Told(capsys, "requeue", PLACE, "web/m-1")
-    assert (told.code, "--to DESTINATION" in told.err) == (2, True)
-    assert Told(capsys, "requeue", PLACE, "web/m-2").code == 1
+    run = Run(capsys, "requeue", PLACE, "web/m-1")
+    assert (run.code, "--to DESTINATION" in run.err) == (2, True)
+    assert Run(capsys, "requeue", PLACE, "web/m-2").code == 1
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,6 @@ def test_a_message_from_a_queue_is_requeued_to_the_named_destination(
 def test_a_requeue_that_is_not_possible_is_refused_with_advice(  # noqa: PLR0917
     app: InMemory, capsys: pytest.CaptureFixture[str], entity: str, message: str, to: str, code: int, words: str
 ) -> None:
-    told = Told(capsys, "requeue", entity, message, "--to", to)
-    assert (told.code, told.out) == (code, "")
-    assert words in told.err
+    run = Run(capsys, "requeue", entity, message, "--to", to)
+    assert (run.code, run.out) == (code, "")
+    assert words in run.err

@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import azure.functions as func
 import pytest
 
 from exactlyonce import (
@@ -24,20 +23,18 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Strategy, key_of
-from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
-from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.hosting.adapters import PlainJson
-from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import MOST, Failures
 from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import UNREADABLE, require_readable
 from exactlyonce.hosting.settlement import aside_place
-from exactlyonce.records.blobs import Blob
+from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from tests.samples import Deposit, accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
-from tests.unit.hosting.settlers import SECRET, Place, Silent, dated
+from tests.unit.fated import Fated
+from tests.unit.hosting.settlers import SECRET, Place, dated
 from tests.unit.script import AT
 
 STRATEGIES: dict[str, Strategy] = {
@@ -147,7 +144,7 @@ async def test_a_message_to_a_damaged_entity_is_put_aside_with_the_entitys_name(
 async def test_while_the_store_does_not_answer_a_message_stays_in_its_queue(
     place: Place, kind: Entity[Any], message: Envelope | bytes
 ) -> None:
-    place.store._trouble = Silent()
+    place.store._trouble = Fated(Fate.LOST_BEFORE)
     with pytest.raises(TryAgainLater):
         await place.settle(kind, message)
 
@@ -204,22 +201,6 @@ def test_failures_of_a_bounded_number_of_messages_are_remembered_the_latest_of_e
     assert "did not see why" in failures.reason("account", "web/1")
     assert "did not see why" not in failures.reason("account", "web/0")
     assert len(failures._seen) == MOST
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
-async def test_a_message_with_its_data_in_a_blob_is_parked_as_delivered(place: Place, strategy: Strategy) -> None:
-    base = "https://account.blob.core.windows.net/blobs"
-    blobs = MemoryBlobs()
-    blobs.perform(WriteOnce((Blob("a/b", deposit("m-1").data.text.encode(), "application/json"),)))
-    came = dated(deposit("m-1")).by_reference(f"{base}/a/b")
-    kind = accounts(strategy)
-    place.saw_fail(kind, "web/m-1")
-    settles = replace(place.settler, claims=ClaimChecks(AwaitedBlobs(blobs, base)))
-    body = func.QueueMessage(id="q-1", body=came.to_json().text.encode())
-    assert await settles.settle(kind, body, "accounts") == "parked"
-    parked = place.parked(kind.ref("a"), "web/m-1")
-    assert parked is not None
-    assert parked.envelope == came.to_json()
 
 
 async def test_a_body_that_its_adapter_fails_on_is_put_aside(place: Place) -> None:

@@ -35,7 +35,7 @@ from exactlyonce.hosting.settlement import aside_place
 from exactlyonce.hosting.triggers import envelope_of, id_of
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import InstantClock
+from exactlyonce.testing.chance import InstantClock, ManualClock
 from exactlyonce.testing.world import World
 from exactlyonce.transports.service_bus.binding import Content, written
 from exactlyonce.values.frozen_json import Json
@@ -79,7 +79,7 @@ class Place(World):
         self.settler = settler(self, self.failures, ready=self._begin)
         runs = maintenance(self)
         self.receiver = Receiver(
-            lanes=Lanes(runs.driver, runs.retrying, self.clock),
+            lanes=Lanes(runs.driver, runs.retrying, ManualClock()),  # It stands still: marks would be further saves.
             maintenance=runs,
             claims=ClaimChecks(None),
             failures=self.failures,

@@ -13,31 +13,19 @@ from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.settlement import aside_place
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.testing.chance import InstantClock
+from exactlyonce.testing.chance import InstantClock, ManualClock
 from exactlyonce.testing.world import World
 from exactlyonce.values.identity import EntityRef
 from tests.people import UNIQUE_KEYS, leave, move, people, welcomes
+from tests.unit.fated import Fated
 from tests.unit.hosting.settlers import dated, parked, settler
-
-
-class Lossy:
-    """Loses the reply to the first save."""
-
-    def __init__(self) -> None:
-        self._fates = [Fate.LOST_AFTER]
-
-    def fate(self, operation: str) -> Fate:
-        return self._fates.pop() if self._fates and operation == "save_entity" else Fate.ANSWERED
-
-    def replica(self, newest: int) -> int:
-        return newest
 
 
 class Company:
     """People of one logical partition, whose emails are unique."""
 
-    def __init__(self, trouble: Any = None) -> None:
-        clock = InstantClock()
+    def __init__(self, trouble: Any = None, clock: ManualClock | None = None) -> None:
+        clock = clock or InstantClock()
         self.store = MemoryStore(clock.now, trouble, unique_keys=UNIQUE_KEYS)
         self.world = World([welcomes, Destination("people")], clock=clock, store=self.store)
         self.people = people()
@@ -54,7 +42,8 @@ class Company:
         failures.note("person", "web/m-3", HandlerFailed("seen by this process"), 5)
         return settler(self.world, failures)
 
-    def saved(self, person: str) -> dict[str, Any] | None:
+    def saved(self, person: str) -> Any:
+        """A person's document; None if there is none."""
         partition = self.store.entities["person", "acme"]
         version = partition.newest(person)
         return None if version is None or version.document is None else version.document.value
@@ -81,9 +70,7 @@ async def test_once_the_key_is_free_the_message_goes_through() -> None:
     await company.deliver(move("m-2", "bob", "a@x"))
     await company.deliver(move("m-3", "ann", "new@x"))
     assert await company.deliver(move("m-2", "bob", "a@x")) == [None]
-    saved = company.saved("bob")
-    assert saved is not None
-    assert saved["email"] == "a@x"
+    assert company.saved("bob")["email"] == "a@x"
 
 
 async def test_the_other_messages_of_the_group_are_committed() -> None:
@@ -95,13 +82,12 @@ async def test_the_other_messages_of_the_group_are_committed() -> None:
     assert "Message web/m-4" in str(done[1])
     assert await company.deliver(group[3]) == [None]
     saved = company.saved("bob")
-    assert saved is not None
     assert (saved["email"], saved["moves"]) == ("", 3)
     assert sorted(company.published) == [1, 1, 2, 3]
 
 
 async def test_messages_after_a_refused_group_share_commits_again() -> None:
-    company = Company()
+    company = Company(clock=ManualClock())  # It stands still: marks would be further saves.
     await company.deliver(move("m-1", "ann", "a@x"))
     await company.deliver(move("m-2", "bob", "b@x"), move("m-3", "bob", "a@x"))
     partition = company.store.entities["person", "acme"]
@@ -117,17 +103,13 @@ async def test_a_second_tombstone_is_refused_since_missing_values_count_as_null(
     (error,) = await company.deliver(leave("m-4", "bob"))
     assert isinstance(error, UniqueKeyTaken)
     assert "tombstones" in str(error)
-    saved = company.saved("bob")
-    assert saved is not None
-    assert saved["email"] == "b@x"
+    assert company.saved("bob")["email"] == "b@x"
 
 
 async def test_a_commit_whose_reply_was_lost_is_not_taken_for_a_refused_one() -> None:
-    company = Company(Lossy())
+    company = Company(Fated(Fate.LOST_AFTER, "save_entity", times=1))
     assert await company.deliver(move("m-1", "ann", "a@x")) == [None]
-    saved = company.saved("ann")
-    assert saved is not None
-    assert saved["moves"] == 1
+    assert company.saved("ann")["moves"] == 1
     assert company.published == [1]
 
 

@@ -13,7 +13,7 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.sender import Sender
-from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.records.places import RECEIVER
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.transports.memory import MemoryTransport
 from tests.samples import Deposit
@@ -43,7 +43,7 @@ async def test_a_time_without_its_zone_is_refused_and_nothing_is_sent() -> None:
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["it arrives", "it is lost"])
-async def test_without_a_reply_the_sender_is_told_to_send_again(arrives: bool) -> None:
+async def test_without_a_reply_the_error_says_to_send_again(arrives: bool) -> None:
     transport, answered = MemoryTransport(outcome=lambda _: (arrives, False)), MemoryTransport()
     with pytest.raises(TryAgainLater, match=r"web/m-1 may not have been sent. Send it again under the same id"):
         await sender(transport, ManualClock()).send("accounts", Deposit("a"), "m-1", "web")
@@ -64,8 +64,8 @@ async def test_a_message_keeps_its_session_however_its_data_travels(padding: int
     for name in ("accounts", "archive"):
         await by_session.send(name, message, "m-1", "web")
     [in_session], [without] = transport.queues["accounts"], transport.queues["archive"]
-    assert in_session.envelope.value[PARTITION_KEY] == "a-7"
-    assert PARTITION_KEY not in without.envelope.value
+    assert in_session.envelope.value[RECEIVER] == "a-7"
+    assert RECEIVER not in without.envelope.value
     assert bool(blobs.written) is (padding > 1_000)
     with pytest.raises(ValueError, match="session"):
         await by_session.send("accounts", Deposit(""), "m-2", "web")

@@ -11,7 +11,7 @@ import pytest
 from exactlyonce import Context, Destination, message
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import PARTITION_KEY, SEQUENCE
+from exactlyonce.records.places import NUMBER, RECEIVER
 from exactlyonce.values.identity import EntityRef, Origin
 
 
@@ -23,7 +23,7 @@ class Hit:
 
 
 GAMES = Destination("games", (Hit,), session_by=lambda hit: hit.player)
-BOARDS = Destination("boards", (Hit,), order_by=lambda hit: f"board of {hit.player}", session_by=lambda hit: hit.player)
+BOARDS = Destination("boards", (Hit,), to="board", entity_by=lambda hit: hit.player)
 ARCHIVE = Destination("archive", (Hit,))
 LIMITS = dict.fromkeys(("games", "boards", "archive"), 500)
 
@@ -43,18 +43,18 @@ def test_a_message_to_a_destination_with_sessions_carries_its_session() -> None:
     given = context()
     given.announce(Hit("p-7"))
     games, boards, archive = sent(given)
-    assert games[PARTITION_KEY] == "p-7"
-    assert SEQUENCE not in games
+    assert games[RECEIVER] == "p-7"
+    assert NUMBER not in games
     assert games["traceparent"].startswith("00-")
-    assert (boards[PARTITION_KEY], int(boards[SEQUENCE])) == ("board of p-7", 1)
-    assert PARTITION_KEY not in archive
+    assert (boards[RECEIVER], int(boards[NUMBER])) == ("board/p-7", 1)
+    assert RECEIVER not in archive
 
 
 def test_a_message_that_travels_by_reference_keeps_its_session() -> None:
     given = context(blobs="https://a.example/blobs")
     given.send("games", Hit("p-7", "x" * 1000))
     [envelope] = sent(given)
-    assert (envelope[PARTITION_KEY], envelope.get("data")) == ("p-7", None)
+    assert (envelope[RECEIVER], envelope.get("data")) == ("p-7", None)
 
 
 @pytest.mark.parametrize("session", ["", None, 7], ids=repr)

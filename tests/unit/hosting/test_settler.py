@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from azure.functions.queue import QueueMessage
 
 from exactlyonce import (
     Colocated,
@@ -22,12 +21,13 @@ from exactlyonce import (
 from exactlyonce.attempt import Strategy
 from exactlyonce.hosting.returner import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
 from exactlyonce.hosting.settlement import aside_place
-from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.stores.memory.trouble import Fate, NoTrouble
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered
-from tests.unit.hosting.settlers import SECRET, Place, Silent, dated
+from tests.unit.fated import Fated
+from tests.unit.hosting.settlers import Place, dated
 
 STRATEGIES: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
@@ -76,7 +76,7 @@ class TestTheEnvironment:
     async def test_while_the_store_does_not_answer_a_message_is_returned_undecided(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")
-        place.store._trouble = Silent()
+        place.store._trouble = Fated(Fate.LOST_BEFORE)
         assert await place.settle(kind, message) == "returned"
         assert place.returned == [message.once_more()]
 
@@ -94,13 +94,13 @@ class TestTheEnvironment:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")
         assert await place.settle(kind, message) == "parked"
-        trouble, place.store._trouble = place.store._trouble, Silent()
+        trouble, place.store._trouble = place.store._trouble, Fated(Fate.LOST_BEFORE)
         assert await place.settle(kind, message, times=2) == "returned"
         place.store._trouble = trouble
         assert place.returned == [message.once_more()]
 
     async def test_without_the_store_a_dead_letter_that_may_be_parked_is_not_returned(self, place: Place) -> None:
-        place.store._trouble = Silent()
+        place.store._trouble = Fated(Fate.LOST_BEFORE)
         with pytest.raises(TryAgainLater):
             await place.settler.settle(accounts(), delivered(dated(deposit("m-1"))), "accounts")
         assert place.queue == []
@@ -224,41 +224,15 @@ class TestNeverBoth:
     async def test_a_message_whose_parking_was_not_answered_is_not_returned(self, place: Place) -> None:
         kind, message = accounts(), dated(deposit("m-1"))
         place.saw_fail(kind, "web/m-1")
-        place.store._trouble = Unheard()
+        place.store._trouble = Fated(Fate.LOST_AFTER, "park")
         assert await place.settler.settle(kind, delivered(message), "accounts", settlement="first") == "parked"
         assert place.parked(kind.ref("a"), "web/m-1") is not None
         assert place.queue == []
 
 
-class Unheard:
-    """Whatever is parked is parked, and nobody is told."""
-
-    def fate(self, operation: str) -> Fate:
-        return Fate.LOST_AFTER if operation == "park" else Fate.ANSWERED
-
-    def replica(self, newest: int) -> int:
-        return newest
-
-
-class Stale:
+class Stale(NoTrouble):
     """All reads are answered by replicas that have seen nothing yet."""
-
-    def fate(self, operation: str) -> Fate:
-        del operation
-        return Fate.ANSWERED
 
     def replica(self, newest: int) -> int:
         del newest
         return 0
-
-
-async def test_a_message_without_a_delivery_count_is_settled_as_the_first_time(
-    place: Place,
-) -> None:
-    kind = accounts()
-    place.saw_fail(kind, "web/m-1")
-    body = dated(breaking("m-1")).to_json().text.encode()
-    without = QueueMessage(id="q-1", body=body)  # type: ignore[no-untyped-call]
-    assert await place.settler.settle(kind, without, "accounts") == "parked"
-    assert place.parked(kind.ref("a"), "web/m-1") is not None
-    assert SECRET not in str(place.parked(kind.ref("a"), "web/m-1"))

@@ -127,12 +127,12 @@ async def test_a_read_model_with_an_old_gap_is_tended(place: Place) -> None:
 
 
 async def test_a_read_model_whose_handler_raises_is_reported_and_swept_again(place: Place) -> None:
-    mended: list[bool] = []
-    boards = Entity("screen", state=Board, container="boards", strategy=Resequencer())
+    fixed: list[bool] = []
+    boards = Entity("board", state=Board, container="boards", strategy=Resequencer())
 
     @boards.handles(Scored, key=lambda scored: scored.board)
     def show(state: Board, given: Scored, context: Context) -> Board:
-        if not mended:
+        if not fixed:
             raise ValueError("what the body says")
         return Board([*state.seen, str(given.number)])
 
@@ -142,16 +142,16 @@ async def test_a_read_model_whose_handler_raises_is_reported_and_swept_again(pla
     await place.later()
     swept = await place.sweeper().sweep([boards], MINUTE, 1_000)
     ((name, reason),) = swept.failed
-    assert (swept.swept, name) == (0, '["screen","b","b"]')
-    assert reason.startswith("HandlerFailed: Message s/m-1 on entity screen/b")
+    assert (swept.swept, name) == (0, '["board","b","b"]')
+    assert reason.startswith("HandlerFailed: Message s/m-1 on entity board/b")
     assert "what the body says" not in reason
-    mended.append(True)
+    fixed.append(True)
     await place.later()
     assert (await place.sweeper().sweep([boards], MINUTE, 1_000)).swept == 1
 
 
 async def test_the_sweeper_sends_the_replay_requests_of_a_read_model(place: Place) -> None:
-    rebuild = Rebuild(of=accounts(VersionStream()), through="receipts", destination="screens")
+    rebuild = Rebuild(of=accounts(VersionStream()), through="receipts")
     boards = BOARDS.using(Resequencer(gap_timeout=MINUTE, on_gap=rebuild))
     process = place.process()
     await process.deliver(boards, scored(2))

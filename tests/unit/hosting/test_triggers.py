@@ -64,9 +64,9 @@ def test_an_adapter_gets_the_delivered_body() -> None:
 
 
 def test_a_body_that_is_not_an_envelope_is_refused_with_the_id_of_its_delivery() -> None:
-    with pytest.raises(MalformedMessage, match=r"Queue message o-1/7/[0-9a-f]{16}: .*adapter") as told:
+    with pytest.raises(MalformedMessage, match=r"Queue message o-1/7/[0-9a-f]{16}: .*adapter") as caught:
         envelope_of(delivered(Content(SECRET.encode())))
-    assert SECRET not in str(told.value)
+    assert SECRET not in str(caught.value)
 
 
 def test_deliveries_with_one_id_differ_by_number_and_body() -> None:

@@ -16,7 +16,7 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Author, Blob
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
@@ -28,7 +28,7 @@ ALL_PROTOCOLS: dict[str, Strategy] = {**PROTOCOLS, "resequencer": Resequencer()}
 
 def in_order(number: int) -> Envelope:
     """The n-th deposit, which a read model takes as well."""
-    return replace(deposit(f"m-{number}"), extensions=Order(ENTITY.id, number).extensions)
+    return replace(deposit(f"m-{number}"), extensions=Place("fromweb", ENTITY.source, number).extensions)
 
 
 def painting(before: Before, envelope: Envelope) -> Handled:

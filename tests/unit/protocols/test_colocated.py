@@ -16,10 +16,9 @@ from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.records.companions import ColocatedRecord, record_id
 from exactlyonce.records.outputs import digest
-from exactlyonce.records.sequences import Order
 from tests.asking import unhandled
 from tests.samples import breaking, deposit
-from tests.unit.script import AT, ENTITY, Played, Script, attempt, numbers
+from tests.unit.script import AT, ENTITY, Played, Script, attempt, numbers, receipt
 
 COLOCATED = Colocated()
 
@@ -59,7 +58,7 @@ class TestTheRecord:
                 owing_since=AT,
             ),
         )
-        assert [output.order for output in outputs] == [Order("r-1", 1), Order("r-1", 2)]
+        assert [output.place for output in outputs] == [receipt(1), receipt(2)]
 
     def test_it_keeps_all_else_for_good(self) -> None:
         script = Script()

@@ -16,7 +16,7 @@ import pytest
 
 from exactlyonce import Context, Destination, Entity, Envelope, HandlerFailed, TryAgainLater, message
 from exactlyonce.attempt import Strategy
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.world import World
@@ -64,7 +64,9 @@ def probes(strategy: Strategy) -> Entity[Probe]:
 
 def at(number: int, source: str = "s", **data: Any) -> Envelope:
     content = Json.of({"probe": "p", "x": number, **data})
-    return Envelope(source, f"m-{number}", "probe.moved", content, extensions=Order("p", number).extensions)
+    return Envelope(
+        source, f"m-{number}", "probe.moved", content, extensions=Place(f"from{source}", "probe/p", number).extensions
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -26,14 +26,14 @@ from exactlyonce.records.companions import (
     read_companion,
     record_id,
 )
-from exactlyonce.records.sequences import LARGEST_NUMBER, Order
+from exactlyonce.records.places import LARGEST_NUMBER, Place
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from tests.unit.records.test_records import AT, COUNTS, GAME, JSONS, MOMENTS, OUTPUT, OUTPUTS, REFERENCES
 
 SECRET = "sEcReT-4711"
 TEXT = st.text(min_size=1, max_size=8)
-REF = {"id": "o-1", "destination": "leader-board", "order": {"key": "game-7", "number": 12}}
+REF = {"id": "o-1", "destination": "leader-board", "place": {"channel": "c1", "receiver": "board/game-7", "number": 12}}
 OWED = {**REF, "envelope": '{"specversion":"1.0","id":"o-1"}', "delay": 1.5}
 MESSAGE = Json.of({"id": "m-43"})
 RECORD = ColocatedRecord(GAME.key, "web/m-43", "9a", 43, AT, (OUTPUT.ref,), "d1", owed=(OUTPUT,), owing_since=AT)
@@ -50,10 +50,9 @@ ENTRY = StreamEntry(
     digest="d1",
     events=(Event("range.hit", Json('{"position":5}')),),
 )
-NUMBERED = NumberedMessage(GAME.key, "shooters", Order("game-7", 12), "shooters/m-43", AT, MESSAGE)
+NUMBERED = NumberedMessage(GAME.key, Place("c1", "range/game-7", 12), "shooters", "shooters/m-43", AT, MESSAGE)
 COMPANIONS = (RECORD, ENTRY, NUMBERED)
 ENTITIES = st.builds(EntityRef, st.just("range"), st.tuples(TEXT), TEXT)
-ORDERS = st.builds(Order, TEXT, st.integers(1, LARGEST_NUMBER))
 
 
 def hashed(kind: str, *parts: str) -> str:
@@ -109,12 +108,12 @@ def test_the_stream_entry_is_pinned() -> None:
 
 def test_the_document_of_a_number_is_pinned() -> None:
     assert companion_document(GAME, NUMBERED) == {
-        "id": "numbered:game-7:shooters:game-7:12",
+        "id": "numbered:game-7:c1:12",
         "_kind": "numbered",
         "schema": 1,
         "entity": '["range","game-7","game-7"]',
+        "order": {"channel": "c1", "receiver": "range/game-7", "number": 12},
         "source": "shooters",
-        "order": {"key": "game-7", "number": 12},
         "message": "shooters/m-43",
         "at": "2026-11-21T10:00:02Z",
         "held": '{"id":"m-43"}',
@@ -124,7 +123,7 @@ def test_the_document_of_a_number_is_pinned() -> None:
 
 def test_what_is_finished_is_written_as_nothing() -> None:
     settled = ColocatedRecord(GAME.key, "web/m-43", "9a", 43, AT, (), "d1", owed=None, owing_since=None)
-    released = NumberedMessage(GAME.key, "shooters", Order("game-7", 12), None, AT, None)
+    released = NumberedMessage(GAME.key, Place("c1", "range/game-7", 12), "shooters", None, AT, None)
     written = [companion_document(GAME, one) for one in (settled, released)]
     assert [(one.get("owed"), one.get("owing_since")) for one in written] == [(None, None)] * 2
     assert (written[1]["message"], written[1]["held"]) == (None, None)
@@ -134,13 +133,13 @@ def test_what_is_finished_is_written_as_nothing() -> None:
 @pytest.mark.parametrize(
     ("id", "plain"),
     [
-        (numbered_id(GAME, "shooters", Order("game-7", 12)), True),
-        (numbered_id(GAME, "a" * 174, Order("game-7", 12)), True),  # 200 characters
-        (numbered_id(GAME, "a" * 175, Order("game-7", 12)), False),
-        (numbered_id(GAME, "range/game-7", Order("game-7", 12)), False),
-        (numbered_id(GAME, "Ü", Order("game-7", 12)), False),
-        (numbered_id(GAME, "", Order("game-7", 12)), False),
-        (numbered_id(EntityRef("range", ("a",), "a:b"), "c", Order("d", 1)), False),
+        (numbered_id(GAME, "c1", 12), True),
+        (numbered_id(GAME, "a" * 181, 12), True),  # 200 characters
+        (numbered_id(GAME, "a" * 182, 12), False),
+        (numbered_id(GAME, "range/game-7", 12), False),
+        (numbered_id(GAME, "Ü", 12), False),
+        (numbered_id(GAME, "", 12), False),
+        (numbered_id(EntityRef("range", ("a",), "a:b"), "c", 1), False),
         (record_id(GAME, "web/m-43"), False),
         (entry_id(GAME, "web/m-43"), False),
     ],
@@ -151,20 +150,19 @@ def test_an_id_holds_its_values_where_ids_may_hold_them_and_else_their_hash(id: 
 
 
 def test_a_hashed_id_is_pinned() -> None:
-    order = Order("game-7", 12)
-    assert numbered_id(GAME, "range/ü", order) == hashed("numbered", "game-7", "range/ü", "game-7", "12")
+    assert numbered_id(GAME, "range/ü", 12) == hashed("numbered", "game-7", "range/ü", "12")
 
 
 PARTS = st.text("a:~.", max_size=3)
-PLACES = st.tuples(PARTS.filter(bool), PARTS, PARTS, st.integers(1, 12))
+PLACES = st.tuples(PARTS.filter(bool), PARTS, st.integers(1, 12))
 
 
 @given(PLACES, PLACES)
 @settings(max_examples=300, deadline=None)
-def test_ids_differ_where_anything_differs(one: tuple[str, str, str, int], other: tuple[str, str, str, int]) -> None:
-    def id_at(place: tuple[str, str, str, int]) -> str:
-        entity, source, key, number = place
-        return numbered_id(EntityRef("range", ("p",), entity), source, Order(key, number))
+def test_ids_differ_where_anything_differs(one: tuple[str, str, int], other: tuple[str, str, int]) -> None:
+    def id_at(place: tuple[str, str, int]) -> str:
+        entity, channel, number = place
+        return numbered_id(EntityRef("range", ("p",), entity), channel, number)
 
     assert (id_at(one) == id_at(other)) is (one == other)
 
@@ -197,7 +195,15 @@ ENTRIES = st.builds(
     whole=st.booleans(),
     events=st.none() | EVENTS,
 )
-NUMBERS = st.builds(NumberedMessage, st.just(""), TEXT, ORDERS, st.none() | TEXT, MOMENTS, st.none() | JSONS)
+NUMBERS = st.builds(
+    NumberedMessage,
+    st.just(""),
+    st.builds(Place, TEXT, TEXT, st.integers(1, LARGEST_NUMBER)),
+    TEXT,
+    st.none() | TEXT,
+    MOMENTS,
+    st.none() | JSONS,
+)
 
 
 @given(ENTITIES, RECORDS | ENTRIES | NUMBERS)
@@ -211,11 +217,11 @@ def test_what_is_written_is_read_again(entity: EntityRef, companion: Any) -> Non
 
 @pytest.mark.parametrize("kind", [None, "", "staged", "Entry", 7, ["entry"], {"entry": 1}])
 def test_a_document_of_no_known_kind_is_not_the_librarys(kind: Any) -> None:
-    told = refused({**companion_document(GAME, ENTRY), "_kind": kind, "secret": SECRET})
-    assert "Give it another id" in told
+    text = refused({**companion_document(GAME, ENTRY), "_kind": kind, "secret": SECRET})
+    assert "Give it another id" in text
     without = companion_document(GAME, ENTRY)
     del without["_kind"]
-    assert refused(without) == told
+    assert refused(without) == text
 
 
 @pytest.mark.parametrize("companion", COMPANIONS)
@@ -237,9 +243,8 @@ def test_a_companion_under_another_id_is_refused(companion: Companion) -> None:
     [
         (RECORD, "message", "web/m-44"),
         (ENTRY, "message", "web/m-44"),
-        (NUMBERED, "source", "archers"),
-        (NUMBERED, "order", {"key": "game-7", "number": 13}),
-        (NUMBERED, "order", {"key": "game-8", "number": 12}),
+        (NUMBERED, "order", {"channel": "c2", "receiver": "range/game-7", "number": 12}),
+        (NUMBERED, "order", {"channel": "c1", "receiver": "range/game-7", "number": 13}),
     ],
 )
 def test_a_companion_about_something_else_than_its_id_says_is_refused(

@@ -24,13 +24,13 @@ from exactlyonce.records.library import (
     read_processed,
     read_staged,
 )
-from exactlyonce.records.sequences import Reception
+from exactlyonce.records.receptions import Reception
 from exactlyonce.values.frozen_json import Json
 from tests.unit.records.test_companions import ENTRY, NUMBERED, RECORD
 from tests.unit.records.test_records import AT, GAME, LEDGER_43, OUTPUT, OWING
 
 SECRET = "sEcReT-4711"
-RECEPTION = Reception("range/game-7", 3, ((5, 6), (8, 8)), gap_since=AT, failing="HandlerFailed")
+RECEPTION = Reception("c1", "range/game-7", 3, ((5, 6), (8, 8)), gap_since=AT, failing="HandlerFailed")
 RECEIVING = replace(LEDGER_43, snapshot_every=20, receptions=(RECEPTION,))
 DOCUMENTS: dict[str, tuple[Callable[[Any], object], dict[str, Any]]] = {
     "ledger": (
@@ -100,11 +100,11 @@ def test_a_number_is_no_text_and_a_text_no_number(name: str, path: tuple[Any, ..
 
 
 @pytest.mark.parametrize(
-    "told", [1_700_000_000, "1700000000", "2026-01-01", "2026-01-01T99:00:00Z", "soon after lunch", None]
+    "time", [1_700_000_000, "1700000000", "2026-01-01", "2026-01-01T99:00:00Z", "soon after lunch", None]
 )
 @pytest.mark.parametrize(("name", "path"), [case for case in CASES if case[1][-1] == "at"])
-def test_a_time_is_a_date_with_a_time_of_day_and_nothing_else(name: str, path: tuple[Any, ...], told: Any) -> None:
-    raw = changed(DOCUMENTS[name][1], path, lambda found, step: found.__setitem__(step, told))
+def test_a_time_is_a_date_with_a_time_of_day_and_nothing_else(name: str, path: tuple[Any, ...], time: Any) -> None:
+    raw = changed(DOCUMENTS[name][1], path, lambda found, step: found.__setitem__(step, time))
     assert "at: " in refused(name, raw)
 
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce.errors import DamagedDocument
-from exactlyonce.records.ledger import LEDGER, Entry, Ledger, entity_document, read_entity
+from exactlyonce.records.channels import Channel
+from exactlyonce.records.ledger import LEDGER, Apart, Entry, Ledger, entity_document, read_entity
 from exactlyonce.records.library import (
     ParkedMessage,
     ProcessedRecord,
@@ -23,18 +24,29 @@ from exactlyonce.records.library import (
     read_staged,
 )
 from exactlyonce.records.outputs import Output, OutputRef, digest
-from exactlyonce.records.sequences import Order, Reception, Sequence
+from exactlyonce.records.places import LARGEST_NUMBER, Place
+from exactlyonce.records.receptions import Reception
+from exactlyonce.records.sequences import Sequence
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
 AT = datetime(2026, 11, 21, 10, 0, 2, tzinfo=timezone.utc)
 GAME = EntityRef("range", ("game-7",), "game-7")
-ORDER = Order("game-7", 12)
-OUTPUT = Output("o-1", "leader-board", Json.of({"specversion": "1.0", "id": "o-1"}), 1.5, ORDER)
+PLACE = Place("c1", "board/game-7", 12)
+PLACED = {"channel": "c1", "receiver": "board/game-7", "number": 12}
+OUTPUT = Output("o-1", "leader-board", Json.of({"specversion": "1.0", "id": "o-1"}), 1.5, PLACE)
 OWING = Entry("web/m-43", "9a", 43, AT, (OUTPUT.ref,), "d1", owed=(OUTPUT,))
 SETTLED = Entry("web/m-42", "5f", 42, AT - timedelta(seconds=2), (), "d2", staged=True, seen=1_700_000_000)
-SEQUENCES = (Sequence("leader-board", "game-7", 12),)
-LEDGER_43 = Ledger(43, "0:-1#913", (SETTLED, OWING), type="range", sequences=SEQUENCES)
+SEQUENCES = (Sequence("leader-board", "board/game-7", "c1", 12, ordered=True),)
+LEDGER_43 = Ledger(
+    43,
+    "0:-1#913",
+    (SETTLED, OWING),
+    channels=(Channel("c2", "range/game-7", ((1, 40), (42, 42)), "aBcD3"),),
+    apart=Apart(records=True, sealed=True),
+    type="range",
+    sequences=SEQUENCES,
+)
 
 TEXT = st.text(max_size=8)
 MOMENTS = st.datetimes(min_value=datetime(1970, 1, 2), timezones=st.just(timezone.utc))  # noqa: DTZ001
@@ -44,9 +56,9 @@ JSONS = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
     max_leaves=4,
 ).map(Json.of)
-ORDERS = st.none() | st.builds(Order, TEXT, COUNTS)
-OUTPUTS = st.lists(st.builds(Output, TEXT, TEXT, JSONS, st.floats(0, 1e6), ORDERS), max_size=2).map(tuple)
-REFERENCES = st.lists(st.builds(OutputRef, TEXT, TEXT, ORDERS), max_size=2).map(tuple)
+PLACES = st.none() | st.builds(Place, TEXT, TEXT, COUNTS)
+OUTPUTS = st.lists(st.builds(Output, TEXT, TEXT, JSONS, st.floats(0, 1e6), PLACES), max_size=2).map(tuple)
+REFERENCES = st.lists(st.builds(OutputRef, TEXT, TEXT, PLACES), max_size=2).map(tuple)
 ENTRIES = st.builds(
     Entry,
     message=TEXT,
@@ -57,84 +69,106 @@ ENTRIES = st.builds(
     digest=TEXT,
     staged=st.booleans(),
     owed=st.none() | st.just("staged") | OUTPUTS,
+    recorded=st.booleans(),
     seen=st.none() | COUNTS,
 )
 RANGES = st.lists(st.tuples(COUNTS, COUNTS), max_size=2).map(tuple)
-RECEPTIONS = st.builds(Reception, TEXT, COUNTS, RANGES, st.none() | MOMENTS, st.none() | TEXT, st.none() | MOMENTS)
+CHANNELS = st.builds(Channel, TEXT, TEXT, RANGES, TEXT)
+RECEPTIONS = st.builds(
+    Reception, TEXT, TEXT, COUNTS, RANGES, st.none() | MOMENTS, st.none() | TEXT, st.none() | MOMENTS
+)
 LEDGERS = st.builds(
     Ledger,
     version=COUNTS,
     token=st.none() | TEXT,
     entries=st.lists(ENTRIES, max_size=3).map(tuple),
+    channels=st.lists(CHANNELS, max_size=2).map(tuple),
+    apart=st.builds(Apart, st.booleans(), st.booleans(), st.booleans()),
     deleted=st.just(False),
     protocol=st.sampled_from(["outbox", "colocated", "stream", "resequencer"]),
-    sequences=st.lists(st.builds(Sequence, TEXT, TEXT, COUNTS), max_size=2).map(tuple),
+    sequences=st.lists(st.builds(Sequence, TEXT, TEXT, TEXT, COUNTS, st.booleans()), max_size=2).map(tuple),
     snapshot_every=st.none() | COUNTS,
     event_sourced=st.booleans(),
     receptions=st.lists(RECEPTIONS, max_size=2).map(tuple),
 )
 
 
+STORED = {
+    "id": "game-7",
+    "gameId": "game-7",
+    "target": 42,
+    "_ledger": {
+        "schema": 1,
+        "type": "range",
+        "protocol": "outbox",
+        "snapshot_every": None,
+        "event_sourced": False,
+        "receptions": [],
+        "sequences": [
+            {
+                "destination": "leader-board",
+                "receiver": "board/game-7",
+                "channel": "c1",
+                "last": 12,
+                "ordered": True,
+            }
+        ],
+        "version": 43,
+        "token": "0:-1#913",
+        "owing_since": "2026-11-21T10:00:02Z",
+        "deleted": False,
+        "channels": [{"id": "c2", "source": "range/game-7", "received": [[1, 40], [42, 42]], "marks": "aBcD3"}],
+        "apart": {"records": True, "channels": False, "sealed": True},
+        "entries": [
+            {
+                "message": "web/m-42",
+                "tx": "5f",
+                "version": 42,
+                "at": "2026-11-21T10:00:00Z",
+                "outputs": [],
+                "digest": "d2",
+                "staged": True,
+                "owed": None,
+                "recorded": True,
+                "seen": 1_700_000_000,
+            },
+            {
+                "message": "web/m-43",
+                "tx": "9a",
+                "version": 43,
+                "at": "2026-11-21T10:00:02Z",
+                "outputs": [{"id": "o-1", "destination": "leader-board", "place": PLACED}],
+                "digest": "d1",
+                "staged": False,
+                "owed": [
+                    {
+                        "id": "o-1",
+                        "destination": "leader-board",
+                        "envelope": '{"specversion":"1.0","id":"o-1"}',
+                        "delay": 1.5,
+                        "place": PLACED,
+                    }
+                ],
+                "recorded": True,
+                "seen": None,
+            },
+        ],
+    },
+}
+
+
 def test_the_entity_document_is_pinned() -> None:
     document = entity_document(Json.of({"id": "game-7", "gameId": "game-7", "target": 42}), LEDGER_43)
-    assert json.loads(document.text) == {
-        "id": "game-7",
-        "gameId": "game-7",
-        "target": 42,
-        "_ledger": {
-            "schema": 1,
-            "type": "range",
-            "protocol": "outbox",
-            "snapshot_every": None,
-            "event_sourced": False,
-            "receptions": [],
-            "sequences": [{"destination": "leader-board", "key": "game-7", "last": 12}],
-            "version": 43,
-            "token": "0:-1#913",
-            "owing_since": "2026-11-21T10:00:02Z",
-            "deleted": False,
-            "entries": [
-                {
-                    "message": "web/m-42",
-                    "tx": "5f",
-                    "version": 42,
-                    "at": "2026-11-21T10:00:00Z",
-                    "outputs": [],
-                    "digest": "d2",
-                    "staged": True,
-                    "owed": None,
-                    "seen": 1_700_000_000,
-                },
-                {
-                    "message": "web/m-43",
-                    "tx": "9a",
-                    "version": 43,
-                    "at": "2026-11-21T10:00:02Z",
-                    "outputs": [{"id": "o-1", "destination": "leader-board", "order": {"key": "game-7", "number": 12}}],
-                    "digest": "d1",
-                    "staged": False,
-                    "owed": [
-                        {
-                            "id": "o-1",
-                            "destination": "leader-board",
-                            "envelope": '{"specversion":"1.0","id":"o-1"}',
-                            "delay": 1.5,
-                            "order": {"key": "game-7", "number": 12},
-                        }
-                    ],
-                    "seen": None,
-                },
-            ],
-        },
-    }
+    assert json.loads(document.text) == STORED
     assert list(document.value)[-1] == LEDGER
 
 
 def test_what_a_read_model_has_received_is_pinned() -> None:
-    reception = Reception("range/game-7", 3, ((5, 6), (8, 8)), gap_since=AT, failing="HandlerFailed", passed=AT)
-    ledger = Ledger(2, type="board", protocol="resequencer", receptions=(reception, Reception("range/game-8")))
+    reception = Reception("c1", "range/game-7", 3, ((5, 6), (8, 8)), gap_since=AT, failing="HandlerFailed", passed=AT)
+    ledger = Ledger(2, type="board", protocol="resequencer", receptions=(reception, Reception("c2", "range/game-8")))
     assert entity_document(Json.of({"id": "b"}), ledger).value[LEDGER]["receptions"] == [
         {
+            "channel": "c1",
             "source": "range/game-7",
             "next": 3,
             "held": [[5, 6], [8, 8]],
@@ -142,7 +176,15 @@ def test_what_a_read_model_has_received_is_pinned() -> None:
             "failing": "HandlerFailed",
             "passed": "2026-11-21T10:00:02Z",
         },
-        {"source": "range/game-8", "next": 1, "held": [], "gap_since": None, "failing": None, "passed": None},
+        {
+            "channel": "c2",
+            "source": "range/game-8",
+            "next": 1,
+            "held": [],
+            "gap_since": None,
+            "failing": None,
+            "passed": None,
+        },
     ]
 
 
@@ -155,7 +197,7 @@ def test_the_processed_record_is_pinned() -> None:
         "tx": "9a",
         "version": 43,
         "at": "2026-11-21T10:00:02Z",
-        "outputs": [{"id": "o-1", "destination": "leader-board", "order": {"key": "game-7", "number": 12}}],
+        "outputs": [{"id": "o-1", "destination": "leader-board", "place": PLACED}],
         "digest": "d1",
     }
 
@@ -175,7 +217,7 @@ def test_the_staged_document_is_pinned() -> None:
                 "destination": "leader-board",
                 "envelope": envelope,
                 "delay": 1.5,
-                "order": {"key": "game-7", "number": 12},
+                "place": PLACED,
             }
         ],
     }
@@ -237,9 +279,13 @@ def test_a_parked_document_is_read_back_the_same(parked: ParkedMessage) -> None:
 
 IDS = st.uuids().map(str)
 DELAYS = st.integers(0, 7 * 86_400).map(float)
+RECEIVERS = st.sampled_from(["board/b", "order/" + "%C3%BC" * 40])
+NUMBERED = st.none() | st.builds(Place, st.just("c" * 32), RECEIVERS, st.sampled_from([1, LARGEST_NUMBER]))
 
 
-@given(st.lists(st.builds(Output, IDS, st.sampled_from(["a", "é-" * 30]), JSONS, DELAYS), max_size=3).map(tuple))
+@given(
+    st.lists(st.builds(Output, IDS, st.sampled_from(["a", "é-" * 30]), JSONS, DELAYS, NUMBERED), max_size=3).map(tuple)
+)
 @settings(max_examples=100, deadline=None)
 def test_the_size_of_outputs_covers_what_they_take_in_a_document(outputs: tuple[Output, ...]) -> None:
     def size(held: tuple[Output, ...]) -> int:
@@ -284,8 +330,3 @@ def test_marking_touches_only_the_transactions_named() -> None:
     assert [entry.owed for entry in marked.entries] == [None, None]
     assert LEDGER_43.with_published({"5f"}) == LEDGER_43
     assert (marked.version, marked.token) == (43, "0:-1#913")
-
-
-def test_entries_have_left_when_there_were_more_messages_than_there_are_entries() -> None:
-    assert LEDGER_43.entries_left
-    assert not Ledger(2, None, (SETTLED, OWING)).entries_left

@@ -1,4 +1,4 @@
-"""What the SDK raises for replies of Cosmos DB, and what a strategy is told of it."""
+"""What the SDK raises for replies of Cosmos DB, and the reply that a strategy gets."""
 
 from __future__ import annotations
 

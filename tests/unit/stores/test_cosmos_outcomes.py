@@ -100,13 +100,13 @@ def test_a_batch_says_which_of_its_operations_met_what_is_taken(index: int) -> N
     assert after_write(batch_refusal(409, index=index), Operation.COMMIT) == Taken(TOKEN, index)
 
 
-def test_what_is_taken_is_a_conflict_for_whoever_asks_no_further() -> None:
+def test_a_taken_place_is_a_conflict_for_a_caller_that_asks_no_further() -> None:
     assert isinstance(Taken(TOKEN), Conflict)
 
 
 @pytest.mark.parametrize("error", [EntityRefused, EntityTooLarge, OutputTooLarge])
 def test_what_is_refused_for_what_a_handler_gave_is_no_trouble_of_the_environment(error: type[Exception]) -> None:
-    """Whoever takes messages in batches puts such a message out of the way of the others."""
+    """A batch parks such a message, so that it does not fail the others."""
     assert issubclass(error, HandlerError)
 
 

@@ -1,4 +1,4 @@
-"""Each row of the table from what the SDK raises to what a strategy is told."""
+"""Each row of the table from what the SDK raises to the reply that a strategy gets."""
 
 from __future__ import annotations
 

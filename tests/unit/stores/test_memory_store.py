@@ -27,7 +27,7 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.effects.port import Busy
@@ -44,7 +44,7 @@ STAGED = StagedOutputs(ENTITY.key, "web/m-1", "tx-1", AT, ())
 PARKED = ParkedMessage(ENTITY.key, "web/m-1", "its handler raised ValueError", AT, Json.of({"id": "m-1"}))
 WRITES: dict[str, Callable[[MemoryStore], Any]] = {
     "save_entity": lambda store: store.perform(SaveEntity(ENTITY, BODY, None)),
-    "write_processed": lambda store: store.perform(WriteProcessed(ENTITY, (RECORD,))),
+    "write_records": lambda store: store.perform(WriteRecords(ENTITY, (RECORD,))),
     "stage": lambda store: store.perform(Stage(ENTITY, (STAGED,))),
     "park": lambda store: store.perform(Park(ENTITY, PARKED)),
     "save_batch": lambda store: store.perform(SaveBatch(ENTITY, BODY, None)),
@@ -100,7 +100,7 @@ def test_a_refused_write_is_busy_and_not_applied(operation: str) -> None:
         ("save_entity", Conflict("0:-1#1")),
         ("save_batch", Conflict("0:-1#1")),
         ("stage", Conflict("0:-1#1")),
-        ("write_processed", Written("0:-1#2")),
+        ("write_records", Written("0:-1#2")),
         ("park", Written("0:-1#2")),
     ],
 )
@@ -142,20 +142,20 @@ def test_deleting_staged_documents_may_be_lost_without_anybody_knowing() -> None
 
 def test_a_delayed_deletion_leaves_what_was_written_since() -> None:
     store, trouble = troubled()
-    store.perform(WriteProcessed(ENTITY, (RECORD,)))
+    store.perform(WriteRecords(ENTITY, (RECORD,)))
     store.perform(Park(ENTITY, PARKED))
     trouble.current = Fate.DELAYED
     store.perform(DeleteProcessed(ENTITY, (("web/m-1", '"1"'),)))
     store.perform(DeleteParked(ENTITY, "web/m-1", '"2"'))
     trouble.current = Fate.ANSWERED
-    store.perform(WriteProcessed(ENTITY, (RECORD,)))
+    store.perform(WriteRecords(ENTITY, (RECORD,)))
     store.perform(Park(ENTITY, PARKED))
     assert store.land_delayed() == 2
     assert store.perform(FindProcessed(ENTITY, ("web/m-1",))) == Found(frozenset({"web/m-1"}), "0:-1#4")
     assert store.perform(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"4"', AT)
 
 
-def test_the_present_is_told_with_a_parked_message_by_the_servers_clock() -> None:
+def test_a_parked_message_comes_with_the_present_of_the_servers_clock() -> None:
     clock = ManualClock(AT)
     store = MemoryStore(clock.now)
     store.perform(Park(ENTITY, PARKED))
@@ -187,7 +187,7 @@ def test_a_replica_that_has_not_reached_the_token_is_behind_and_never_absent(tok
 
 def test_the_librarys_documents_are_read_at_their_token_too() -> None:
     store, trouble = troubled()
-    store.perform(WriteProcessed(ENTITY, (RECORD,)))
+    store.perform(WriteRecords(ENTITY, (RECORD,)))
     store.perform(Stage(ENTITY, (STAGED,)))
     store.perform(Park(ENTITY, PARKED))
     trouble.lag = 1

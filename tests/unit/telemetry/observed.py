@@ -62,7 +62,7 @@ class Observed:
         ]
 
     def total(self, name: str, **labels: str) -> float:
-        """Sum of a counter, or of what a histogram was told, over all points with these labels; `.` is written `_` in them."""
+        """Sum of a counter, or of what a histogram recorded, over all points with these labels; `.` is written `_` in them."""
         found = [point for one, given, point in self.points if one == name and _fits(given, labels)]
         return sum(point.sum if isinstance(point, HistogramDataPoint) else point.value for point in found)
 
@@ -75,7 +75,7 @@ class Observed:
         return found
 
     def count(self, name: str) -> int:
-        """How often a histogram was told something."""
+        """How often a histogram recorded something."""
         return sum(point.count for one, _, point in self.points if one == name)
 
 

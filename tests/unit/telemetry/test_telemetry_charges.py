@@ -68,8 +68,8 @@ async def test_charges_are_recorded_by_operation_and_add_up(emulator: RunningEmu
     # The log has requests for documents only. The first effects also open the account and two containers, for 1 each.
     charged = sum(one.charge for one in emulator.requests(before)) + 3
     assert observed.total(names.CHARGE) == pytest.approx(charged)
-    told = {labels["exactlyonce.operation"] for name, labels, _ in observed.points if name == names.CHARGE}
-    assert told == {"load_entity", "find_processed", "save_entity", "write_processed"}
+    operations = {labels["exactlyonce.operation"] for name, labels, _ in observed.points if name == names.CHARGE}
+    assert operations == {"load_entity", "find_processed", "save_entity", "write_records"}
     assert observed.total(names.CHARGE, db_system_name="azure.cosmosdb") == observed.total(names.CHARGE)
     of_spans = [(span.attributes or {}).get("azure.cosmosdb.operation.request_charge") for span in observed.spans]
     assert sum(float(str(one)) for one in of_spans if one is not None) == pytest.approx(charged)

@@ -75,12 +75,13 @@ async def test_a_poison_message_of_a_stream_is_finished_in_the_trace_of_the_firs
 
 
 async def test_a_number_and_a_trace_go_together() -> None:
-    receipts = Destination("receipts", receives=(Deposited,), order_by=lambda given: "b-1")
+    receipts = Destination("receipts", receives=(Deposited,), to="reader", entity_by=lambda given: "b-1")
     world = World([receipts])
     await world.process().deliver(accounts(), traced("m-1", ONE))
     (output,) = world.published
     envelope = Envelope.read(output.envelope.text)
-    assert envelope.extensions == (("partitionkey", "b-1"), ("sequence", f"{1:016d}"), ("traceparent", ONE))
+    assert output.place is not None
+    assert envelope.extensions == (*output.place.extensions, ("traceparent", ONE))
     assert envelope.trace == (("traceparent", ONE),)
 
 

@@ -12,6 +12,7 @@ import pytest
 from exactlyonce import Colocated, Context, Entity, Envelope, ExactlyOnceError, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.retry import Backoff
+from exactlyonce.records.places import Place
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.world import World
@@ -49,8 +50,8 @@ def accounts(strategy: Strategy) -> Entity[Account]:
 
 def message(number: int, amount: int, data: dict[str, Any] | None = None) -> Envelope:
     body = data or {"account": "a", "amount": amount, "padding": SECRET}
-    place = (("partitionkey", "a"), ("sequence", f"{number:016d}"))
-    return Envelope("web", f"m-{number}", "account.deposit", Json.of(body), SENT, extensions=place)
+    place = Place("fromweb", "account/a", number)
+    return Envelope("web", f"m-{number}", "account.deposit", Json.of(body), SENT, extensions=place.extensions)
 
 
 async def everything(strategy: Strategy, seed: int) -> Observed:
@@ -80,9 +81,9 @@ async def test_under_all_trouble_neither_logs_nor_spans_quote_a_body(
     caplog.set_level(logging.DEBUG)
     for seed in range(3):
         observed = await everything(strategy, seed)
-        told = "".join(span.to_json() for span in observed.spans)
-        assert SECRET not in told
-        assert "process account" in told
+        logged = "".join(span.to_json() for span in observed.spans)
+        assert SECRET not in logged
+        assert "process account" in logged
     assert SECRET not in caplog.text
     assert [record.getMessage() for record in caplog.records if SECRET in str(vars(record))] == []
     mine = [record for record in caplog.records if record.name.startswith("exactlyonce.")]
@@ -98,8 +99,8 @@ async def test_an_attempt_that_starts_over_is_logged_with_entity_number_and_reas
     lost = iter([False, False])
     world = World([ledger_queue], outcome=lambda _: (next(lost, True), True))
     await world.process().deliver(accounts(strategy), message(1, 1))
-    told = [record.getMessage() for record in caplog.records if "the next one starts" in record.getMessage()]
-    assert [one.split(", because")[0] for one in told] == [
+    logged = [record.getMessage() for record in caplog.records if "the next one starts" in record.getMessage()]
+    assert [one.split(", because")[0] for one in logged] == [
         "entity account/a: attempt 1 did not finish",
         "entity account/a: attempt 2 did not finish",
     ]

@@ -19,6 +19,7 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.handling.runner import Runner
+from exactlyonce.records.places import Place
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.telemetry import metrics as names
@@ -74,13 +75,13 @@ class Answering(MemoryStore):
 
     def perform(self, effect: Effect[Reply]) -> Reply | Busy:
         reply = super().perform(effect)
-        kind = reply.value if reply in (UNKNOWN, BEHIND) else type(reply).__name__ if _tells(reply) else None
+        kind = reply.value if reply in (UNKNOWN, BEHIND) else type(reply).__name__ if _says(reply) else None
         if kind is not None:
             self.answers[kind] += 1
         return reply
 
 
-def _tells(reply: Any) -> bool:
+def _says(reply: Any) -> bool:
     return isinstance(reply, Conflict | Busy)
 
 
@@ -123,8 +124,8 @@ async def test_the_numbers_of_a_faulty_run_are_those_of_its_faults(name: str, se
     assert trouble.count(*FATES) >= 10
     assert observed.total(names.PROCESSED) == 40
     assert observed.total(names.COMMIT) == 40
-    told = [observed.total(one) for one in (names.DUPLICATES, names.FAILED)]
-    assert deliveries == 40 + sum(told)
+    counts = [observed.total(one) for one in (names.DUPLICATES, names.FAILED)]
+    assert deliveries == 40 + sum(counts)
     assert observed.total(names.REFUSED, exactlyonce_reply="busy") == trouble.count(Fate.BUSY)
     assert observed.total(names.UNKNOWN_OUTCOMES) == trouble.count(Fate.LOST_BEFORE, Fate.LOST_AFTER, Fate.DELAYED)
     assert observed.total(names.REFUSED, exactlyonce_reply="behind") == setting.store.answers["behind"]
@@ -236,8 +237,8 @@ class Board:
     async def hit(self, *numbers: int) -> None:
         for number in numbers:
             data = Json.of({"id": f"o-{number}", "game_id": "g-1", "round": 0, "attempt": number})
-            place = (("partitionkey", "g-1"), ("sequence", f"{number:016d}"))
-            envelope = Envelope("range", f"o-{number}", "shooting-range.hit", data, SENT, extensions=place)
+            place = Place("fromrange", boards.ref("g-1").source, number)
+            envelope = Envelope("range", f"o-{number}", "shooting-range.hit", data, SENT, extensions=place.extensions)
             await self.process.deliver(boards, envelope)
 
     async def tend(self) -> None:

@@ -87,6 +87,11 @@ async def test_without_an_observer_no_function_of_telemetry_is_called() -> None:
     assert {"perform", "start_span", "add"} <= await called(observed=True)
 
 
+def printed(code: str) -> str:
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return ran.stdout.strip()
+
+
 def test_a_process_without_the_api_looks_for_nothing() -> None:
     code = (
         "import sys\n"
@@ -98,8 +103,7 @@ def test_a_process_without_the_api_looks_for_nothing() -> None:
         "loaded = sorted(one for one in sys.modules if one.split('.')[0] == 'opentelemetry')\n"
         "print(observer_of_this_process(datetime.now), loaded)\n"
     )
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "None []"
+    assert printed(code) == "None []"
 
 
 def test_everything_works_where_the_api_is_not_installed() -> None:
@@ -122,8 +126,7 @@ def test_everything_works_where_the_api_is_not_installed() -> None:
         "    print(len(world.published))\n"
         "asyncio.run(main())\n"
     )
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "1"
+    assert printed(code) == "1"
 
 
 def test_the_apis_own_providers_are_no_sdk() -> None:

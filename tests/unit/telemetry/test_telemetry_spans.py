@@ -19,13 +19,14 @@ from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from handlers.shooting_range import ranges, shooting_range
 from tests.samples import SENT, accounts, breaking, deposit, ledger_queue
+from tests.unit.fated import Fated
 from tests.unit.telemetry.observed import Observed
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class Range:
-    """The sample as two functions of one application, and whoever invokes them."""
+    """The sample as two functions of one application, and their callers."""
 
     def __init__(self) -> None:
         self.world = World([shooting_range, leader_board], clock=ManualClock())
@@ -203,22 +204,8 @@ def test_no_span_stays_current_after_its_attempts() -> None:
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-class OnceLost:
-    """The first save is applied, and its reply lost."""
-
-    def __init__(self) -> None:
-        self.saves = 0
-
-    def fate(self, operation: str) -> Fate:
-        self.saves += operation == "save_entity"
-        return Fate.LOST_AFTER if (operation, self.saves) == ("save_entity", 1) else Fate.ANSWERED
-
-    def replica(self, newest: int) -> int:
-        return newest
-
-
-async def test_every_attempt_has_a_span_that_tells_why_it_did_not_finish() -> None:
-    world = World([ledger_queue], trouble=OnceLost())
+async def test_every_attempt_has_a_span_that_says_why_it_did_not_finish() -> None:
+    world = World([ledger_queue], trouble=Fated(Fate.LOST_AFTER, "save_entity", times=1))
     observed = Observed(world.clock)
     process = world.process(observer=observed.telemetry)
     await process.deliver(accounts(Outbox()), deposit("m-1"))
@@ -260,18 +247,8 @@ async def test_the_span_of_a_failed_delivery_has_only_the_class_of_its_error() -
     ).items()
 
 
-class AlwaysBusy:
-    """The store takes no write, so whoever wants one waits, on a clock that stands still."""
-
-    def fate(self, operation: str) -> Fate:
-        return Fate.BUSY
-
-    def replica(self, newest: int) -> int:
-        return newest
-
-
 async def test_a_process_that_crashes_ends_its_spans_and_leaves_nothing_current() -> None:
-    world = World([ledger_queue], trouble=AlwaysBusy(), clock=ManualClock())
+    world = World([ledger_queue], trouble=Fated(Fate.BUSY), clock=ManualClock())
     observed = Observed(world.clock)
     process = world.process(observer=observed.telemetry)
     delivery = asyncio.ensure_future(process.deliver(accounts(Outbox()), deposit("m-1")))

@@ -16,7 +16,7 @@ from exactlyonce.effects.library import FindProcessed, Found
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Entry, Ledger, entity_document
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.telemetry.tally import Tally
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -49,7 +49,7 @@ def begun(tx: str, at: datetime = AT) -> tuple[Any, Any]:
 
 
 def numbered(*, held: bool, at: datetime = AT, message: str | None = KEY) -> NumberedMessage:
-    return NumberedMessage(ENTITY.key, "web", Order("a", 1), message, at, Json("{}") if held else None)
+    return NumberedMessage(ENTITY.key, Place("c1", ENTITY.source, 1), "web", message, at, Json("{}") if held else None)
 
 
 def record(tx: str) -> ColocatedRecord:

@@ -16,7 +16,7 @@ def test_a_shot_at_the_target_hits() -> None:
     assert ran.state == Range(target=7, attempts=1)
 
 
-def test_a_shot_beside_the_target_misses() -> None:
+def test_a_shot_next_to_the_target_misses() -> None:
     assert isinstance(run(fire_at, Range(target=8), SHOT).messages[0], Missed)
 
 

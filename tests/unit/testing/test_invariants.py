@@ -12,7 +12,7 @@ from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, Str
 from exactlyonce.records.ledger import Entry
 from exactlyonce.records.library import processed_record
 from exactlyonce.records.outputs import Output, OutputRef, digest
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.testing.guarantee import Commit, Facts, violations
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -109,8 +109,8 @@ def test_a_read_model_that_records_skipped_and_late_messages_is_acquitted() -> N
 
 
 def test_a_document_without_transaction_and_version_confirms_one_with_them() -> None:
-    told = tuple(replace(one, tx=None, version=None) for one in READ.commits)
-    assert violations(replace(READ, commits=(*READ.commits, *told)), drained=True) == ()
+    again = tuple(replace(one, tx=None, version=None) for one in READ.commits)
+    assert violations(replace(READ, commits=(*READ.commits, *again)), drained=True) == ()
 
 
 OUT_OF_SEQUENCE: dict[str, tuple[Callable[[Facts], Facts], set[tuple[str, str]]]] = {
@@ -160,14 +160,14 @@ def test_entry_and_records_give_the_same_commit() -> None:
     ref = EntityRef("e", ("e",), "e")
     colocated = ColocatedRecord("e", "web/m-1", "tx-1", 1, at, refs, entry.digest, None, None)
     streamed = StreamEntry("e", "web/m-1", "tx-1", 1, at, Json("{}"), Json("{}"), True, refs, entry.digest)
-    for told in (entry, processed_record(ref, entry), colocated, streamed):
-        assert Commit.of("e", told) == FIRST
+    for record in (entry, processed_record(ref, entry), colocated, streamed):
+        assert Commit.of("e", record) == FIRST
 
 
 def test_the_document_of_a_number_gives_its_place_only() -> None:
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    released = NumberedMessage("r", "s", Order("r", 2), "s/2", at, None)
-    assert Commit.of("r", released) == Commit("r", "s/2", None, None, place=("s", 2))
+    released = NumberedMessage("r", Place("c", "r", 2), "s", "s/2", at, None)
+    assert Commit.of("r", released) == Commit("r", "s/2", None, None, place=("c", 2))
 
 
 def test_a_violation_has_its_entity_and_the_evidence() -> None:

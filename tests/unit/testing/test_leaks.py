@@ -71,14 +71,14 @@ def test_seeded_chance_and_given_times_are_no_leaks() -> None:
     def harmless(state: Account, given: Deposit, context: Context) -> Account:
         mine = Random(given.account)
         later = (context.now + timedelta(days=1)).timestamp()
-        told = [
+        times = [
             mine.random(),
             mine.choice("abc"),
             context.random.gauss(0, 1),
             later,
             uuid.uuid5(uuid.NAMESPACE_URL, "x"),
         ]
-        return Account(note=f"{told} {time.gmtime(0).tm_year} {datetime.fromtimestamp(later, timezone.utc)}")
+        return Account(note=f"{times} {time.gmtime(0).tm_year} {datetime.fromtimestamp(later, timezone.utc)}")
 
     assert_deterministic(harmless, Account(), Deposit("a"))
 

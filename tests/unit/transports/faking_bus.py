@@ -1,4 +1,4 @@
-"""A Service Bus whose queues behave as told."""
+"""A Service Bus whose queues are scripted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import MessageNotFoundError, MessageSizeExceededError, ServiceBusError
 
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import PARTITION_KEY
+from exactlyonce.records.places import RECEIVER
 from exactlyonce.transports.service_bus.sender import ServiceBusTransport
 from exactlyonce.values.frozen_json import Json
 
@@ -35,7 +35,7 @@ class FakeBatch:
 
 
 class FakeClient:
-    """Its only queue: raises what it is told to, send by send, then accepts everything; each call is a list of messages.
+    """Its only queue: raises the given errors, send by send, then accepts everything; each call is a list of messages.
 
     Args:
         errors: of the first sends.
@@ -103,5 +103,5 @@ def sending(patch: pytest.MonkeyPatch, client: FakeClient, **settings: Any) -> S
 
 def output(id: str = "o-1", *, delay: float = 0.0, session: str | None = None) -> Output:
     """One output."""
-    attributes = {} if session is None else {PARTITION_KEY: session}
+    attributes = {} if session is None else {RECEIVER: session}
     return Output(id, "receipts", Json.of({"id": id, **attributes, "data": SECRET}), delay)

@@ -1,4 +1,4 @@
-"""The transport over Service Bus, with a sender that behaves as told."""
+"""The transport over Service Bus, with a scripted sender."""
 
 from __future__ import annotations
 

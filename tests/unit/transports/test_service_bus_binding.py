@@ -88,9 +88,9 @@ def test_an_attribute_that_cannot_be_a_property_makes_it_structured(value: Any) 
     "body", [b"{", b"\xff", b"NaN", b"[" * 100_000], ids=["cut off", "no text", "no number", "endless"]
 )
 def test_data_that_is_no_json_is_refused_without_being_quoted(body: bytes) -> None:
-    with pytest.raises(MalformedMessage, match="application/xml") as told:
+    with pytest.raises(MalformedMessage, match="application/xml") as caught:
         read(Content(body, "application/xml", written(ENVELOPE.to_json()).properties))
-    assert told.value.__cause__ is None
+    assert caught.value.__cause__ is None
 
 
 def test_a_body_beyond_the_limit_is_left_to_who_refuses_it() -> None:

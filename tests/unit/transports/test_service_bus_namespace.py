@@ -41,14 +41,14 @@ REFUSALS: dict[Exception, str] = {
 
 
 @pytest.mark.parametrize("error", REFUSALS, ids=lambda error: type(error).__name__)
-async def test_what_only_an_operator_can_change_is_told_with_what_to_do(to: Sending, error: Exception) -> None:
-    with pytest.raises(ConfigurationError, match=REFUSALS[error]) as told:
+async def test_what_only_an_operator_can_change_is_reported_with_what_to_do(to: Sending, error: Exception) -> None:
+    with pytest.raises(ConfigurationError, match=REFUSALS[error]) as caught:
         await to(FakeClient(answer=error)).verify(["receipts", "receipts"])
-    assert str(told.value).count("\n- ") == 1
-    assert SECRET not in str(told.value)
+    assert str(caught.value).count("\n- ") == 1
+    assert SECRET not in str(caught.value)
 
 
-async def test_a_tier_that_takes_less_than_settings_say_is_told(to: Sending) -> None:
+async def test_a_tier_that_takes_less_than_settings_say_is_reported(to: Sending) -> None:
     with pytest.raises(ConfigurationError, match="takes messages of 1000 bytes, but EXACTLYONCE__maxMessageBytes"):
         await to(FakeClient(room=1000)).verify(["receipts"])
 
@@ -65,7 +65,7 @@ async def test_a_queue_that_is_there_passes(to: Sending, answer: Exception | Non
     assert client.sends == []
 
 
-def test_there_is_room_for_what_a_message_has_beside_its_envelope() -> None:
+def test_there_is_room_for_what_a_message_has_besides_its_envelope() -> None:
     assert ServiceBusTransport(CONNECTION, message_bytes=1024 * 1024).max_bytes == 1024 * 1024 - HEADER_BYTES
 
 
@@ -98,5 +98,5 @@ async def test_one_client_serves_all_queues_and_one_link_a_queue_for_good() -> N
         ("", False),
     ],
 )
-def test_connection_strings_of_a_namespace_are_told_from_others(text: str, is_one: bool) -> None:
+def test_connection_strings_of_a_namespace_are_distinguished_from_others(text: str, is_one: bool) -> None:
     assert is_connection_string(text) is is_one

@@ -1,4 +1,4 @@
-"""The transport over Azure Storage queues, with a queue that behaves as told."""
+"""The transport over Azure Storage queues, with a scripted queue."""
 
 from __future__ import annotations
 
@@ -24,37 +24,23 @@ from exactlyonce.effects.publish import PUBLISHED
 from exactlyonce.records.outputs import Output
 from exactlyonce.transports.storage_queue import StorageQueueTransport
 from exactlyonce.values.frozen_json import Json
+from tests.unit.scripted import Scripted
 
 SECRET = "what only the receiver may read"
 
 
-class FakeQueue:
-    """Raises what it is told to, call by call; then accepts everything."""
-
+class FakeQueue(Scripted):
     def __init__(self, *errors: BaseException | None, creation: BaseException | None = None) -> None:
-        self.errors = list(errors)
+        super().__init__(*errors)
         self.creation = creation
         self.created = 0
-        self.sent: list[dict[str, Any]] = []
         self.calls = 0
-        self.under_way = 0
-        self.most_under_way = 0
-        self.hanging = False
-        self.called = asyncio.Event()
+        self.sent: list[dict[str, Any]] = []
 
     async def send_message(self, text: str, **options: Any) -> None:
-        self.called.set()
         self.calls += 1
-        self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
-        try:
-            await (asyncio.Event().wait() if self.hanging else asyncio.sleep(0))
-            error = self.errors.pop(0) if self.errors else None
-            if error is not None:
-                raise error
-            self.sent.append({"text": text, **options})
-        finally:
-            self.under_way -= 1
+        await self.answer()
+        self.sent.append({"text": text, **options})
 
     async def create_queue(self) -> None:
         self.created += 1

@@ -52,10 +52,10 @@ def test_entity_keys_are_pinned() -> None:
 @given(REFS, REFS)
 @settings(max_examples=300, deadline=None)
 def test_different_entities_have_different_keys(one: EntityRef, other: EntityRef) -> None:
-    def told(ref: EntityRef) -> tuple[object, ...]:
+    def parts(ref: EntityRef) -> tuple[object, ...]:
         return (ref.type, tuple((type(part), part) for part in ref.partition), ref.id)
 
-    assert (one.key == other.key) == (told(one) == told(other))
+    assert (one.key == other.key) == (parts(one) == parts(other))
 
 
 def test_sources_are_pinned() -> None:

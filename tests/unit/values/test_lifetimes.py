@@ -84,7 +84,7 @@ class History:
         changes: when it was changed, and to what.
         committed: when the message was processed first.
         ahead: how far its time is ahead of that.
-        deleted: when clean-up takes what tells of it, if it is old enough.
+        deleted: when clean-up takes its records, if they are old enough.
         judged: when a late copy comes.
         lag: for how long the judge has not looked at what is in force.
         running: for how long the job has not, when it deletes.
@@ -112,7 +112,7 @@ class History:
 
 @draw.composite
 def histories(any: draw.DrawFn) -> History:
-    """Histories near the edges: a copy that comes about when what tells of the message goes."""
+    """Histories near the edges: a copy that comes about when the message's records go."""
     hours = any(draw.lists(draw.integers(0, 24 * 90), max_size=3))
     first, others = any(retentions), [any(retentions) for _ in hours]
     changes = [(NOW + timedelta(hours=at), new) for at, new in zip(hours, others, strict=True)]

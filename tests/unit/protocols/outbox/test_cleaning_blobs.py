@@ -1,4 +1,4 @@
-"""Clean-up of blobs: what tells that an attempt was committed, and each way in which not to look would be unsafe."""
+"""Clean-up of blobs: the records that show that an attempt was committed, and each look that may not be left out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_blob_of_a_lost_attempt_is_deleted_behind_a_fence_that_changes_nothi
 
 
 @PROTOCOL
-def test_blobs_of_committed_attempts_stay_wherever_it_is_told(protocol: str) -> None:
+def test_blobs_of_committed_attempts_stay_wherever_the_commit_is_recorded(protocol: str) -> None:
     gallery = Gallery(protocol)
     for number in range(1, 5):
         gallery.paint(number)
@@ -67,7 +67,7 @@ def test_of_two_attempts_at_one_message_the_one_that_was_committed_keeps_its_blo
     assert gallery.left == ["tx-2", "tx-4", "tx-5"]
 
 
-def test_what_the_ledger_tells_is_looked_for_nowhere_else() -> None:
+def test_what_the_ledger_records_is_looked_for_nowhere_else() -> None:
     gallery = Gallery(strategy=Outbox())
     gallery.paint(1)
     gallery.paint(2, 3)
@@ -193,7 +193,7 @@ def test_where_the_ledger_was_removed_nobody_knows_so_nothing_is_deleted(protoco
     assert gallery.left == ["tx-1", "tx-2"]
 
 
-def test_what_was_committed_before_the_ledger_was_removed_is_told_by_its_record() -> None:
+def test_what_was_committed_before_the_ledger_was_removed_is_known_by_its_record() -> None:
     """The view that is asked whether there are records may be old; the read that decides is another."""
     gallery = Gallery()
     for number in (1, 2):
@@ -234,7 +234,7 @@ def test_blobs_of_other_entities_and_of_nobody_are_left_alone() -> None:
     assert gallery.play(clean_blobs(ENTITY, candidates[:2], ABSENT, Memory(), Outbox())).kinds == [LoadEntity]
 
 
-def test_a_message_that_was_held_by_a_read_model_tells_of_the_attempt_that_handled_it() -> None:
+def test_a_message_that_a_read_model_held_names_the_attempt_that_handled_it() -> None:
     gallery = Gallery("resequencer")
     gallery.paint(2)
     gallery.crash(1)
@@ -246,7 +246,7 @@ def test_a_message_that_was_held_by_a_read_model_tells_of_the_attempt_that_handl
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_attempts_at_the_very_same_time_are_told_apart_by_their_transactions(protocol: str) -> None:
+def test_attempts_at_the_very_same_time_are_distinguished_by_their_transactions(protocol: str) -> None:
     gallery = Gallery(protocol)
     gallery.tick = timedelta(0)
     gallery.crash(1)
@@ -255,7 +255,7 @@ def test_attempts_at_the_very_same_time_are_told_apart_by_their_transactions(pro
     assert gallery.left == ["tx-2"]
 
 
-def test_where_a_read_model_cannot_tell_two_attempts_apart_the_blobs_of_both_stay() -> None:
+def test_where_a_read_model_cannot_distinguish_two_attempts_the_blobs_of_both_stay() -> None:
     gallery = Gallery("resequencer")
     gallery.tick = timedelta(0)
     gallery.crash(1)
@@ -264,7 +264,7 @@ def test_where_a_read_model_cannot_tell_two_attempts_apart_the_blobs_of_both_sta
     assert gallery.left == ["tx-1", "tx-2"]
 
 
-def test_blobs_of_a_read_model_that_do_not_say_what_would_tell_of_their_commit_are_not_judged() -> None:
+def test_blobs_of_a_read_model_that_do_not_say_what_would_record_their_commit_are_not_judged() -> None:
     gallery = Gallery("resequencer")
     old = timedelta(hours=2)
     silent = ListedBlob("account/a/tx-1/x", Author(ENTITY, "web/m-1", "tx-1", AT), old)
@@ -294,7 +294,7 @@ def test_only_blobs_between_the_horizon_and_half_the_retention_are_judged() -> N
     assert found == {ENTITY.key: tuple(blobs[2:5])}
 
 
-def test_candidates_are_told_by_entity_also_where_python_takes_two_for_one() -> None:
+def test_candidates_are_grouped_by_entity_also_where_python_takes_two_for_one() -> None:
     entities = [EntityRef("account", (value,), "a") for value in (1, True, "1")]
     blobs = [
         listed(5, Author(entity, "web/m-1", f"tx-{number}", AT)) for number, entity in enumerate([*entities, *entities])

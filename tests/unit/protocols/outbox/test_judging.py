@@ -181,15 +181,15 @@ class TestTheStoresTime:
     def test_a_clock_that_agrees_with_the_store_is_taken_as_it_is(self) -> None:
         clock = ManualClock()
         present = StoreTime(clock)
-        present.tell(clock.now() + timedelta(seconds=30))
+        present.compare(clock.now() + timedelta(seconds=30))
         assert present.now() == clock.now()
 
     def test_one_that_does_not_is_corrected_until_it_does(self) -> None:
         clock = ManualClock(datetime(2020, 1, 1, tzinfo=timezone.utc))
         present = StoreTime(clock)
-        present.tell(SENT)
+        present.compare(SENT)
         clock.advance(7)
         assert present.now() == SENT + timedelta(seconds=7)
         clock.advance((SENT - clock.now()).total_seconds())
-        present.tell(SENT)
+        present.compare(SENT)
         assert present.now() == SENT

@@ -1,4 +1,4 @@
-"""Messages with thousands of outputs: done after as many deliveries as their queue needs, whoever publishes them."""
+"""Messages with thousands of outputs: done after as many deliveries as their queue needs, by any publisher."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class TestATokenAheadOfTheAccount:
         assert not {FindProcessed, Stage, SaveEntity} & set(played.kinds)
         assert played.result.outcome == "no token"
 
-    def test_outputs_that_were_staged_and_are_lost_are_told(self) -> None:
+    def test_staged_outputs_that_are_lost_are_reported(self) -> None:
         script = Script()
         staged = [script.play(attempt(STAGING, deposit(f"m-{one}"))).only(Stage).documents[0] for one in (1, 2)]
         played = reset(script, {LoadStaged: FoundStaged((staged[0],))})
@@ -170,7 +170,7 @@ class TestDiscarding:
         assert played.only(DeleteParked) == DeleteParked(ENTITY, "web/m-9", '"7"')
         assert played.result is True
 
-    def test_one_that_is_not_parked_is_told(self) -> None:
+    def test_one_that_is_not_parked_is_reported(self) -> None:
         played = Script().play(discard(ENTITY, "web/m-9", Memory()))
         assert played.kinds == [LoadParked]
         assert played.result is False

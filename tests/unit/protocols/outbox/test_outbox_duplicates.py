@@ -8,7 +8,7 @@ from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
-from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, LoadStaged, Stage, WriteProcessed
+from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, LoadStaged, Stage, WriteRecords
 from exactlyonce.effects.publish import Owed, Publish
 from exactlyonce.records.library import StagedOutputs
 from tests.samples import deposit
@@ -62,11 +62,11 @@ def test_a_find_that_may_be_older_than_the_ledger_is_made_again_with_its_token(t
     stale = Found(frozenset(), token)
     played = script.play(attempt(WINDOW, deposit("m-1")), {FindProcessed: [stale]})
     assert played.kinds == [Together, FindProcessed]
-    assert played.only(FindProcessed).token == script.ledger.token == "0:-1#2"
+    assert played.only(FindProcessed).token == script.ledger.token == "0:-1#3"
     assert played.finished.processed == ()
 
 
-@pytest.mark.parametrize("token", ["0:-1#2", "0:-1#3", "0:-1#30#1=7"])
+@pytest.mark.parametrize("token", ["0:-1#3", "0:-1#4", "0:-1#30#1=7"])
 def test_a_find_at_or_after_the_ledgers_token_is_not_made_again(token: str) -> None:
     played = left_the_window().play(attempt(WINDOW, deposit("m-4")), {FindProcessed: Found(frozenset(), token)})
     assert played.kinds[:2] == [Together, Begin]
@@ -108,9 +108,9 @@ def test_reads_carry_the_tokens_that_are_remembered() -> None:
 def test_the_tokens_of_the_replies_are_remembered() -> None:
     script = left_the_window()
     memory = script.play(attempt(WINDOW, deposit("m-1"))).finished.memory
-    assert (memory.entity_token, memory.library_token) == ("0:-1#3", "0:-1#2")
+    assert (memory.entity_token, memory.library_token) == ("0:-1#3", "0:-1#3")
     memory = script.play(attempt(WINDOW, deposit("m-4"))).finished.memory
-    assert (memory.entity_token, memory.library_token) == ("0:-1#4", "0:-1#2")
+    assert (memory.entity_token, memory.library_token) == ("0:-1#4", "0:-1#3")
 
 
 def test_a_duplicate_with_staged_outputs_reads_and_publishes_them() -> None:
@@ -141,12 +141,12 @@ def test_staged_outputs_that_cannot_be_read_are_not_taken_as_published(reply: No
 
 
 def test_leaving_publishes_inline_and_staged_outputs_before_their_records_are_written() -> None:
-    script, mixed = Script(), Outbox(window=2, inline_limit=600)
+    script, mixed = Script(), Outbox(window=2, inline_limit=900)
     script.play(attempt(mixed, deposit("m-1")))
-    large = script.play(attempt(mixed, deposit("m-2", padding="x" * 600)))
+    large = script.play(attempt(mixed, deposit("m-2", padding="x" * 900)))
     documents: tuple[StagedOutputs, ...] = large.only(Stage).documents
     played = script.play(attempt(mixed, deposit("m-3")), {LoadStaged: FoundStaged(documents)})
-    assert played.kinds[2:5] == [LoadStaged, Publish, WriteProcessed]
+    assert played.kinds[2:5] == [LoadStaged, Publish, WriteRecords]
     causes = [output.envelope.value["data"]["padding"] for output in played.all(Publish)[0].outputs]
-    assert causes == ["", "x" * 600]
-    assert played.kinds.index(WriteProcessed) < played.kinds.index(SaveEntity)
+    assert causes == ["", "x" * 900]
+    assert played.kinds.index(WriteRecords) < played.kinds.index(SaveEntity)

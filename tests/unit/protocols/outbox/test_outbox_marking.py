@@ -8,7 +8,7 @@ from exactlyonce import Outbox
 from exactlyonce.attempt import Finished, Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.library import WriteProcessed
+from exactlyonce.effects.library import WriteRecords
 from exactlyonce.effects.publish import Publish
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.frozen_json import Json
@@ -37,7 +37,7 @@ def test_a_commit_remembers_what_it_published_and_the_document_it_saved() -> Non
 
 def test_a_commit_that_owes_nothing_leaves_nothing_to_mark() -> None:
     memory = Script().play(attempt(Outbox(), deposit("m-1", answers=0))).finished.memory
-    assert (memory.published, memory.saved) == (frozenset(), None)
+    assert memory.published == frozenset()
 
 
 def test_the_next_commit_marks_for_nothing() -> None:
@@ -66,7 +66,7 @@ def test_what_this_process_published_is_not_published_again_when_it_leaves() -> 
     strategy, script = Outbox(window=1), Script()
     memory = script.play(attempt(strategy, deposit("m-1"))).finished.memory
     played = script.play(attempt(strategy, deposit("m-2"), memory=memory))
-    assert played.kinds == [Together, Begin, WriteProcessed, SaveEntity, Publish]
+    assert played.kinds == [Together, Begin, WriteRecords, SaveEntity, Publish]
     assert played.finished.memory.published == {"tx-2"}
 
 
@@ -86,7 +86,10 @@ def test_marking_with_the_remembered_document_is_one_conditional_save() -> None:
     assert script.ledger.version == 1
     assert script.document is not None
     assert script.document.value["total"] == 1
-    assert played.result == Finished(Memory())
+    remembered = played.finished.memory
+    assert remembered.published == frozenset()
+    assert remembered.saved is not None
+    assert (remembered.saved.document, remembered.saved.etag) == (script.document, '"2"')
 
 
 def test_marking_without_it_loads_first() -> None:
@@ -137,7 +140,7 @@ def test_a_mark_of_unknown_outcome_starts_over_from_load() -> None:
     assert mark(script, memory, save=UNKNOWN).again.memory.saved is None
 
 
-def test_a_staged_entry_that_is_marked_still_tells_that_there_is_a_document_to_delete() -> None:
+def test_a_staged_entry_that_is_marked_still_shows_that_there_is_a_document_to_delete() -> None:
     script, strategy = Script(), Outbox(inline_limit=0)
     memory = script.play(attempt(strategy, deposit("m-1"))).finished.memory
     script.play(strategy.mark(ENTITY, memory))

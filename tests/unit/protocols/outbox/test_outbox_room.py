@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from exactlyonce import EntityTooLarge, Outbox
+from exactlyonce import EntityTooLarge, HandlerFailed, Outbox
 from exactlyonce.attempt import Handle, Handled
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, entity_document
 from exactlyonce.records.sequences import Sequence, Sequences
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
-from tests.samples import accounts, deposit, ledger_queue
+from tests.samples import accounts, breaking, deposit, ledger_queue
 from tests.unit.script import Script, attempt
 
 
@@ -42,29 +42,46 @@ async def test_what_departing_entries_owe_is_published_first() -> None:
 async def test_where_the_ledger_keeps_everything_the_error_says_what_to_use() -> None:
     world = World([ledger_queue], random=Random(1))
     entity = accounts(Outbox.embedded())
-    told = None
+    text = None
     for number in range(40):
         process = world.process()
         try:
             await process.deliver(entity, deposit(f"m-{number}", padding="x", repeat=45_000))
         except EntityTooLarge as error:
-            told = str(error)
+            text = str(error)
         await process.crash()
-    assert told is not None
-    assert "use Outbox()" in told
+    assert text is not None
+    assert "use Outbox()" in text
 
 
 def test_every_message_of_a_group_takes_room() -> None:
     script = Script()
     group = (deposit(f"m-{number}", padding="x", repeat=40_000, answers=12) for number in range(4))
-    finished = script.play(attempt(Outbox.embedded(), *group)).finished
-    assert finished.processed == ("web/m-0", "web/m-1", "web/m-2")
-    assert [(key, type(error)) for key, error in finished.failed] == [("web/m-3", EntityTooLarge)]
+    again = script.play(attempt(Outbox.embedded(), *group)).again
+    assert again.progressed
+    assert [entry.message for entry in script.entries] == ["web/m-0", "web/m-1", "web/m-2"]
+
+
+def test_what_had_no_room_beside_others_is_committed_next() -> None:
+    script = Script()
+    group = tuple(deposit(f"m-{number}", padding="x", repeat=40_000, answers=12) for number in range(4))
+    memory = script.play(attempt(Outbox(inline_limit=None), *group)).again.memory
+    assert script.play(attempt(Outbox(inline_limit=None), *group, memory=memory)).finished.processed == ("web/m-3",)
+
+
+def test_what_failed_before_a_message_that_is_too_large_is_still_reported() -> None:
+    script = Script()
+    group = (breaking("m-1"), deposit("m-2", padding="x", repeat=30_000, answers=52))
+    finished = script.play(attempt(Outbox(inline_limit=None), *group)).finished
+    assert [(key, type(error)) for key, error in finished.failed] == [
+        ("web/m-1", HandlerFailed),
+        ("web/m-2", EntityTooLarge),
+    ]
 
 
 def numbers_of(kilobytes: int) -> Sequences:
-    """Numbers given out under so many keys, of about a kilobyte each."""
-    return tuple(Sequence("boards", f"{number:04}{'k' * 960}", 1) for number in range(kilobytes))
+    """Numbers given out to so many receivers, of about a kilobyte each."""
+    return tuple(Sequence("boards", f"board/{number:04}{'k' * 920}", "c", 1) for number in range(kilobytes))
 
 
 def holding(sequences: Sequences) -> Script:

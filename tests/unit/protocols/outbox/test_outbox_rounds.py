@@ -22,7 +22,7 @@ def test_outputs_wait_for_two_rounds_and_for_three_when_records_are_written() ->
         played = script.play(attempt(Outbox(), deposit(f"m-{number}"), memory=memory))
         memory = played.finished.memory
         rounds.append(rounds_before_outputs(played))
-    usual, full = ["Together", "SaveEntity"], ["Together", "WriteProcessed", "SaveEntity"]
+    usual, full = ["Together", "SaveEntity"], ["Together", "WriteRecords", "SaveEntity"]
     assert rounds == [full if number in (16, 32) else usual for number in range(40)]
 
 
@@ -31,7 +31,7 @@ def test_staged_outputs_wait_for_one_round_more() -> None:
     for number in range(3):
         played = script.play(attempt(Outbox.transaction_id(), deposit(f"m-{number}"), memory=memory))
         memory = played.finished.memory
-    assert rounds_before_outputs(played) == ["Together", "WriteProcessed", "Stage", "SaveEntity"]
+    assert rounds_before_outputs(played) == ["Together", "WriteRecords", "Stage", "SaveEntity"]
 
 
 def test_a_new_process_that_remembers_nothing_publishes_what_is_owed_before_it_leaves() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from exactlyonce import Outbox
 from exactlyonce.effects.effect import UNKNOWN, Begin, Together
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, FindProcessed, LoadStaged, Stage, WriteProcessed
+from exactlyonce.effects.library import DeleteStaged, FindProcessed, LoadStaged, Stage, WriteRecords
 from exactlyonce.effects.publish import Publish
+from exactlyonce.records.library import ProcessedRecord, Seal
 from tests.samples import deposit
 from tests.unit.script import AT, ENTITY, Script, attempt
 
@@ -29,19 +30,21 @@ def test_when_the_window_overflows_owed_outputs_and_records_come_before_the_comm
         script.play(attempt(strategy, deposit(f"m-{number}")))
     owed = [entry.owed for entry in script.entries]
     played = script.play(attempt(strategy, deposit("m-3")))
-    assert played.kinds == [Together, Begin, Publish, WriteProcessed, SaveEntity, Publish]
+    assert played.kinds == [Together, Begin, Publish, WriteRecords, SaveEntity, Publish]
     first, _ = played.all(Publish)
     assert [(output,) for output in first.outputs] == owed
-    assert [record.message for record in played.only(WriteProcessed).records] == ["web/m-1", "web/m-2"]
+    *records, seal = played.only(WriteRecords).records
+    assert [record.message for record in records if isinstance(record, ProcessedRecord)] == ["web/m-1", "web/m-2"]
+    assert seal == Seal(ENTITY.key)
     assert [entry.message for entry in script.entries] == ["web/m-3"]
-    assert (script.ledger.version, script.ledger.token) == (3, "0:-1#2")
+    assert (script.ledger.version, script.ledger.token) == (3, "0:-1#3")
 
 
 def test_a_full_window_writes_records_once_in_as_many_commits_as_it_holds() -> None:
     strategy, script, wrote = Outbox(window=4), Script(), []
     for number in range(13):
         played = script.play(attempt(strategy, deposit(f"m-{number}")))
-        wrote.append(len(played.all(WriteProcessed)))
+        wrote.append(len(played.all(WriteRecords)))
     assert wrote == [0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1]
 
 
@@ -90,14 +93,14 @@ def test_staged_documents_are_deleted_after_the_commit_that_dropped_their_entrie
         Begin,
         LoadStaged,
         Publish,
-        WriteProcessed,
+        WriteRecords,
         Stage,
         SaveEntity,
         Publish,
         DeleteStaged,
     ]
     assert played.only(DeleteStaged).transactions == ("tx-1",)
-    assert script.ledger.token == "0:-1#3"
+    assert script.ledger.token == "0:-1#4"
 
 
 def test_a_lost_attempt_leaves_its_staged_documents_to_clean_up() -> None:

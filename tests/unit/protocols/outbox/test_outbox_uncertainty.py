@@ -10,7 +10,7 @@ from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect, Together
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.library import FindProcessed, LoadStaged, Stage, WriteProcessed
+from exactlyonce.effects.library import FindProcessed, LoadStaged, Stage, WriteRecords
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
@@ -35,7 +35,7 @@ def owing() -> Script:
         (FindProcessed, UNKNOWN),
         (LoadStaged, BEHIND),
         (LoadStaged, UNKNOWN),
-        (WriteProcessed, UNKNOWN),
+        (WriteRecords, UNKNOWN),
         (Stage, UNKNOWN),
         (SaveEntity, UNKNOWN),
         (SaveEntity, Conflict("0:-1#9")),
@@ -68,10 +68,10 @@ def test_owed_outputs_of_a_duplicate_that_may_not_have_arrived_are_tried_again()
 def test_after_a_conflict_the_next_load_carries_its_token() -> None:
     script = Script(Json.of({"id": "a", "owner": "a"}))
     memory = Memory(entity_token="0:-1#0")
-    told = script.play(attempt(Outbox(), deposit("m-1"), memory=memory), {SaveEntity: Conflict("0:-1#9")})
-    assert told.again.memory.entity_token == "0:-1#9"
-    untold = script.play(attempt(Outbox(), deposit("m-1"), memory=memory), {SaveEntity: Conflict(None)})
-    assert untold.again.memory.entity_token == "0:-1#1"
+    informed = script.play(attempt(Outbox(), deposit("m-1"), memory=memory), {SaveEntity: Conflict("0:-1#9")})
+    assert informed.again.memory.entity_token == "0:-1#9"
+    silent = script.play(attempt(Outbox(), deposit("m-1"), memory=memory), {SaveEntity: Conflict(None)})
+    assert silent.again.memory.entity_token == "0:-1#1"
 
 
 def test_what_leaving_entries_owed_stays_known_as_published_after_a_conflict() -> None:
@@ -79,7 +79,7 @@ def test_what_leaving_entries_owed_stays_known_as_published_after_a_conflict() -
     first = script.play(attempt(Outbox(window=1), deposit("m-2")), {SaveEntity: Conflict("0:-1#1")})
     assert first.again.memory.published == {"tx-1"}
     second = script.play(attempt(Outbox(window=1), deposit("m-2"), memory=first.again.memory))
-    assert second.kinds == [Together, Begin, WriteProcessed, SaveEntity, Publish]
+    assert second.kinds == [Together, Begin, WriteRecords, SaveEntity, Publish]
 
 
 def test_published_is_the_only_reply_that_counts_as_published() -> None:

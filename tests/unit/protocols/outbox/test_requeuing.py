@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,8 +33,12 @@ WEEK = timedelta(days=7)
 MEMORY = Memory(library_token="0:-1#0")
 
 
-def a_week(_: datetime) -> timedelta:
-    return WEEK
+def a_week(_: Envelope) -> Callable[[datetime], timedelta]:
+    return lambda _: WEEK
+
+
+def no_limit(_: Envelope) -> None:
+    """Of a receiver that never forgets."""
 
 
 def sent_at(time: datetime | None) -> ParkedMessage:
@@ -77,11 +82,11 @@ def test_one_that_its_receiver_would_refuse_stays_parked(time: datetime | None, 
 
 @pytest.mark.parametrize("time", [None, AT - 100 * WEEK])
 def test_a_receiver_that_never_forgets_is_sent_a_message_of_any_age(time: datetime | None) -> None:
-    played = requeued({LoadParked: FoundParked(sent_at(time), '"7"', AT)}, limit=None)
+    played = requeued({LoadParked: FoundParked(sent_at(time), '"7"', AT)}, limit=no_limit)
     assert played.result.outcome == "sent"
 
 
-def test_one_that_is_not_parked_is_told() -> None:
+def test_one_that_is_not_parked_is_reported() -> None:
     played = requeued({})
     assert played.kinds == [LoadParked]
     assert played.result.outcome == "not parked"
@@ -100,9 +105,9 @@ def test_one_that_may_not_have_been_sent_stays_parked() -> None:
 
 def test_one_that_is_no_envelope_is_damaged_and_not_quoted() -> None:
     damaged = replace(PARKED, envelope=Json.of({"secret": "sEcReT"}))
-    with pytest.raises(DamagedDocument, match=r"web/m-9 cannot be read.*discard") as told:
+    with pytest.raises(DamagedDocument, match=r"web/m-9 cannot be read.*discard") as caught:
         requeued({LoadParked: FoundParked(damaged, '"7"', AT)})
-    assert "sEcReT" not in str(told.value)
+    assert "sEcReT" not in str(caught.value)
 
 
 def test_a_message_that_comes_back_while_it_is_requeued_stays_parked() -> None:
@@ -144,10 +149,10 @@ class TestAsANewMessage:
         assert (played.kinds, played.result) == ([LoadParked], Renewed("renewed", MEMORY))
 
     def test_a_receiver_that_never_forgets_takes_it_as_it_is(self) -> None:
-        played = renewed({LoadParked: FoundParked(sent_at(AT - 100 * WEEK), '"7"', AT)}, limit=None)
+        played = renewed({LoadParked: FoundParked(sent_at(AT - 100 * WEEK), '"7"', AT)}, limit=no_limit)
         assert played.result == Renewed("not needed", MEMORY)
 
-    def test_one_that_is_not_parked_is_told(self) -> None:
+    def test_one_that_is_not_parked_is_reported(self) -> None:
         assert renewed({}).result == Renewed("not parked", MEMORY)
 
     @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
@@ -168,7 +173,7 @@ class TestAsANewMessage:
         assert sent.id == output.id == "3c964fd3-044b-50a5-ba72-1a2f370b0140" != POISON.id
         assert played.result.sent == f"web/{sent.id}"
 
-    def test_whoever_asks_again_after_a_crash_sends_a_copy_with_the_same_identity_and_time(self) -> None:
+    def test_a_second_requeue_after_a_crash_sends_a_copy_with_the_same_identity_and_time(self) -> None:
         clock = ManualClock(AT)
         store = MemoryStore(clock.now)
         store.perform(Park(ENTITY, sent_at(AT - 2 * WEEK)))

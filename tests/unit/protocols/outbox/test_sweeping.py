@@ -105,7 +105,7 @@ class TestTheSweeper:
 
 
 class TestALedgerThatWasRemoved:
-    def test_it_is_told_and_nothing_is_changed_or_published(self) -> None:
+    def test_it_is_reported_and_nothing_is_changed_or_published(self) -> None:
         script = Script(FOREIGN)
         script.record("web/m-1")
         with pytest.raises(LedgerRemoved):
@@ -115,7 +115,7 @@ class TestALedgerThatWasRemoved:
     @pytest.mark.parametrize(
         "replies", [{HasRecords: UNKNOWN}, {HasRecords: True, SaveEntity: Conflict(None)}], ids=["not known", "stale"]
     )
-    def test_it_is_not_told_of_a_view_that_may_be_stale(self, replies: dict[Any, Any]) -> None:
+    def test_it_is_not_reported_of_a_view_that_may_be_stale(self, replies: dict[Any, Any]) -> None:
         played = swept(Script(FOREIGN), replies)
         assert played.again.reason
         assert not played.all(Publish)

@@ -18,18 +18,15 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import NumberedMessage
-from exactlyonce.records.sequences import Order, Reception
 from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts
-from tests.unit.boards import BOARD, Readers, scored
+from tests.unit.boards import BOARD, Readers, channel_of, document_of, received, scored
 from tests.unit.script import AT, Played
 
 HOUR = timedelta(hours=1)
 WAIT = Resequencer(gap_timeout=HOUR)
 SKIP = Resequencer(gap_timeout=HOUR, on_gap="skip")
-REBUILD = Resequencer(
-    gap_timeout=HOUR, on_gap=Rebuild(accounts(VersionStream()), through="accounts", destination="boards")
-)
+REBUILD = Resequencer(gap_timeout=HOUR, on_gap=Rebuild(accounts(VersionStream()), through="accounts"))
 
 
 def waiting(*numbers: int, source: str = "s", readers: Readers | None = None) -> Readers:
@@ -55,7 +52,7 @@ def tended_to_the_end(readers: Readers, strategy: Resequencer) -> list[Played]:
 
 def skipped(readers: Readers) -> list[tuple[str, int]]:
     numbered = (one for one in readers.companions if isinstance(one, NumberedMessage))
-    return [(one.source, one.order.number) for one in numbered if one.message is None]
+    return [(one.source, one.number) for one in numbered if one.message is None]
 
 
 @pytest.mark.parametrize("strategy", [WAIT, SKIP, REBUILD])
@@ -66,7 +63,7 @@ class TestWhateverIsDone:
         played = tended(readers, strategy)
         assert played.kinds == [LoadEntity, Begin, LoadEntity, Begin]
         assert played.result == Finished(Memory(entity_token="0:-1#2"))
-        assert readers.reception() == Reception("s", 1, ((3, 3),), gap_since=AT)
+        assert readers.reception() == received("s", 1, ((3, 3),), gap_since=AT)
 
     def test_what_can_be_released_is_released(self, strategy: Resequencer) -> None:
         readers = Readers()
@@ -96,22 +93,22 @@ class TestWhateverIsDone:
 def test_a_gap_that_is_waited_for_stays() -> None:
     readers = waiting(3)
     assert tended(readers, WAIT).finished.processed == ()
-    assert readers.reception() == Reception("s", 1, ((3, 3),), gap_since=AT)
+    assert readers.reception() == received("s", 1, ((3, 3),), gap_since=AT)
     assert readers.published == []
 
 
 class TestSkipping:
-    def test_every_number_leaves_a_document_that_tells_and_what_follows_is_released(self) -> None:
+    def test_every_number_leaves_a_record_and_what_follows_is_released(self) -> None:
         readers = waiting(3, 5)
         first = tended(readers, SKIP)
         assert first.kinds == [LoadEntity, Begin, SaveBatch]
         assert first.again.progressed
-        gone = [NumberedMessage(BOARD.key, "s", Order("b", number), None, readers.at, None) for number in (1, 2)]
+        gone = [document_of(number, None, readers.at) for number in (1, 2)]
         assert first.only(SaveBatch).create == tuple(gone)
-        assert readers.reception() == Reception("s", 3, ((3, 3), (5, 5)))
+        assert readers.reception() == received("s", 3, ((3, 3), (5, 5)))
         assert tended(readers, SKIP).finished.processed == ("s/m-3",)
         assert readers.seen == ["3"]
-        assert readers.reception() == Reception("s", 4, ((5, 5),), gap_since=readers.at)
+        assert readers.reception() == received("s", 4, ((5, 5),), gap_since=readers.at)
 
     def test_a_read_model_that_was_absent_stays_so(self) -> None:
         readers = waiting(3)
@@ -138,7 +135,7 @@ class TestSkipping:
         for number in (250, 101):
             readers = waiting(number)
             played = tended(readers, SKIP)
-            assert readers.reception() == Reception("s", 100, ((number, number),), gap_since=AT)
+            assert readers.reception() == received("s", 100, ((number, number),), gap_since=AT)
             assert played.again.memory.entity_token == "0:-1#102"
 
     def test_several_sources_share_the_room(self) -> None:
@@ -182,7 +179,7 @@ class TestSkipping:
 
 
 class TestAskingForThem:
-    def test_the_source_is_told_what_is_missing(self) -> None:
+    def test_the_source_is_asked_for_what_is_missing(self) -> None:
         readers = waiting(3, 4, 9)
         played = tended(readers, REBUILD)
         assert played.kinds == [LoadEntity, Begin, Publish, LoadEntity, Begin]
@@ -190,13 +187,13 @@ class TestAskingForThem:
         assert request.destination == "accounts"
         envelope = Envelope.read(request.envelope.text)
         assert (envelope.source, envelope.type) == ("board/b", REPLAY)
-        assert read_request(envelope) == ("s", Missing("boards", "b", 1, 2))
+        assert read_request(envelope) == ("s", Missing(channel_of("s"), 1, 2))
         assert request.id == envelope.id
 
     def test_nothing_changes_until_they_come(self) -> None:
         readers = waiting(3)
         tended(readers, REBUILD)
-        assert readers.reception() == Reception("s", 1, ((3, 3),), gap_since=AT)
+        assert readers.reception() == received("s", 1, ((3, 3),), gap_since=AT)
         readers.delivered(scored(1), scored(2))
         assert readers.seen == ["1", "2", "3"]
 
@@ -209,7 +206,7 @@ class TestAskingForThem:
         waiting(2, source="t", readers=readers)
         requests = tended(readers, REBUILD).only(Publish).outputs
         asked = [read_request(Envelope.read(one.envelope.text)) for one in requests]
-        assert asked == [("s", Missing("boards", "b", 1, 2)), ("t", Missing("boards", "b", 1, 1))]
+        assert asked == [("s", Missing(channel_of("s"), 1, 2)), ("t", Missing(channel_of("t"), 1, 1))]
 
     def test_a_request_that_may_not_have_arrived_is_made_again(self) -> None:
         played = tended(waiting(3), REBUILD, {Publish: UNKNOWN})
@@ -218,7 +215,7 @@ class TestAskingForThem:
 
     def test_only_a_stream_can_be_asked(self) -> None:
         with pytest.raises(ConfigurationError, match=r"'account' keeps no version stream.*VersionStream\(\)"):
-            Rebuild(accounts(Outbox()), through="accounts", destination="boards")
+            Rebuild(accounts(Outbox()), through="accounts")
 
     @pytest.mark.parametrize(
         "data",
@@ -226,9 +223,9 @@ class TestAskingForThem:
             None,
             {},
             [],
-            {"source": "s", "destination": "d", "key": "k", "first": 1},
-            {"source": "s", "destination": "d", "key": "k", "first": "1", "last": 2},
-            {"source": "s", "destination": "d", "key": "k", "first": 1, "last": 2, "news": 3},
+            {"source": "s", "channel": "c", "first": 1},
+            {"source": "s", "channel": "c", "first": "1", "last": 2},
+            {"source": "s", "channel": "c", "first": 1, "last": 2, "news": 3},
         ],
     )
     def test_what_is_no_request_is_refused(self, data: Any) -> None:
@@ -237,7 +234,7 @@ class TestAskingForThem:
 
 
 def test_what_is_missing_lies_before_the_first_that_is_held() -> None:
-    assert missing_before(Reception("s", 3, ((7, 9), (12, 12)))) == (3, 6)
+    assert missing_before(received("s", 3, ((7, 9), (12, 12)))) == (3, 6)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,8 @@ from exactlyonce.effects.effect import Begin
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.records.companions import NumberedMessage, id_of
 from exactlyonce.records.ledger import LEDGER, entity_document
-from exactlyonce.records.sequences import Order, Reception
 from exactlyonce.values.frozen_json import Json
-from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
+from tests.unit.boards import BOARD, RESEQUENCER, Readers, document_of, received, scored
 from tests.unit.script import AT
 
 FOUR = ["1", "2", "3", "4"]
@@ -33,13 +32,13 @@ class TestInOrder:
         assert played.kinds == [LoadEntity, Begin, SaveBatch]
         assert played.finished.processed == ("s/m-1",)
         assert readers.seen == ["1"]
-        assert readers.ledger.receptions == (Reception("s", next=2),)
+        assert readers.ledger.receptions == (received("s", next=2),)
         assert (readers.ledger.version, readers.ledger.protocol) == (1, "resequencer")
 
     def test_its_number_leaves_a_document_without_the_message(self) -> None:
         readers = Readers()
         readers.delivered(scored(1))
-        assert readers.companions == [NumberedMessage(BOARD.key, "s", Order("b", 1), "s/m-1", AT, None)]
+        assert readers.companions == [document_of(1, "s/m-1", AT)]
 
     def test_the_next_one_needs_no_look_at_documents(self) -> None:
         readers = Readers()
@@ -78,9 +77,9 @@ class TestOutOfOrder:
         assert played.kinds == [LoadEntity, Begin, SaveBatch]
         assert (played.finished.processed, played.finished.failed, played.finished.stopped) == ((), (), ())
         assert readers.handled == []
-        held = NumberedMessage(BOARD.key, "s", Order("b", 3), "s/m-3", AT, scored(3).to_json())
+        held = document_of(3, "s/m-3", AT, scored(3).to_json())
         assert readers.companions == [held]
-        assert readers.ledger.receptions == (Reception("s", 1, ((3, 3),), gap_since=AT),)
+        assert readers.ledger.receptions == (received("s", 1, ((3, 3),), gap_since=AT),)
 
     def test_what_follows_without_a_gap_is_released_with_what_was_missing(self) -> None:
         readers = Readers()
@@ -97,8 +96,8 @@ class TestOutOfOrder:
         readers.delivered(scored(2))
         commit = readers.attempted(scored(1)).only(SaveBatch)
         ((released, etag),) = commit.replace
-        assert (released, etag) == (NumberedMessage(BOARD.key, "s", Order("b", 2), "s/m-2", AT, None), '"2"')
-        assert [one.order.number for one in commit.create if isinstance(one, NumberedMessage)] == [1]
+        assert (released, etag) == (document_of(2, "s/m-2", AT), '"2"')
+        assert [one.number for one in commit.create if isinstance(one, NumberedMessage)] == [1]
 
     def test_a_copy_of_what_is_held_is_dropped(self) -> None:
         readers = Readers()
@@ -130,7 +129,7 @@ class TestOutOfOrder:
     def require_all_handled(self, readers: Readers) -> None:
         assert readers.seen == FOUR
         assert readers.handled == ["s1", "s2", "s3", "s4"]
-        assert readers.ledger.receptions == (Reception("s", next=5),)
+        assert readers.ledger.receptions == (received("s", next=5),)
         assert (readers.waiting, readers.ledger.version) == ([], 4)
 
     def test_an_attempt_without_messages_releases_what_can_be(self) -> None:
@@ -166,7 +165,7 @@ class TestTwoSources:
         assert readers.handled == ["s1"]
         readers.delivered(scored(1, "t"))
         assert readers.handled == ["s1", "t1", "t2"]
-        assert readers.ledger.receptions == (Reception("s", next=2), Reception("t", next=3))
+        assert readers.ledger.receptions == (received("s", next=2), received("t", next=3))
 
     def test_ids_may_be_the_same(self) -> None:
         readers = Readers()
@@ -181,14 +180,14 @@ class TestGaps:
         readers.at += timedelta(hours=1)
         readers.delivered(scored(4))
         readers.delivered(scored(4))
-        assert readers.reception() == Reception("s", 1, ((3, 4),), gap_since=AT)
+        assert readers.reception() == received("s", 1, ((3, 4),), gap_since=AT)
 
     def test_a_gap_that_becomes_smaller_begins_anew(self) -> None:
         readers = Readers()
         readers.delivered(scored(3))
         readers.at += timedelta(hours=1)
         readers.delivered(scored(1))
-        assert readers.reception() == Reception("s", 2, ((3, 3),), gap_since=readers.at)
+        assert readers.reception() == received("s", 2, ((3, 3),), gap_since=readers.at)
 
     def test_a_gap_that_is_filled_has_no_date(self) -> None:
         readers = Readers()
@@ -247,4 +246,4 @@ class TestTheReadModel:
 
     def test_a_group_is_at_most_half_a_batch(self) -> None:
         assert RESEQUENCER.group_limit == 49
-        assert not RESEQUENCER.forgets
+        assert not RESEQUENCER.forgets(scored(1))

@@ -24,9 +24,9 @@ from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
 from exactlyonce.records.outputs import digest
-from exactlyonce.records.sequences import Reception, Sequence
+from exactlyonce.records.sequences import Sequence, channel_id
 from exactlyonce.values.frozen_json import Json
-from tests.unit.boards import BOARD, BOARDS, RESEQUENCER, SCREENS, Readers, scored, size_of
+from tests.unit.boards import BOARD, BOARDS, RESEQUENCER, SCREENS, Readers, received, scored, size_of
 from tests.unit.script import AT, Played, numbers
 
 HALF_A_DOCUMENT = MAX_DOCUMENT_BYTES // 2
@@ -64,7 +64,7 @@ class TestWhatItSends:
         assert played.kinds == [SaveEntity]
         assert played.result == Finished(Memory())
         assert readers.ledger.owing_since is None
-        assert (readers.seen, readers.reception()) == (["1"], Reception("s", 2))
+        assert (readers.seen, readers.reception()) == (["1"], received("s", 2))
 
     def test_the_next_commit_drops_what_was_published(self) -> None:
         readers = Readers()
@@ -94,12 +94,14 @@ class TestWhatItSends:
         assert (shown(readers), readers.ledger.owing_since) == ([1], None)
 
     def test_its_own_numbers_go_on(self) -> None:
-        readers = Readers(routes=Routes.to((Destination("screens", order_by=lambda _: "screen-1"),), SCREENS.limits))
+        readers = Readers(
+            routes=Routes.to((Destination("screens", to="screen", entity_by=lambda _: "1"),), SCREENS.limits)
+        )
         readers.delivered(scored(1, answers=1), scored(2, answers=2))
         readers.delivered(scored(4, answers=1))
         readers.delivered(scored(3, answers=1, ends=True))
         assert list(dict.fromkeys(numbers(readers.published))) == [1, 2, 3, 4, 5]
-        assert readers.ledger.sequences == (Sequence("screens", "screen-1", 5),)
+        assert readers.ledger.sequences == (Sequence("screens", "screen/1", channel_id(AT, "tx-1", 0), 5),)
 
     def test_while_that_may_not_have_arrived_nothing_else_is_done(self) -> None:
         readers = Readers()
@@ -161,7 +163,7 @@ class TestALongRelease:
         assert len(commits) == 3
         assert all(len(one.create) + len(one.replace) <= BATCH_DOCUMENTS for one in commits)
         assert readers.seen == [str(number) for number in range(1, 251)]
-        assert (readers.reception(), readers.waiting) == (Reception("s", 251), [])
+        assert (readers.reception(), readers.waiting) == (received("s", 251), [])
 
     def test_every_commit_but_the_last_says_that_it_got_something_done(self) -> None:
         readers = Readers()
@@ -175,7 +177,7 @@ class TestALongRelease:
         hold(readers, *range(50, 99))
         attempts = released(readers, *(scored(number) for number in range(1, 50)))
         assert [len(played.all(SaveBatch)) for played in attempts] == [1]
-        assert readers.reception() == Reception("s", 99)
+        assert readers.reception() == received("s", 99)
 
     def test_a_sequence_that_is_stopped_does_not_take_the_room_of_another(self) -> None:
         readers = Readers()
@@ -184,7 +186,7 @@ class TestALongRelease:
         hold(readers, *range(2, 150), source="t")
         finished = readers.delivered(scored(1, "t"))
         assert [key for key, _ in finished.stopped] == ["s/m-1"]
-        assert readers.reception("t") == Reception("t", 150)
+        assert readers.reception("t") == received("t", 150)
         assert readers.reception("s").held == ((1, 149),)
 
     def test_many_sequences_that_are_stopped_do_not_take_the_room_of_another(self) -> None:
@@ -195,7 +197,7 @@ class TestALongRelease:
             readers.delivered(*(scored(1, source) for source in stopped[begin : begin + 49]))
         hold(readers, 2, 3, source="t")
         readers.delivered(scored(1, "t"))
-        assert readers.reception("t") == Reception("t", 4)
+        assert readers.reception("t") == received("t", 4)
         readers.broken.clear()
         readers.delivered()
         readers.delivered()
@@ -207,7 +209,7 @@ class TestALongRelease:
         readers.broken = {("s", 120)}
         finished = readers.delivered(scored(1))
         assert [key for key, _ in finished.stopped] == ["s/m-120"]
-        assert readers.reception() == Reception("s", 120, ((120, 199),), failing="HandlerFailed")
+        assert readers.reception() == received("s", 120, ((120, 199),), failing="HandlerFailed")
 
 
 class TestSizes:
@@ -247,7 +249,7 @@ class TestSizes:
         ((key, error),) = finished.stopped
         assert (key, type(error)) == ("s/m-2", EntityTooLarge)
         assert "Message s/m-2 for read model board/b" in str(error)
-        assert readers.reception() == Reception("s", 2, ((2, 3),), failing="EntityTooLarge")
+        assert readers.reception() == received("s", 2, ((2, 3),), failing="EntityTooLarge")
         assert readers.seen == ["1"]
 
     def test_what_a_message_sends_may_be_too_much_for_a_document(self) -> None:
@@ -317,7 +319,7 @@ class ReadersOfALongName(Readers):
         return Work(LONG, messages, handle or self.handle, self._runner.absent)
 
 
-def test_what_is_large_beside_the_state_that_there_is_can_never_be_held() -> None:
+def test_what_does_not_fit_with_the_present_state_can_never_be_held() -> None:
     readers = Readers()
     readers.delivered(scored(1, padding="x", keep=1_300_000))
     ((_, error),) = readers.delivered(scored(3, padding="x" * 700_000)).failed
@@ -325,7 +327,7 @@ def test_what_is_large_beside_the_state_that_there_is_can_never_be_held() -> Non
 
 
 def test_the_ledger_takes_room_in_the_document() -> None:
-    sequences = tuple(Sequence("screens", f"screen-{number}", 1) for number in range(20_000))
+    sequences = tuple(Sequence("screens", f"screen/{number}", "c" * 32, 1, ordered=True) for number in range(9_000))
     ledger = Ledger(1, type="board", protocol="resequencer", sequences=sequences)
     readers = Readers(entity_document(Json('{"id":"b","seen":[],"kept":""}'), ledger))
     ((_, error),) = readers.delivered(scored(1, padding="x", keep=700_000)).stopped

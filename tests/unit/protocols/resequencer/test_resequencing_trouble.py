@@ -12,12 +12,11 @@ from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.protocols.resequencer.places import FARTHEST_AHEAD
-from exactlyonce.records.companions import NumberedMessage, id_of
+from exactlyonce.protocols.resequencer.positions import FARTHEST_AHEAD
+from exactlyonce.records.companions import id_of
 from exactlyonce.records.ledger import entity_document
-from exactlyonce.records.sequences import Order, Reception
 from exactlyonce.values.frozen_json import Json
-from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
+from tests.unit.boards import BOARD, RESEQUENCER, Readers, channel_of, document_of, received, scored
 from tests.unit.protocols.cleaning import listed
 from tests.unit.script import AT
 
@@ -39,21 +38,21 @@ class TestAHandlerThatRaises:
         ((key, error),) = finished.stopped
         assert (key, type(error)) == ("s/m-2", HandlerFailed)
         assert readers.seen == ["1"]
-        assert readers.reception() == Reception("s", 2, ((2, 3),), failing="HandlerFailed")
+        assert readers.reception() == received("s", 2, ((2, 3),), failing="HandlerFailed")
         assert readers.waiting == ["s2", "s3"]
 
     def test_it_changes_nothing_else(self) -> None:
         readers = stopped_at_one()
         assert (readers.body, readers.ledger.version) == (None, 0)
 
-    def test_every_arrival_tries_again_and_goes_on_once_it_is_mended(self) -> None:
+    def test_every_arrival_tries_again_and_goes_on_once_the_handler_is_fixed(self) -> None:
         readers = stopped_at_one()
         finished = readers.delivered(scored(3))
         assert [key for key, _ in finished.stopped] == ["s/m-1"]
-        assert readers.reception() == Reception("s", 1, ((1, 3),), failing="HandlerFailed")
+        assert readers.reception() == received("s", 1, ((1, 3),), failing="HandlerFailed")
         readers.broken.clear()
         assert readers.delivered(scored(4)).processed == ("s/m-1", "s/m-2", "s/m-3", "s/m-4")
-        assert readers.reception() == Reception("s", 5)
+        assert readers.reception() == received("s", 5)
         assert readers.waiting == []
 
     @pytest.mark.parametrize("number", [1, 2])
@@ -76,9 +75,9 @@ class TestAHandlerThatRaises:
         readers.put(entity_document(Json.of({"id": "b", "seen": "damaged"}), replace(readers.ledger, deleted=False)))
         readers.broken.clear()
         readers.delivered(scored(1))
-        assert readers.reception() == Reception("s", 1, ((1, 2),), failing="DamagedDocument")
+        assert readers.reception() == received("s", 1, ((1, 2),), failing="DamagedDocument")
 
-    def test_the_sequence_of_another_source_goes_on(self) -> None:
+    def test_the_channel_of_another_source_goes_on(self) -> None:
         readers = stopped_at_one()
         finished = readers.delivered(scored(2, "t"), scored(1, "t"), scored(3))
         assert finished.processed == ("t/m-1", "t/m-2")
@@ -96,7 +95,7 @@ class TestAHandlerThatRaises:
 
         played = readers.play(RESEQUENCER.attempt(readers.work(scored(1), scored(1, "t"), handle=impatient), Memory()))
         assert played.finished.processed == ("t/m-1",)
-        assert readers.reception() == Reception("s", 1, ((1, 1),), failing="TryAgainLater")
+        assert readers.reception() == received("s", 1, ((1, 1),), failing="TryAgainLater")
 
     def test_a_stop_is_no_gap(self) -> None:
         assert stopped_at_one().reception().gap_since is None
@@ -112,47 +111,59 @@ class TestMistakesOfSenders:
 
     def test_a_message_without_a_number_fails_alone(self) -> None:
         readers = Readers()
-        key, told = self.refused(readers, replace(scored(2), extensions=()), scored(1))
+        key, text = self.refused(readers, replace(scored(2), extensions=()), scored(1))
         assert key == "s/m-2"
-        assert "no sequence and no partitionkey" in told
+        assert "no channel and no partitionkey and no sequence" in text
         assert readers.seen == ["1"]
 
     def test_a_number_for_another_read_model_would_leave_gaps(self) -> None:
         readers = Readers()
-        key, told = self.refused(readers, scored(1, key="c"), scored(1, "t"))
+        key, text = self.refused(readers, scored(1, key="c"), scored(1, "t"))
         assert key == "s/m-1"
-        assert "numbered for 'c'" in told
-        assert "order_by=" in told
+        assert "numbered for 'board/c'" in text
+        assert "entity_by=" in text
         assert readers.handled == ["t1"]
+
+    def test_a_channel_of_another_source_is_refused(self) -> None:
+        readers = Readers()
+        readers.delivered(scored(1))
+        key, text = self.refused(readers, replace(scored(2), source="t"), scored(2))
+        assert (key, f"channel {channel_of('s')}, which is of s" in text) == ("t/m-2", True)
+        assert readers.handled == ["s1", "s2"]
+
+    def test_of_two_sources_that_begin_one_channel_in_a_group_the_second_is_refused(self) -> None:
+        readers = Readers()
+        key, _ = self.refused(readers, scored(1), replace(scored(2), source="t"))
+        assert (key, readers.handled) == ("t/m-2", ["s1"])
 
     def test_two_messages_with_one_number_in_a_group(self) -> None:
         readers = Readers()
-        key, told = self.refused(readers, scored(1, id="x"), scored(1, id="y"), scored(2))
+        key, text = self.refused(readers, scored(1, id="x"), scored(1, id="y"), scored(2))
         assert key == "s/y"
-        assert "number 1 in the sequence of s, which message s/x has" in told
+        assert "number 1 in channel froms of s, which message s/x has" in text
         assert readers.handled == ["s1", "s2"]
 
     def test_a_second_message_with_the_number_of_one_that_is_held(self) -> None:
         readers = Readers()
         readers.delivered(scored(2, id="x"))
-        key, told = self.refused(readers, scored(2, id="y"))
-        assert (key, "which message s/x has" in told) == ("s/y", True)
+        key, text = self.refused(readers, scored(2, id="y"))
+        assert (key, "which message s/x has" in text) == ("s/y", True)
         assert readers.delivered(scored(1)).processed == ("s/m-1", "s/x")
 
     def test_a_second_message_with_the_number_of_one_that_was_handled(self) -> None:
         readers = Readers()
         readers.delivered(scored(1, id="x"))
-        key, told = self.refused(readers, scored(1, id="y"), scored(2))
-        assert (key, "which message s/x has" in told) == ("s/y", True)
-        assert "its numbers began anew" in told
+        key, text = self.refused(readers, scored(1, id="y"), scored(2))
+        assert (key, "which message s/x has" in text) == ("s/y", True)
+        assert "gives out numbers a second time" in text
         assert readers.handled == ["s1", "s2"]
 
     def test_a_number_far_ahead_is_not_held(self) -> None:
         readers = Readers()
         readers.delivered(scored(1))
-        key, told = self.refused(readers, scored(2 + FARTHEST_AHEAD))
+        key, text = self.refused(readers, scored(2 + FARTHEST_AHEAD))
         assert key == f"s/m-{2 + FARTHEST_AHEAD}"
-        assert f"2 is next: more than {FARTHEST_AHEAD} ahead" in told
+        assert f"2 is next: more than {FARTHEST_AHEAD} ahead" in text
         readers.delivered(scored(1 + FARTHEST_AHEAD))
         assert readers.held == {"s": ((1 + FARTHEST_AHEAD, 1 + FARTHEST_AHEAD),)}
 
@@ -169,12 +180,12 @@ class TestASkippedNumber:
     def skipped(self) -> Readers:
         readers = Readers()
         readers.delivered(scored(2))
-        gone = NumberedMessage(BOARD.key, "s", Order("b", 1), None, AT, None)
-        ledger = replace(readers.ledger, receptions=(Reception("s", 2, ((2, 2),)),))
+        gone = document_of(1, None, AT)
+        ledger = replace(readers.ledger, receptions=(received("s", 2, ((2, 2),)),))
         document = entity_document(Json.of({"id": "b"}), ledger)
         readers.usual(SaveBatch(BOARD, document, '"1"', (gone,)))
         readers.delivered()
-        assert (readers.seen, readers.reception()) == (["2"], Reception("s", 3))
+        assert (readers.seen, readers.reception()) == (["2"], received("s", 3))
         return readers
 
     def test_its_message_comes_too_late_is_dropped_and_noted(self) -> None:
@@ -183,7 +194,7 @@ class TestASkippedNumber:
         assert (finished.processed, finished.failed) == ((), ())
         assert readers.seen == ["2"]
         noted = next(one for one in readers.companions if id_of(BOARD, one).endswith(":1"))
-        assert noted == NumberedMessage(BOARD.key, "s", Order("b", 1), "s/m-1", AT, None)
+        assert noted == document_of(1, "s/m-1", AT)
 
     def test_a_copy_of_it_writes_nothing_more(self) -> None:
         readers = self.skipped()
@@ -269,15 +280,17 @@ class TestNoAnswers:
     def test_a_held_message_that_is_gone_is_damage(self) -> None:
         readers = Readers()
         readers.delivered(scored(2))
-        with pytest.raises(DamagedDocument, match=r"board/b holds number 2 of s.*Restore it.*or rebuild"):
+        with pytest.raises(DamagedDocument, match=r"board/b holds number 2 of channel froms.*Restore it.*or rebuild"):
             readers.attempted(scored(2), replies={LoadCompanions: FoundCompanions(())})
 
-    def test_a_held_message_that_is_gone_is_told_by_whoever_would_release_it(self) -> None:
+    def test_a_held_message_that_is_gone_is_reported_by_the_attempt_that_would_release_it(self) -> None:
         readers = Readers()
         readers.delivered(scored(2), scored(3))
         readers.usual(DeleteCompanions(BOARD, listed(readers)[:1]))
         readers.delivered(scored(9, "t"))
-        with pytest.raises(DamagedDocument, match=r"board/b holds number 2 of s, but the document .* is gone"):
+        with pytest.raises(
+            DamagedDocument, match=r"board/b holds number 2 of channel froms, but the document .* is gone"
+        ):
             readers.delivered(scored(1))
 
 

@@ -28,7 +28,7 @@ def sent(source: str, number: int, second: int, shown: int | None = None) -> Env
 def late(readers: Readers) -> list[str]:
     """The messages that were handled too late."""
     numbered = (one for one in readers.companions if isinstance(one, NumberedMessage))
-    return sorted(f"{one.source}{one.order.number}" for one in numbered if one.late)
+    return sorted(f"{one.source}{one.number}" for one in numbered if one.late)
 
 
 def acquainted() -> Readers:
@@ -82,7 +82,7 @@ def test_what_others_send_meanwhile_makes_it_wait_no_longer() -> None:
     assert late(readers) == []
 
 
-def test_what_comes_too_late_is_handled_and_told() -> None:
+def test_what_comes_too_late_is_handled_and_recorded() -> None:
     readers = acquainted()
     readers.delivered(sent("a", 2, 9))
     readers.at += WAIT

@@ -12,11 +12,10 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Togethe
 from exactlyonce.effects.entity import Conflict, LoadEntity
 from exactlyonce.effects.publish import Publish
 from exactlyonce.records.companions import entry_id, record_id
-from exactlyonce.records.sequences import Sequence
 from exactlyonce.values.envelope import Envelope
 from tests.samples import breaking, close, deposit
 from tests.unit.protocols.by_protocol import ACCOUNTS, BOTH, COMMIT, FIND, PROTOCOLS
-from tests.unit.script import ENTITY, Script, attempt, numbers
+from tests.unit.script import ENTITY, Script, attempt, numbers, receipts
 
 
 def remembered(script: Script) -> list[Any]:
@@ -58,7 +57,7 @@ class TestTheFirstTime:
         assert second.effects[2].etag == '"1"'  # type: ignore[attr-defined]
         assert script.body is not None
         assert (script.body["total"], script.ledger.version) == (12, 2)
-        assert script.ledger.sequences == (Sequence("receipts", "r-1", 2),)
+        assert script.ledger.sequences == (receipts(2),)
         assert [version for _, version, _ in versions(script)] == [1, 2]
 
     def test_messages_of_a_group_see_what_those_before_them_did(self, protocol: str) -> None:
@@ -134,7 +133,7 @@ class TestCompanions:
         assert strategy.group_limit == 50
         messages = (deposit(f"m-{number}") for number in range(strategy.group_limit))
         assert len(Script().play(attempt(strategy, *messages)).finished.processed) == 50
-        assert strategy.forgets
+        assert strategy.forgets(deposit("m-1"))
 
     def test_a_companion_that_the_views_missed_is_a_conflict(self, protocol: str) -> None:
         """Both views are stale, but for the commit: the companion's id collides with itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,5 +82,6 @@ def test_blobs_of_a_group_are_written_together_and_those_of_what_failed_not_at_a
 
 @PROTOCOL
 def test_the_blobs_of_a_group_are_written_together(protocol: str) -> None:
-    played = process(Script(), protocol, large(1), large(2))
+    strategy = replace(PROTOCOLS[protocol], window=2) if protocol == "outbox" else PROTOCOLS[protocol]  # type: ignore[type-var]
+    played = Script().play(attempt(strategy, large(1), large(2), handle=HANDLE))
     assert [blob.author.message for blob in played.only(WriteOnce).blobs if blob.author] == ["web/m-1", "web/m-2"]

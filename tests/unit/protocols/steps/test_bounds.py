@@ -35,7 +35,7 @@ from exactlyonce.effects.library import (
     HasRecords,
     LoadStaged,
     Stage,
-    WriteProcessed,
+    WriteRecords,
     Written,
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
@@ -45,9 +45,11 @@ from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Blob
+from exactlyonce.records.channels import Channel
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
-from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.ledger import Apart, entity_document, read_entity
+from exactlyonce.records.library import ChannelDocument, StagedOutputs
+from exactlyonce.records.places import Place
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -168,7 +170,7 @@ def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # no
             return mostly(FoundStaged(tuple(found)), BEHIND, UNKNOWN)
         case Stage():
             return mostly(Written("0:-1#61"), Conflict(token), UNKNOWN)
-        case WriteProcessed():
+        case WriteRecords():
             return mostly(Written("0:-1#60"), UNKNOWN)
         case WriteOnce():
             return mostly(KEPT, UNKNOWN)
@@ -255,8 +257,8 @@ def test_a_message_is_either_committed_or_failed_or_neither_and_blobs_come_befor
     for commit in {SaveBatch, SaveEntity} & set(kinds):
         assert WriteOnce not in kinds[kinds.index(commit) :]
     if isinstance(outcome, Finished):
-        told = [*outcome.processed, *(key for key, _ in (*outcome.failed, *outcome.stopped))]
-        assert len(told) == len(set(told))
+        listed = [*outcome.processed, *(key for key, _ in (*outcome.failed, *outcome.stopped))]
+        assert len(listed) == len(set(listed))
 
 
 @given(st.integers(0, 2**32))
@@ -281,8 +283,8 @@ def test_these_properties_are_about_something(strategy: Strategy) -> None:
 
 
 def test_the_stated_maximum_is_reached() -> None:
-    """A duplicate and a new message; everything is staged, nothing is marked, the window is full, a find is stale, and a blob
-    is written."""
+    """A duplicate, a new foreign message and one of a channel that left; everything is staged, nothing is marked, the window is
+    full, a find is stale, and a blob is written."""
     strategy, script = Outbox(window=2, inline_limit=0), Script()
     staged: dict[str, StagedOutputs] = {}
     for number in (1, 2, 3, 4):
@@ -292,18 +294,19 @@ def test_the_stated_maximum_is_reached() -> None:
         FindProcessed: [Found(frozenset(), None)],
         LoadStaged: [FoundStaged((staged["tx-3"],)), FoundStaged((staged["tx-4"],))],
     }
-    played = script.play(attempt(strategy, deposit("m-3"), deposit("m-5")), replies)
+    document, body = ChannelDocument(ENTITY.key, Channel("c1", "shop"), 1), read_entity(ENTITY, script.document).body
+    script.store.perform(WriteRecords(ENTITY, (document,)))
+    assert body is not None
+    script.put(entity_document(body, replace(script.ledger, apart=Apart(records=True, channels=True, sealed=True))))
+    numbered = replace(deposit("m-2"), source="shop", extensions=Place("c1", ENTITY.source, 1).extensions)
+    played = script.play(attempt(strategy, deposit("m-3"), deposit("m-5"), numbered), replies)
     assert requests(list(played.effects)) == stated(Outbox.attempt)
-    assert played.finished.processed == ("web/m-5",)
+    assert played.finished.processed == ("web/m-5", "shop/m-2")
 
 
-@pytest.mark.parametrize("settings_", [{"window": 0}, {"window": -1}, {"inline_limit": -1}])
-def test_settings_that_cannot_work_are_refused(settings_: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "settings_", [{"window": 0}, {"window": -1}, {"inline_limit": -1}, {"channels": 0}, {"foreign": "maybe"}]
+)
+def test_settings_that_cannot_work_are_refused(settings_: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         Outbox(**settings_)
-
-
-def test_a_group_is_never_larger_than_the_window() -> None:
-    assert Outbox().group_limit == 16
-    assert Outbox.transaction_id().group_limit == 1
-    assert Outbox.embedded().group_limit == 100

@@ -45,7 +45,7 @@ class TestKnowing:
         assert played.only(LoadEntity).token == "0:-1#0"
         assert all(effect.token == "0:-1#0" for effect in played.all(LoadCompanions))
 
-    def test_another_message_tells_nothing_of_it(self, protocol: str) -> None:
+    def test_another_message_shows_nothing_of_it(self, protocol: str) -> None:
         script, _ = processed(protocol)
         other = scored(2, answers=1) if protocol == "resequencer" else deposit("m-2")
         assert asked(protocol, script, other).result is False

@@ -18,14 +18,13 @@ from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.records.companions import companion_document
 from exactlyonce.records.ledger import LEDGER, MAX_DOCUMENT_BYTES
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import Sequence
 from exactlyonce.testing.contracts.samples import a_colocated
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from tests.samples import close, deposit
 from tests.unit.protocols.by_protocol import ACCOUNTS, BOTH, COMMIT, HAS, PROTOCOLS
-from tests.unit.script import ENTITY, Played, Script, attempt, numbers
+from tests.unit.script import ENTITY, Played, Script, attempt, numbers, receipts
 
 FOREIGN = Json.of({"id": "a", "owner": "a", "total": 40, "colour": "red"})
 
@@ -101,7 +100,7 @@ class TestDeletion:
         assert script.body is not None
         assert script.body["total"] == 1
         assert (script.ledger.deleted, script.ledger.version) == (False, 3)
-        assert script.ledger.sequences == (Sequence("receipts", "r-1", 3),)
+        assert script.ledger.sequences == (receipts(3),)
         assert numbers(script.published) == [1, 2, 3]
 
     def test_a_message_that_follows_it_in_a_group_sees_no_entity(self, protocol: str) -> None:

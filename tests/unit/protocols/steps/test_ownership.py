@@ -43,21 +43,21 @@ def refused(protocol: str, step: Step[Any]) -> tuple[list[type], str]:
 
 @pytest.mark.parametrize(("own", "other"), OTHERS)
 def test_a_strategy_refuses_what_another_one_processed_and_names_both(own: str, other: str) -> None:
-    asked, told = refused(other, attempt(PROTOCOLS[own], deposit("m-1")))
+    asked, text = refused(other, attempt(PROTOCOLS[own], deposit("m-1")))
     assert asked in ([LoadEntity], [Together])
-    assert f"account/a was processed by the protocol {other!r}" in told
-    assert f"configured for {own!r}" in told
-    assert "Nothing was changed" in told
-    assert "Go back to the strategy it had" in told
+    assert f"account/a was processed by the protocol {other!r}" in text
+    assert f"configured for {own!r}" in text
+    assert "Nothing was changed" in text
+    assert "Go back to the strategy it had" in text
 
 
 @pytest.mark.parametrize("chore", CHORES)
 @pytest.mark.parametrize("other", [protocol for protocol in PROTOCOLS if protocol != "outbox"])
 def test_a_chore_of_the_outbox_refuses_what_another_one_processed(chore: str, other: str) -> None:
-    asked, told = refused(other, CHORES[chore]())
+    asked, text = refused(other, CHORES[chore]())
     assert asked == [LoadEntity]
-    assert repr(other) in told
-    assert "'outbox'" in told
+    assert repr(other) in text
+    assert "'outbox'" in text
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -280,7 +280,7 @@ class TestTheOutboxKnowsAMessage:
         script = committed(9, 1, strategy=Outbox(window=1))
         played = given_up(script)
         assert played.kinds == [LoadEntity, FindProcessed]
-        assert (played.only(FindProcessed).messages, played.only(FindProcessed).token) == (("web/m-9",), "0:-1#1")
+        assert (played.only(FindProcessed).messages, played.only(FindProcessed).token) == (("web/m-9",), "0:-1#2")
         assert played.result.outcome == "processed"
 
     @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])

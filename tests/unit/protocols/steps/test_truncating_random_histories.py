@@ -1,4 +1,4 @@
-"""Random histories, clocks and clean-ups: whoever may still come again finds what it left."""
+"""Random histories, clocks and clean-ups: a copy that may still arrive finds what the message left."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lossy(script: Script, chance: Any) -> Any:
 @pytest.mark.parametrize("name", TYPES)
 @given(steps=st.lists(STEP, min_size=1, max_size=14), every=st.integers(1, 4), chance=st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_whoever_comes_again_inside_the_retention_finds_what_it_left_and_sends_what_it_sent(
+def test_a_copy_inside_the_retention_finds_what_it_left_and_sends_what_it_sent(
     name: str, steps: list[tuple[Any, int, bool]], every: int, chance: Any
 ) -> None:
     type, script = TYPES[name](every), Script()

@@ -163,7 +163,7 @@ class TestStreams:
         cleaned(script, "stream")
         assert left(script) == ["m-4"]
 
-    def test_a_view_from_before_the_stream_does_not_tell_its_kind_so_nothing_goes(self) -> None:
+    def test_a_view_from_before_the_stream_does_not_show_its_kind_so_nothing_goes(self) -> None:
         script = processed(STREAM, "m-1", "m-2", "m-3", type=sourcing.accounts(STREAM))
         assert cleaned(script, "stream", replies={LoadEntity: NOTHING}).kinds == [LoadEntity, LoadCompanions]
         assert left(script) == ["m-1", "m-2", "m-3"]

@@ -50,14 +50,14 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 class TestWhatCannotBe:
     @pytest.mark.parametrize("case", WRONG)
-    def test_a_handler_that_does_not_return_events_is_told_what_to_return(self, case: str) -> None:
+    def test_an_error_says_what_to_return_instead_of_no_events(self, case: str) -> None:
         result, words = WRONG[case]
         script = played(deposit("m-1"))
         done = script.play(attempt(answering(result), deposit("m-2")))
         require_failed(done, "web/m-2", HandlerFailed, words)
         assert script.ledger.version == 1
 
-    def test_a_handler_that_returns_nothing_at_all_is_told_that_the_list_may_be_empty(self) -> None:
+    def test_an_error_says_that_the_list_of_events_may_be_empty(self) -> None:
         done = Script().play(attempt(answering(None), deposit("m-1")))
         require_failed(done, "web/m-1", NoStateReturned, "a list of events, which may be empty")
 
@@ -171,7 +171,7 @@ class TestOldEvents:
         stream = entries(self.script)
         assert stream[0].events is not None
         renamed = replace(stream[0], events=(replace(stream[0].events[0], type="account.given"),))
-        before = point_before(work(TYPE), 2, (renamed, *stream[1:]), self.script.ledger, Point(None, ()))
+        before = point_before(work(TYPE), 2, (renamed, *stream[1:]), self.script.ledger, Point(None))
         assert before.body is not None
         assert before.body.value["total"] == 5
 
@@ -188,4 +188,4 @@ class TestOldEvents:
     def test_an_entry_that_does_not_lead_on_is_damage(self, version: int, changes: dict[str, Any], words: str) -> None:
         stream = [replace(one, **changes) if one.version == version else one for one in entries(self.script)]
         with pytest.raises(DamagedDocument, match=words):
-            point_before(work(TYPE), 3, tuple(stream), self.script.ledger, Point(None, ()))
+            point_before(work(TYPE), 3, tuple(stream), self.script.ledger, Point(None))

@@ -47,13 +47,13 @@ def test_it_is_refused_before_an_entry_cannot_hold_it() -> None:
 
 def test_it_may_be_as_large_as_stated_and_no_larger() -> None:
     def of(size: int) -> str:
-        """What is told of a state of so many bytes."""
+        """The error for a state of so many bytes."""
         failed = Script().play(growing("m-1", size - frame)).finished.failed
         return "".join(str(error) for _, error in failed)
 
-    nothing = Json.of({"body": {"id": "a", "owner": "a", "note": ""}, "sequences": []})
+    nothing = Json.of({"body": {"id": "a", "owner": "a", "note": ""}})
     frame, quotes = nothing.size, nothing.text.count('"')
-    largest = (BATCH_BYTES - 100_000 - len('""') - quotes) // 2  # Twice, once as a string, beside a message.
+    largest = (BATCH_BYTES - 100_000 - len('""') - quotes) // 2  # Twice, once as a string, next to a message.
     assert of(largest) == ""
     assert f"the state would have {largest + 1} bytes" in of(largest + 1)
     assert f"would have {BATCH_BYTES + 2} bytes with a message" in of(largest + 1)

@@ -19,10 +19,9 @@ from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.stream.replay import Missing, Replayed, replay, versions_of
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.sequences import Order
 from tests.samples import accounts, close, deposit
 from tests.unit.protocols import sourcing
-from tests.unit.script import ABSENT, ENTITY, ORDERED, Played, Script, attempt, numbers, work_for
+from tests.unit.script import ABSENT, CHANNEL, ENTITY, ORDERED, Played, Script, attempt, numbers, receipt, work_for
 
 STREAM = VersionStream(snapshot_every=3)
 RUNNER = Runner(accounts(), ENTITY, ORDERED)
@@ -117,30 +116,29 @@ def test_any_range_is_sent_again_as_it_was(answers: list[int], first: int, last:
 class TestWhatIsMissing:
     def test_nothing_else_is_sent(self) -> None:
         script = sending(1, 2, 2)
-        assert numbers(all_of(script, 1, 3, Missing("receipts", "r-1", 3, 4))) == [3, 4]
-        assert all_of(script, 1, 3, Missing("receipts", "r-2", 3, 4)) == []
-        assert all_of(script, 1, 3, Missing("boards", "r-1", 3, 4)) == []
+        assert numbers(all_of(script, 1, 3, Missing(CHANNEL, 3, 4))) == [3, 4]
+        assert all_of(script, 1, 3, Missing("another", 3, 4)) == []
 
     def test_a_view_older_than_what_is_missing_proves_nothing(self) -> None:
         script = sending(1, 1)
-        played = replayed(script, 2, 3, Missing("receipts", "r-1", 2, 3))
+        played = replayed(script, 2, 3, Missing(CHANNEL, 2, 3))
         assert played.kinds == [LoadEntity]
         assert not played.again.progressed
         assert played.again.memory == Memory(entity_token="0:-1#4")
 
     def test_an_output_without_a_number_is_never_missing(self) -> None:
         one = Output("o", "receipts", deposit("m-1").to_json())
-        assert not Missing("receipts", "r-1", 1, 9).includes(one)
-        numbered = Output("o", "receipts", deposit("m-1").to_json(), order=Order("r-1", 9))
-        assert Missing("receipts", "r-1", 1, 9).includes(numbered)
-        assert not Missing("receipts", "r-1", 1, 8).includes(numbered)
+        assert not Missing(CHANNEL, 1, 9).includes(one)
+        numbered = Output("o", "receipts", deposit("m-1").to_json(), place=receipt(9))
+        assert Missing(CHANNEL, 1, 9).includes(numbered)
+        assert not Missing(CHANNEL, 1, 8).includes(numbered)
 
     def test_its_versions_are_looked_up_in_the_stream(self) -> None:
         script = sending(1, 0, 2, 1)
         played = looked_up(script, 2, 3)
         assert played.kinds == [LoadEntity, FindNumbered]
         assert played.only(LoadEntity).token == "0:-1#1"
-        assert played.only(FindNumbered) == FindNumbered(ENTITY, "receipts", "r-1", (2, 3), "0:-1#8")
+        assert played.only(FindNumbered) == FindNumbered(ENTITY, CHANNEL, (2, 3), "0:-1#8")
         assert played.result == (3, 3)
         assert looked_up(script, 1, 4).result == (1, 4)
 
@@ -148,7 +146,7 @@ class TestWhatIsMissing:
         assert looked_up(sending(1), 1, 1, {FindNumbered: FoundNumbered(())}).result is None
 
     def test_what_was_not_sent_yet_is_a_sign_of_an_older_view(self) -> None:
-        for missing in (Missing("receipts", "r-1", 2, 3), Missing("receipts", "r-2", 1, 1), Missing("x", "r-1", 1, 1)):
+        for missing in (Missing(CHANNEL, 2, 3), Missing("another", 1, 1)):
             played = sending(1, 1).play(versions_of(ENTITY, missing, MEMORY))
             assert played.kinds == [LoadEntity]
             assert "not sent these messages yet" in played.again.reason
@@ -163,7 +161,7 @@ class TestWhatIsMissing:
 
 
 def looked_up(script: Script, first: int, last: int, replies: dict[Any, Any] | None = None) -> Played:
-    return script.play(versions_of(ENTITY, Missing("receipts", "r-1", first, last), MEMORY), replies)
+    return script.play(versions_of(ENTITY, Missing(CHANNEL, first, last), MEMORY), replies)
 
 
 class TestTrouble:

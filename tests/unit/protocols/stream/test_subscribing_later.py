@@ -27,9 +27,9 @@ class Opened:
     times: int = 1
 
 
-@message("subscribing.told")
+@message("subscribing.announced")
 @dataclass
-class Told:
+class Announced:
     id: str
 
 
@@ -47,16 +47,18 @@ ACCOUNTS: Entity[Account] = Entity(
 @ACCOUNTS.handles(Opened, key=lambda opened: opened.account)
 def opened_(state: Account, given: Opened, context: Context) -> Account:
     for _ in range(given.times):
-        context.announce(Told(context.new_id()))
+        context.announce(Announced(context.new_id()))
         context.announce(Noted(context.new_id()))
-        context.send("letters", Told(context.new_id()))
+        context.send("letters", Announced(context.new_id()))
     return Account(state.total + 1)
 
 
 def routes(**receives: tuple[type, ...]) -> Routes:
     """Destinations in this order, with what they receive; every one is numbered for one read model."""
     names = {"letters": (), **receives}
-    destinations = tuple(Destination(name, types, order_by=lambda _: "r") for name, types in names.items())
+    destinations = tuple(
+        Destination(name, types, to="reader", entity_by=lambda _: "r") for name, types in names.items()
+    )
     return Routes.to(destinations, dict.fromkeys(names, 1_000_000))
 
 
@@ -88,15 +90,15 @@ class World:
 
 
 LATER: list[dict[str, Any]] = [
-    {"new": (Told,), "old": (Told,)},
-    {"old": (Told,), "new": (Told,)},
-    {"first": (Noted,), "old": (Told,), "last": (Told, Noted)},
+    {"new": (Announced,), "old": (Announced,)},
+    {"old": (Announced,), "new": (Announced,)},
+    {"first": (Noted,), "old": (Announced,), "last": (Announced, Noted)},
 ]
 
 
 @pytest.mark.parametrize("later", LATER)
 def test_duplicates_and_replays_send_what_was_sent_and_new_messages_go_to_all(later: dict[str, Any]) -> None:
-    world = World(old=(Told,))
+    world = World(old=(Announced,))
     world.delivered("m-1", times=2)
     world.delivered("m-2")
     before = world.sent()
@@ -107,17 +109,17 @@ def test_duplicates_and_replays_send_what_was_sent_and_new_messages_go_to_all(la
     world.replayed()
     assert world.sent() == before
     world.delivered("m-3")
-    places = [(one.destination, one.order.number) for one in world.sent() if one.order is not None]
-    told = [(name, 4 if name == "old" else 1) for name, types in later.items() if Told in types]
-    noted = [(name, 2 if Told in types else 1) for name, types in later.items() if Noted in types]
-    assert places == [*told, *noted, ("letters", 4)]
+    places = [(one.destination, one.place.number) for one in world.sent() if one.place is not None]
+    announced = [(name, 4 if name == "old" else 1) for name, types in later.items() if Announced in types]
+    noted = [(name, 2 if Announced in types else 1) for name, types in later.items() if Noted in types]
+    assert places == [*announced, *noted, ("letters", 4)]
 
 
 def test_a_destination_that_is_gone_cannot_be_sent_to_again() -> None:
-    world = World(old=(Told,), other=(Told,))
+    world = World(old=(Announced,), other=(Announced,))
     world.delivered("m-1")
     world.sent()
-    world.subscribe(old=(Told,))
+    world.subscribe(old=(Announced,))
     ((_, error),) = world.delivered("m-1").finished.failed
     assert isinstance(error, NonDeterministicHandler)
     assert world.sent() == []
@@ -127,6 +129,6 @@ def test_what_was_announced_to_nobody_stays_so() -> None:
     world = World()
     world.delivered("m-1")
     before = world.sent()
-    world.subscribe(new=(Told, Noted))
+    world.subscribe(new=(Announced, Noted))
     world.delivered("m-1")
     assert world.sent() == before

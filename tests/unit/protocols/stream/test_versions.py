@@ -14,7 +14,6 @@ from exactlyonce import DamagedDocument
 from exactlyonce.protocols.stream.versions import Point, is_whole, part_from, point_before, versions_for, way_back
 from exactlyonce.records.companions import StreamEntry
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.sequences import Sequence
 from exactlyonce.values.frozen_json import Json
 from tests.unit.script import AT, ENTITY, work_for
 
@@ -27,14 +26,11 @@ VALUES = st.recursive(
 )
 PADDED = st.builds(lambda values: {"id": "a", "text": "x" * 500, **values}, st.dictionaries(NAMES, VALUES, max_size=4))
 """So long that a patch is shorter."""
-SEQUENCES = st.lists(
-    st.builds(Sequence, st.sampled_from("xy"), st.sampled_from("ab"), st.integers(1, 9)), max_size=2
-).map(tuple)
-POINTS = st.builds(Point, st.none() | PADDED.map(Json.of) | st.dictionaries(NAMES, VALUES).map(Json.of), SEQUENCES)
+POINTS = st.builds(Point, st.none() | PADDED.map(Json.of) | st.dictionaries(NAMES, VALUES).map(Json.of))
 
 
 def counting(*numbers: int) -> list[Point]:
-    return [Point(Json.of({"text": "x" * 200, "total": number}), ()) for number in numbers]
+    return [Point(Json.of({"text": "x" * 200, "total": number})) for number in numbers]
 
 
 def stream_of(points: list[Point], every: int) -> tuple[Stream, Ledger, Point]:
@@ -102,12 +98,8 @@ def test_an_entry_never_holds_more_than_the_whole_state(before: Point, after: Po
     assert way_back(before, after, whole=True) == (before.json, True)
 
 
-def test_a_point_holds_state_and_numbers() -> None:
-    point = Point(Json.of({"total": 3}), (Sequence("receipts", "r-1", 2),))
-    assert point.json.value == {
-        "body": {"total": 3},
-        "sequences": [{"destination": "receipts", "key": "r-1", "last": 2}],
-    }
+def test_a_point_holds_the_state_alone() -> None:
+    assert Point(Json.of({"total": 3})).json.value == {"body": {"total": 3}}
 
 
 def test_a_small_change_of_a_large_state_is_a_small_patch() -> None:
@@ -132,13 +124,13 @@ def test_a_patch_that_would_change_the_order_of_properties_is_not_used(
     before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     text = {"text": "x" * 200}
-    start = Point(Json.of({**before, **text}), ())
-    assert way_back(start, Point(Json.of({**after, **text}), ()), whole=False) == (start.json, True)
+    start = Point(Json.of({**before, **text}))
+    assert way_back(start, Point(Json.of({**after, **text})), whole=False) == (start.json, True)
 
 
 def test_a_ledger_that_does_not_say_how_far_apart_whole_states_are_counts_every_one() -> None:
     assert versions_for(3, Ledger(9)) == part_from(3, Ledger(9)) == (3, 3)
-    assert is_whole(3, Point(None, ()), Ledger(9))
+    assert is_whole(3, Point(None), Ledger(9))
 
 
 def refused(version: int, found: Stream, ledger: Ledger, now: Point) -> str:
@@ -158,12 +150,12 @@ class TestDamage:
         assert [one.whole for one in self.stream] == [False, False, True, False, False, True, False]
 
     @pytest.mark.parametrize("missing", [1, 2, 3])
-    def test_an_entry_that_is_missing_is_told_with_what_may_have_happened(self, missing: int) -> None:
+    def test_a_missing_entry_is_reported_with_what_may_have_happened(self, missing: int) -> None:
         found = tuple(one for one in self.stream if one.version != missing)
-        told = refused(1, found, self.ledger, self.now)
-        assert "not every version from 1 to 3" in told
-        assert "Restore the entries from a backup" in told
-        assert "older than the retention" in told
+        text = refused(1, found, self.ledger, self.now)
+        assert "not every version from 1 to 3" in text
+        assert "Restore the entries from a backup" in text
+        assert "older than the retention" in text
 
     def test_what_is_not_needed_may_be_missing(self) -> None:
         found = self.stream[3:6]
@@ -177,9 +169,9 @@ class TestDamage:
 
     def test_an_entry_that_is_not_whole_where_it_should_be_is_damage(self) -> None:
         broken = self.changed(3, way_back(*counting(2, 3), whole=False)[0], whole=False)
-        told = refused(1, broken, self.ledger, self.now)
-        assert "Version 3" in told
-        assert "should hold a whole state" in told
+        text = refused(1, broken, self.ledger, self.now)
+        assert "Version 3" in text
+        assert "should hold a whole state" in text
 
     def test_at_the_end_of_the_stream_no_whole_state_is_needed(self) -> None:
         ledger, now = replace(self.ledger, version=5), counting(5)[0]
@@ -201,22 +193,20 @@ class TestDamage:
             [{"op": "test", "path": "/body/total", "value": "other"}],
             [{"op": "replace", "path": "", "value": 7}],
             [{"op": "replace", "path": "/body", "value": 7}],
-            [{"op": "remove", "path": "/sequences"}],
-            [{"op": "replace", "path": "/sequences", "value": {}}],
-            [{"op": "replace", "path": "/sequences", "value": [{"last": 1}]}],
+            [{"op": "remove", "path": "/body"}],
             [{"op": "add", "path": "/other", "value": 1}],
             counting(1)[0].json.value,
         ],
     )
     def test_a_patch_that_does_not_lead_to_a_state_is_damage(self, patch: Any) -> None:
-        told = refused(2, self.changed(2, Json.of(patch), whole=False), self.ledger, self.now)
-        assert "Version 2" in told
-        assert "Restore the entry from a backup" in told
+        text = refused(2, self.changed(2, Json.of(patch), whole=False), self.ledger, self.now)
+        assert "Version 2" in text
+        assert "Restore the entry from a backup" in text
 
-    @pytest.mark.parametrize("state", [[], None, 7, {}, {"body": None}, {"body": 7, "sequences": []}])
+    @pytest.mark.parametrize("state", [[], None, 7, {}, {"body": 7}, {"body": None, "more": 1}])
     def test_a_whole_state_that_is_none_is_damage(self, state: Any) -> None:
-        told = refused(3, self.changed(3, Json.of(state), whole=True), self.ledger, self.now)
-        assert "Version 3" in told
+        text = refused(3, self.changed(3, Json.of(state), whole=True), self.ledger, self.now)
+        assert "Version 3" in text
 
     def test_an_entry_without_any_way_back_is_damage(self) -> None:
         found = tuple(replace(one, before=None) if one.version == 2 else one for one in self.stream)

@@ -1,4 +1,4 @@
-"""Random histories of the protocols that keep their records beside the entity; and proof that the judge can convict."""
+"""Random histories of the protocols whose records are companions; and proof that the judge can convict."""
 
 from __future__ import annotations
 

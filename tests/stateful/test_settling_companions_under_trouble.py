@@ -1,4 +1,4 @@
-"""Settler, requeuing, sweeper and tending in the middle of processing, for protocols with records beside the entity."""
+"""Settler, requeuing, sweeper and tending in the middle of processing, for protocols whose records are companions."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any, ClassVar
 import pytest
 
 from exactlyonce import Colocated, Resequencer, VersionStream
-from exactlyonce.attempt import Again, Memory, Strategy, key_of
+from exactlyonce.attempt import Memory, Strategy, key_of
 from exactlyonce.effects.companions import FindOwing, LoadCompanions, ReplaceCompanions
-from exactlyonce.effects.effect import Begin, Effect, Step
+from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import DeleteParked, LoadParked, Park
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.sequences import Order
+from exactlyonce.records.places import Place
 from exactlyonce.values.envelope import Envelope
 from tests.asking import settle_by, unhandled
 from tests.samples import deposit
+from tests.stateful.interleaving import unfenced
 from tests.stateful.settlement import ENTITY, Held, Settlement
 
 
 class History(Settlement):
-    """Beside nothing else."""
+    """With nothing else."""
 
     protocol: ClassVar[str] = "stream"
 
@@ -33,7 +34,7 @@ class History(Settlement):
 
 
 class Swept(History):
-    """Beside the sweeper."""
+    """With the sweeper."""
 
     protocol = "colocated"
 
@@ -46,7 +47,7 @@ class Swept(History):
 
 
 class Tended(History):
-    """A read model that two sources feed, beside whoever tends it."""
+    """A read model that two sources feed, and that is tended."""
 
     protocol = "resequencer"
     messages: ClassVar[Mapping[str, Envelope]] = {
@@ -57,7 +58,7 @@ class Tended(History):
             replace(
                 deposit(f"m-{number}", amount=first + number),
                 source=source,
-                extensions=Order("a", number).extensions,
+                extensions=Place(f"from{source}", ENTITY.source, number).extensions,
             ),
         )
     }
@@ -79,14 +80,14 @@ class Tended(History):
         self.now += timedelta(minutes=3)
 
     def garbage(self) -> list[str]:
-        """And what the state does not tell as it should: each source's amounts in their order, but for those that came late."""
+        """And what is wrong in the state: each source's amounts in their order, but for those that came late."""
         entity = self.store._entity(ENTITY).newest(ENTITY.id)
         body = read_entity(ENTITY, None if entity is None else entity.document).body
         history = [] if body is None else body.value["history"]
         late = {message for _, message in self.world.facts().late}
         taken = [one.data.value["amount"] for key, one in self.messages.items() if key not in late]
-        told = [amount for source in (range(100), range(100, 200)) for amount in history if amount in source]
-        wrong = [] if told == taken else [f"the state tells of {history}; late came {sorted(late)}"]
+        heard = [amount for source in (range(100), range(100, 200)) for amount in history if amount in source]
+        wrong = [] if heard == taken else [f"the state has {history}; late came {sorted(late)}"]
         return [*wrong, *super().garbage()]
 
 
@@ -101,15 +102,9 @@ HISTORIES: dict[str, tuple[type[History], Strategy]] = {
 
 @pytest.mark.parametrize("name", HISTORIES)
 @pytest.mark.parametrize("seed", range(15))
-def test_everything_is_done_once_and_nothing_is_left_whoever_finishes_it(name: str, seed: int) -> None:
+def test_everything_is_done_once_and_nothing_is_left_whichever_process_finishes_it(name: str, seed: int) -> None:
     history, strategy = HISTORIES[name]
     assert history(seed, strategy).play() == []
-
-
-def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
-    yield from Begin()
-    memory: Memory = view.memory
-    return memory
 
 
 @pytest.mark.parametrize("name", HISTORIES)
@@ -132,21 +127,12 @@ def test_with_a_driver_that_goes_on_for_what_was_given_back_it_is_convicted(name
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_the_histories_are_eventful(name: str) -> None:
-    performed: set[type[Effect[Any]]] = set()
-    history, strategy = HISTORIES[name]
-
-    class Watching(history):  # type: ignore[misc, valid-type]
-        def perform(self, effect: Effect[Any]) -> Any:
-            performed.add(type(effect))
-            return super().perform(effect)
-
-    late: set[tuple[str, str]] = set()
-    skipped: set[Any] = set()
-    for seed in range(10):
-        watched = Watching(seed, strategy)
-        watched.play()
-        late |= watched.world.facts().late
-        skipped |= watched.world.facts().skipped
+    kind, strategy = HISTORIES[name]
+    histories = [kind(seed, strategy) for seed in range(10)]
+    for history in histories:
+        history.play()
+    performed = set().union(*(history.performed for history in histories))
+    late, skipped = (any(getattr(one.world.facts(), what) for one in histories) for what in ("late", "skipped"))
     assert {LoadCompanions, Park, LoadParked, DeleteParked} <= performed
-    assert ({FindOwing, ReplaceCompanions} <= performed) == (history is Swept)
-    assert bool(late and skipped) == (name == "read model that skips")
+    assert ({FindOwing, ReplaceCompanions} <= performed) == (kind is Swept)
+    assert (late and skipped) == (name == "read model that skips")

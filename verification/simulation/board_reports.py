@@ -1,4 +1,4 @@
-"""What a batch tells, to whoever runs a board: which numbers it gave up, and which messages came too late."""
+"""What a batch reports to a board's operator: the numbers it gave up, and the messages that came too late."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STOPPED: Final = '"failing":"'
 
 
 def note_numbers(effect: SaveBatch, history: History) -> Iterator[str]:
-    """Note in the history what a batch that was accepted tells; what it shows is returned, as it is counted."""
+    """Note in the history what an accepted batch reports; yields the names under which it is counted."""
     for one in effect.create:
         if isinstance(one, NumberedMessage):
             if one.held is not None:
@@ -30,8 +30,8 @@ def note_numbers(effect: SaveBatch, history: History) -> Iterator[str]:
             else:
                 yield "held message handled"
     if _STOPPED in effect.document.text:
-        yield "handler stops a sequence"
+        yield "handler stops a channel"
 
 
 def _spot(effect: SaveBatch, one: NumberedMessage) -> tuple[str, str, int]:
-    return effect.entity.id, one.source, one.order.number
+    return effect.entity.id, one.source, one.number

@@ -1,0 +1,124 @@
+"""How the local Cosmos DB bears many items: `python -m benchmarks.local_cosmos_sizes`.
+
+Each size has a process of its own with an emulator that nobody talks to over HTTP. Measured are its memory for each item and
+the CPU time of writes and of first pages, after the page that made the index. Writes `results/local_cosmos_sizes.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from benchmarks.report import exit_code, machine, parser, write_result
+from local_cosmos.semantics.account import AccountSettings
+from local_cosmos.semantics.clock import Clock
+from local_cosmos.semantics.emulator import Emulator
+from local_cosmos.semantics.requests import OperationKind, Reply, Request
+from local_cosmos.values import serialise
+
+SIZES: Final = (10_000, 100_000, 1_000_000)
+_FILLER: Final = "x" * 800
+"""Makes an item about 1 KB."""
+
+_PAGES: Final = 5
+_WRITES: Final = 2_000
+MOST_MILLISECONDS: Final = 10.0
+"""For a page that an index finds, however many items there are."""
+
+BY_INDEX: Final = {
+    "one item by id": "SELECT * FROM c WHERE c.id = 'd7'",
+    "20 items by a property": "SELECT * FROM c WHERE c.player = 'player-7'",
+    "51 items by a range": "SELECT * FROM c WHERE c.score BETWEEN 100 AND 150",
+    "the best ten": "SELECT TOP 10 * FROM c ORDER BY c.score DESC",
+    "first page of all": "SELECT * FROM c",
+}
+BY_SCAN: Final = {
+    "how many there are": "SELECT VALUE COUNT(1) FROM c",
+    "the sum of a property": "SELECT VALUE SUM(c.score) FROM c",
+}
+
+
+def main() -> int:
+    """Measure, print and write the result; fail for each page by an index that takes too long."""
+    made = parser("local_cosmos_sizes", __doc__, page=None)
+    made.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of items; default: %(default)s")
+    options = made.parse_args()
+    result: dict[str, Any] = {"machine": machine()}
+    for size in options.sizes:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            result[f"{size:,} items"] = process.submit(_measured, size).result()
+    write_result(options.output, result)
+    print(json.dumps(result, indent=2))
+    return exit_code(
+        f"A page of {name!r} takes {taken} ms with {size:,} items; at most {MOST_MILLISECONDS} are wanted."
+        for size in options.sizes
+        for name in BY_INDEX
+        if (taken := result[f"{size:,} items"][f"ms, {name}"]) > MOST_MILLISECONDS
+    )
+
+
+def _measured(size: int) -> dict[str, float]:
+    emulator = Emulator(AccountSettings(), Clock(), time.monotonic, observed=False)
+
+    def ask(operation: OperationKind, content: object, key: str | None = None) -> Reply:
+        request = Request(operation, "bench", "items", body=serialise(content), partition_key=key, cross_partition=True)
+        reply = emulator.serve(request, 0.0).reply
+        if reply.status not in (200, 201):
+            raise RuntimeError(f"{operation} is answered {reply.status}: {reply.body[:300]!r}")
+        return reply
+
+    def write(numbers: int) -> None:
+        for number in range(numbers):
+            ask("upsert", _item(number, size), f'["game-{number % (size // 10)}"]')
+
+    ask("create_database", {"id": "bench"})
+    ask("create_container", {"id": "items", "partitionKey": {"paths": ["/game"], "kind": "Hash", "version": 2}})
+    before = _resident()
+    spent = _cpu_seconds(partial(write, size))
+    figures: dict[str, float] = {
+        "bytes an item": (_resident() - before) // size,
+        "us a create": round(spent / size * 1e6),
+    }
+    for name, query in (BY_INDEX | BY_SCAN).items():
+        page = partial(ask, "query", {"query": query})
+        figures[f"ms, {name}, the first time"] = round(_cpu_seconds(page) * 1e3, 1)
+        figures[f"ms, {name}"] = round(median(_cpu_seconds(page) for _ in range(_PAGES)) * 1e3, 2)
+    figures["bytes an item, with indexes"] = (_resident() - before) // size
+    spent = _cpu_seconds(partial(write, _WRITES))
+    figures["us a replace, with indexes"] = round(spent / _WRITES * 1e6)
+    return figures
+
+
+def _item(number: int, size: int) -> dict[str, Any]:
+    return {
+        "id": f"d{number}",
+        "game": f"game-{number % (size // 10)}",
+        "player": f"player-{number % (size // 20)}",
+        "score": number * 7919 % size,
+        "filler": _FILLER,
+    }
+
+
+def _cpu_seconds(act: Callable[[], object]) -> float:
+    before = time.process_time()
+    act()
+    return time.process_time() - before
+
+
+def _resident() -> int:
+    """Bytes of memory that this process has."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""Keys: how applications name entities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Final
+
+from exactlyonce.errors import InvalidMessage
+from exactlyonce.values.identity import ID_RULE, EntityRef, PartitionValue, is_document_id
+
+_LARGEST_EXACT: Final = 2**53 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class EntityKey:
+    """The key of an entity whose id and partition key differ.
+
+    Attributes:
+        id: the document's id.
+        partition: the value, or the values of a hierarchical key from the top.
+    """
+
+    id: str
+    partition: PartitionValue | tuple[PartitionValue, ...]
+
+
+def entity_ref(type: str, key: str | EntityKey) -> EntityRef:
+    """The full name of an entity.
+
+    Args:
+        type: name of its type.
+        key: a string is both id and partition key.
+
+    Raises:
+        InvalidMessage: the id or the partition key is not valid in Cosmos DB.
+    """
+    id, partition = _parts(key)
+    if not is_document_id(id):
+        raise InvalidMessage(f"The key of an entity {type!r} is not a document id, which is a string of {ID_RULE}.")
+    if not all(_is_partition_value(value) for value in partition):
+        raise InvalidMessage(
+            f"The partition key of an entity {type!r} has to be made of strings, booleans, and numbers up to 2^53."
+        )
+    # The service takes 1 and 1.0 for the same value, but JSON writes them differently: one entity must not have two names.
+    canonical = (int(one) if isinstance(one, float) and one.is_integer() else one for one in partition)
+    return EntityRef(type, tuple(canonical), id)
+
+
+def _parts(key: object) -> tuple[str, tuple[PartitionValue, ...]]:
+    if isinstance(key, EntityKey):
+        return key.id, key.partition if isinstance(key.partition, tuple) else (key.partition,)
+    if isinstance(key, str):
+        return key, (key,)
+    raise InvalidMessage(f"The key of an entity has to be a string or an EntityKey; it is a {type(key).__name__}.")
+
+
+def _is_partition_value(value: object) -> bool:
+    """The service keeps numbers as doubles: larger ones would no longer be distinct."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return isfinite(value) and abs(value) <= _LARGEST_EXACT
+    return isinstance(value, (str, bool))

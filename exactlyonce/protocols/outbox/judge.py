@@ -1,0 +1,163 @@
+"""What the outbox protocol concludes from what it has read: which messages are copies, which are fresh, and which cannot be.
+
+A message with a number is known by its channel, for ever. Any other one is foreign: its entry knows it, and then its record,
+until that is cleaned up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from exactlyonce.attempt import key_of
+from exactlyonce.errors import ExactlyOnceError, ForkedChannel, InvalidMessage
+from exactlyonce.protocols.steps.load import View
+from exactlyonce.records.channels import Channel, by_id, holds_place
+from exactlyonce.records.ledger import Entry
+from exactlyonce.records.places import Place, is_numbered, place_of
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.ranges import holds
+
+
+class Arrival(NamedTuple):
+    """A message of an attempt.
+
+    Attributes:
+        key: of the message.
+        envelope: of one of its copies.
+        place: in its channel; None if it is foreign.
+    """
+
+    key: str
+    envelope: Envelope
+    place: Place | None
+
+
+Failed = tuple[tuple[str, ExactlyOnceError], ...]
+"""Key and error of each message that cannot be processed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The messages of an attempt; copies of one message are one.
+
+    Attributes:
+        messages: those that can be for this entity.
+        failed: those that cannot.
+    """
+
+    messages: tuple[Arrival, ...]
+    failed: Failed = ()
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Keys of the messages without a place."""
+        return tuple(one.key for one in self.messages if one.place is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a view shows of the messages.
+
+    Attributes:
+        copies: entries of messages that are known; some may still owe outputs.
+        fresh: messages that this view does not know.
+        failed: those that cannot be processed.
+    """
+
+    copies: tuple[Entry, ...]
+    fresh: tuple[Arrival, ...]
+    failed: Failed
+
+
+def arrived(entity: EntityRef, envelopes: Iterable[Envelope], *, foreign: bool = True) -> Arrived:
+    """Sort messages by how their copies are known.
+
+    Args:
+        entity: that they came to.
+        envelopes: the messages.
+        foreign: whether messages without a number are taken.
+    """
+    messages: dict[str, Arrival] = {}
+    failed: dict[str, ExactlyOnceError] = {}
+    for envelope in envelopes:
+        key = key_of(envelope)
+        try:
+            numbered = is_numbered(envelope) or not foreign
+            place = place_of(envelope, entity, f"Message {key} for entity {entity}") if numbered else None
+        except InvalidMessage as error:
+            failed[key] = error
+        else:
+            messages[key] = Arrival(key, envelope, place)
+    return Arrived(tuple(messages.values()), tuple(failed.items()))
+
+
+def unknown_channels(arrived: Arrived, view: View) -> tuple[str, ...]:
+    """The channels of messages that this view shows neither in its entries nor in the channels of its ledger."""
+    entries = {entry.message for entry in view.ledger.entries}
+    known = {channel.id for channel in view.ledger.channels}
+    places = (one.place for one in arrived.messages if one.place is not None and one.key not in entries)
+    return tuple(dict.fromkeys(place.channel for place in places if place.channel not in known))
+
+
+def channels_in(view: View) -> dict[str, Channel]:
+    """What a view knows of channels: the ledger's, and what documents say of those that were looked for."""
+    return by_id((*view.ledger.channels, *(document.channel for document in view.channels)))
+
+
+def judged(arrived: Arrived, view: View) -> Judged:
+    """Tell copies from fresh messages.
+
+    What was received once is received for ever, so even an old view is right about copies. It may take a copy for fresh; then
+    the commit fails on its condition.
+    """
+    channels = channels_in(view)
+    keys = {one.key for one in arrived.messages}
+    copies = tuple(entry for entry in view.ledger.entries if entry.message in keys)
+    known = {entry.message for entry in copies} | view.done
+    fresh: list[Arrival] = []
+    failed = list(arrived.failed)
+    for key, envelope, place in arrived.messages:
+        if key in known:
+            continue
+        if place is None or not holds_place(channels, place):
+            fresh.append(Arrival(key, envelope, place))
+        elif channels[place.channel].is_fork(place.number, envelope.id):
+            failed.append((key, forked(envelope, place)))
+    return Judged(copies, tuple(fresh), tuple(failed))
+
+
+def forked(envelope: Envelope, place: Place) -> ForkedChannel:
+    """The error of a message whose number another one has."""
+    return ForkedChannel(
+        f"Message {key_of(envelope)} has the number {place.number} in channel {place.channel}, which another message has. It "
+        f"was not handled. Was {envelope.source} restored from a backup, so that it gives out numbers a second time? Then "
+        "renumber it, and send what was refused as new messages."
+    )
+
+
+def received(channel: Channel | None, envelope: Envelope, place: Place) -> Channel:
+    """A message's channel once the message is received.
+
+    Args:
+        channel: before; None if this is its first message.
+        envelope: of the message.
+        place: of the message.
+
+    Raises:
+        ForkedChannel: another message has its number, as one of the same commit may.
+        InvalidMessage: its number cannot be.
+    """
+    before = channel or Channel(place.channel, envelope.source)
+    about = f"Message {key_of(envelope)} with the number {place.number} in channel {place.channel}"
+    if before.source != envelope.source:
+        raise InvalidMessage(
+            f"{about} comes from {envelope.source}; the channel is of {before.source}. Correct the sender."
+        )
+    if holds(before.received, place.number):
+        raise forked(envelope, place)
+    if (refusal := before.refusal(place.number)) is not None:
+        raise InvalidMessage(f"{about} is refused: {refusal}. Correct the sender, or send it as a new message.")
+    return before.with_message(place.number, envelope.id)

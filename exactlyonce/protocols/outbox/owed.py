@@ -1,0 +1,35 @@
+"""Publishing what entries owe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.effect import NoAnswer, Step
+from exactlyonce.effects.library import LoadStaged
+from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
+from exactlyonce.protocols.steps.load import View
+from exactlyonce.records.ledger import Entry
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.identity import EntityRef
+
+
+def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> Step[Memory | Again]:
+    """Publish what these entries owe and this process does not know to be published."""
+    owing = tuple(entry for entry in entries if entry.owed is not None and entry.tx not in view.memory.published)
+    outputs: tuple[Output, ...] = tuple(
+        output for entry in owing if isinstance(entry.owed, tuple) for output in entry.owed
+    )
+    if staged := tuple(entry.tx for entry in owing if entry.owed == "staged"):
+        # Read the staged outputs. Missing ones were published: they are deleted only after the commit that dropped their
+        # entry, or behind a fence, so only a stale load leads here.
+        found = yield from LoadStaged(entity, staged, view.ledger.token)
+        if isinstance(found, NoAnswer):
+            return Again(view.memory, "staged outputs could not be read")
+        outputs += tuple(output for document in found.documents for output in document.outputs)
+    if outputs:
+        # Publish what entries owe. Copies do no harm: their ids are the same.
+        published = yield from Publish(outputs, Owed(entity, min(entry.at for entry in owing)))
+        if published is not PUBLISHED:
+            return Again(view.memory, "owed outputs could not be published")
+    return replace(view.memory, published=view.memory.published | {entry.tx for entry in owing})

@@ -1,0 +1,194 @@
+"""Attempts that start from the document that this process saved last: one request, and never a wrong conclusion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from exactlyonce import Envelope, HandlerFailed, Outbox
+from exactlyonce.attempt import Before, Handled, Memory
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.effects.effect import UNKNOWN, Begin, Together
+from exactlyonce.effects.entity import LoadEntity, SaveEntity
+from exactlyonce.effects.library import FindChannels, HasRecords, Stage, WriteRecords
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.outbox.protocol import TRUSTED
+from exactlyonce.records.blobs import Blob
+from exactlyonce.values.frozen_json import Json
+from tests.samples import deposit
+from tests.unit.protocols.outbox.test_numbered import key, numbered
+from tests.unit.script import ENTITY, Script, attempt
+
+OUTBOX = Outbox()
+
+
+def trusting(script: Script, strategy: Outbox = OUTBOX) -> Memory:
+    """The memory of a process whose document was the newest as often as it takes."""
+    memory = Memory()
+    for number in range(1, TRUSTED + 2):
+        memory = script.play(attempt(strategy, numbered(number), memory=memory)).finished.memory
+    assert memory.right == TRUSTED
+    return memory
+
+
+def test_once_it_was_right_twice_a_message_takes_one_request() -> None:
+    script = Script()
+    memory = trusting(script)
+    for number in (4, 5, 6):
+        played = script.play(attempt(OUTBOX, numbered(number), memory=memory))
+        assert played.kinds == [Begin, SaveEntity, Publish]
+        assert played.finished.processed == (key(number),)
+        memory = played.finished.memory
+    assert script.ledger.channels[0].received == ((1, 6),)
+
+
+def test_a_duplicate_takes_none() -> None:
+    script = Script()
+    memory = trusting(script)
+    played = script.play(attempt(OUTBOX, numbered(2), memory=memory))
+    assert played.kinds == []
+    assert played.finished.processed == ()
+
+
+def test_what_a_duplicate_owes_is_published_all_the_same() -> None:
+    script = Script()
+    memory = replace(trusting(script), published=frozenset())
+    played = script.play(attempt(OUTBOX, numbered(3), memory=memory))
+    assert played.kinds == [Publish]
+
+
+def test_an_outdated_document_leads_to_a_conflict_and_then_to_a_load() -> None:
+    script = Script()
+    memory = trusting(script)
+    script.play(attempt(OUTBOX, numbered(1, "c2")))  # Another process.
+    again = script.play(attempt(OUTBOX, numbered(4), memory=memory)).again
+    assert (again.memory.saved, again.memory.right) == (None, 0)
+    played = script.play(attempt(OUTBOX, numbered(4), memory=again.memory))
+    assert played.kinds[0] is LoadEntity
+    assert played.finished.processed == (key(4),)
+
+
+def test_an_unknown_save_leads_to_a_load() -> None:
+    script = Script()
+    memory = trusting(script)
+    again = script.play(attempt(OUTBOX, numbered(4), memory=memory), {SaveEntity: UNKNOWN}).again
+    assert script.play(attempt(OUTBOX, numbered(4), memory=again.memory)).kinds[0] is LoadEntity
+
+
+def test_a_document_that_changed_between_is_trusted_anew_after_it_was_right_twice() -> None:
+    script = Script()
+    memory = trusting(script)
+    memory = replace(memory, right=0)
+    kinds = []
+    for number in (4, 5, 6):
+        played = script.play(attempt(OUTBOX, numbered(number), memory=memory))
+        kinds.append(played.kinds[0])
+        memory = played.finished.memory
+    assert kinds == [LoadEntity, LoadEntity, Begin]
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (replace(numbered(9), type="account.break"), HandlerFailed),
+        (numbered(2, id="another"), None),
+        (replace(numbered(4), source="shop/other"), None),
+    ],
+    ids=["its handler raises", "a fork", "another source"],
+)
+def test_whatever_else_an_attempt_ends_with_is_judged_on_a_loaded_document(
+    message: Envelope, error: type[Exception] | None
+) -> None:
+    """A handler may raise because the remembered state is hours old."""
+    script = Script()
+    memory = trusting(script)
+    played = script.play(attempt(OUTBOX, message, memory=memory))
+    assert LoadEntity in played.kinds
+    ((_, failed),) = played.finished.failed
+    assert error is None or isinstance(failed, error)
+
+
+def test_a_message_that_fails_on_a_remembered_document_has_its_whole_group_judged_on_a_loaded_one() -> None:
+    script = Script()
+    memory = trusting(script)
+    played = script.play(attempt(OUTBOX, replace(numbered(4), type="account.break"), numbered(5), memory=memory))
+    assert played.kinds[:3] == [Begin, LoadEntity, Begin]
+    assert played.finished.processed == (key(5),)
+
+
+def test_what_has_to_be_staged_is_handled_again_on_a_loaded_document() -> None:
+    script = Script()
+    memory = trusting(script)
+    played = script.play(attempt(Outbox(inline_limit=0), numbered(4), memory=memory))
+    assert played.kinds == [Begin, LoadEntity, Begin, Stage, SaveEntity, Publish]
+    assert played.only(Stage).documents[0].tx == script.entries[-1].tx
+
+
+def test_a_blob_is_written_only_from_a_loaded_document() -> None:
+    script = Script()
+    memory = trusting(script)
+
+    def handle(before: Before, envelope: Envelope) -> Handled:
+        return Handled(before.body or Json("{}"), blobs=(Blob(f"{before.tx}/report", b"text", "text/plain"),))
+
+    played = script.play(attempt(OUTBOX, numbered(4), memory=memory, handle=handle))
+    assert played.kinds == [Begin, LoadEntity, Begin, WriteOnce, SaveEntity]
+
+
+def test_a_document_that_was_never_processed_is_not_trusted() -> None:
+    """Whether it may be adopted is asked by every attempt on it."""
+    script = Script(Json('{"id":"a","owner":"a"}'))
+    memory = Memory()
+    for _ in range(TRUSTED + 2):
+        played = script.play(attempt(OUTBOX, replace(numbered(1), type="account.break"), memory=memory))
+        assert played.kinds == [LoadEntity, HasRecords, Begin]
+        memory = played.finished.memory
+
+
+def test_channels_leave_only_from_a_loaded_document() -> None:
+    script, strategy = Script(), Outbox(channels=1)
+    memory = trusting(script, strategy)
+    played = script.play(attempt(strategy, numbered(1, "c2"), memory=memory))
+    assert played.kinds == [Begin, LoadEntity, Begin, WriteRecords, SaveEntity, Publish]
+
+
+def test_a_channel_that_the_remembered_document_lacks_is_looked_for_from_a_loaded_one() -> None:
+    script, strategy = Script(), Outbox(channels=1)
+    memory = trusting(script, strategy)
+    memory = script.play(attempt(strategy, numbered(1, "c2"), memory=memory)).finished.memory
+    played = script.play(attempt(strategy, numbered(2), memory=replace(memory, right=TRUSTED)))
+    assert played.kinds == [LoadEntity, FindChannels]
+    assert played.finished.processed == ()
+
+
+def test_where_channels_have_left_those_that_are_there_are_known_from_memory() -> None:
+    script, strategy = Script(), Outbox(channels=1)
+    memory = trusting(script, strategy)
+    memory = script.play(attempt(strategy, numbered(1, "c2"), memory=memory)).finished.memory
+    played = script.play(attempt(strategy, numbered(2, "c2"), memory=replace(memory, right=TRUSTED)))
+    assert played.kinds == [Begin, SaveEntity, Publish]
+
+
+def test_with_a_foreign_message_records_are_looked_for_so_the_entity_is_loaded_beside_it() -> None:
+    script = Script()
+    played = script.play(attempt(OUTBOX, numbered(4), deposit("m-1"), memory=trusting(script)))
+    assert played.kinds[0] is Together
+
+
+def test_the_embedded_ledger_is_loaded_for_the_time_of_its_last_write() -> None:
+    script, strategy = Script(), Outbox.embedded()
+    memory = Memory()
+    for number in range(1, 6):
+        played = script.play(attempt(strategy, numbered(number), memory=memory))
+        assert played.kinds[0] is LoadEntity
+        memory = played.finished.memory
+
+
+def test_a_mark_is_remembered_too() -> None:
+    script = Script()
+    memory = script.play(OUTBOX.mark(ENTITY, trusting(script))).finished.memory
+    assert script.entries == ()
+    played = script.play(attempt(OUTBOX, numbered(4), memory=memory))
+    assert played.kinds == [Begin, SaveEntity, Publish]
+    assert played.finished.processed == (key(4),)

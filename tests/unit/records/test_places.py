@@ -1,0 +1,129 @@
+"""Places on the wire: how they are written, and which are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactlyonce import InvalidMessage
+from exactlyonce.records.places import LARGEST_NUMBER, LONGEST_CHANNEL, Place, is_numbered, place_of
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+
+ABOUT = "Message web/m-1 for read model board/b"
+BOARD = EntityRef("board", ("b",), "b")
+CHANNELS = st.text("abcXYZ019", min_size=1, max_size=LONGEST_CHANNEL)
+
+
+def with_extensions(**extensions: Any) -> Envelope:
+    return Envelope("web", "m-1", "board.scored", Json("{}"), extensions=tuple(sorted(extensions.items())))
+
+
+def placed(receiver: EntityRef = BOARD, **other: Any) -> Place:
+    """The place that is read from an envelope with that of number 7, but for these extensions."""
+    place = {"channel": "c1", "partitionkey": "board/b", "sequence": "7"}
+    return place_of(with_extensions(**{**place, **other}), receiver, ABOUT)
+
+
+@given(CHANNELS, st.text(min_size=1, max_size=20), st.integers(1, LARGEST_NUMBER))
+@settings(max_examples=100, deadline=None)
+def test_a_place_is_read_as_it_was_written(channel: str, id: str, number: int) -> None:
+    receiver = EntityRef("board", (id,), id)
+    place = Place(channel, receiver.source, number)
+    assert place_of(with_extensions(**dict(place.extensions)), receiver, ABOUT) == place
+
+
+def test_numbers_sort_as_texts_on_the_wire() -> None:
+    numbers = [1, 2, 10, 99, 100, 2**40, LARGEST_NUMBER]
+    texts = [dict(Place("c1", "board/b", number).extensions)["sequence"] for number in numbers]
+    assert texts == sorted(texts)
+    assert texts[0] == "0000000000000001"
+    assert {len(text) for text in texts} == {16}
+
+
+def test_the_extensions_come_sorted_as_an_envelope_keeps_them() -> None:
+    assert Place("c1", "board/b", 3).extensions == (
+        ("channel", "c1"),
+        ("partitionkey", "board/b"),
+        ("sequence", "0000000000000003"),
+    )
+
+
+@pytest.mark.parametrize("text", ["7", "007", "0" * 60 + "7", 7])
+def test_other_senders_may_write_the_number_as_they_like(text: str | int) -> None:
+    assert placed(sequence=text) == Place("c1", "board/b", 7)
+
+
+@pytest.mark.parametrize(
+    ("extensions", "lacking"),
+    [
+        ({}, "has no channel and no partitionkey and no sequence"),
+        ({"sequence": "1"}, "has no channel and no partitionkey,"),
+        ({"channel": "c1", "sequence": "1"}, "has no partitionkey,"),
+        ({"partitionkey": "board/b", "channel": "c1"}, "has no sequence,"),
+    ],
+)
+def test_a_message_without_a_place_says_what_it_lacks_and_where_to_declare_it(
+    extensions: dict[str, str], lacking: str
+) -> None:
+    with pytest.raises(InvalidMessage, match=rf"^{ABOUT} {lacking}.*Destination\(.*entity_by="):
+        place_of(with_extensions(**extensions), BOARD, ABOUT)
+
+
+NO_NUMBERS = (
+    "",
+    "0",
+    "0000000000000000",
+    "-1",
+    "+1",
+    " 1",
+    "1_0",
+    "1.0",
+    "1e3",
+    "x",
+    "²",
+    "٣",
+    "1\n",
+    0,
+    -1,
+    1.5,
+    True,
+)
+TOO_LARGE = (str(LARGEST_NUMBER + 1), LARGEST_NUMBER + 1, "9" * 17, pytest.param("9" * 10_000, id="endless"))
+
+
+@pytest.mark.parametrize("number", [*NO_NUMBERS, *TOO_LARGE])
+def test_what_is_no_number_is_refused_with_the_advice_to_correct_the_sender(number: Any) -> None:
+    with pytest.raises(InvalidMessage, match=rf"^{ABOUT}.*sequence.*Correct the sender"):
+        placed(sequence=number)
+
+
+@pytest.mark.parametrize("channel", ["", "x" * (LONGEST_CHANNEL + 1), "a-b", "a/b", "ü", "a b", 1, True], ids=repr)
+def test_what_cannot_be_a_channel_is_refused_with_the_advice_to_correct_the_sender(channel: Any) -> None:
+    with pytest.raises(InvalidMessage, match=rf"^{ABOUT}.* channel .*Correct the sender"):
+        placed(channel=channel)
+
+
+@pytest.mark.parametrize("receiver", ["board/c", "b", "", "board/eu/b", 1, True], ids=repr)
+def test_a_message_for_another_receiver_is_refused(receiver: Any) -> None:
+    with pytest.raises(InvalidMessage, match=rf"^{ABOUT} is numbered for {receiver!r}.*entity_by="):
+        placed(partitionkey=receiver)
+
+
+def test_receivers_that_share_an_id_are_told_apart() -> None:
+    with pytest.raises(InvalidMessage, match="is numbered for 'board/eu/b'"):
+        placed(EntityRef("board", ("us",), "b"), partitionkey="board/eu/b")
+
+
+def test_a_message_that_names_a_channel_says_that_it_has_a_place() -> None:
+    assert is_numbered(with_extensions(channel="c1"))
+    assert not is_numbered(with_extensions(partitionkey="board/b", sequence="1"))
+
+
+def test_the_largest_number_is_taken() -> None:
+    assert LARGEST_NUMBER == 9_007_199_254_740_991
+    assert placed(sequence=str(LARGEST_NUMBER)).number == LARGEST_NUMBER

@@ -1,0 +1,26 @@
+"""Which explorer a scenario needs."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from verification.endless.explorer import EndlessExplorer
+from verification.explorers.ages import AgedExplorer
+from verification.explorers.explorer import Explorer
+from verification.world.scenario import Scenario
+
+
+@singledispatch
+def explorer_of(scenario: Scenario) -> Explorer:
+    """The explorer for a scenario.
+
+    Those for other classes of scenarios register themselves: a search imports, and its verdict depends on, what it runs only.
+
+    Raises:
+        TypeError: none has registered for this class.
+    """
+    if type(scenario) is not Scenario:
+        raise TypeError(f"No explorer for {type(scenario).__name__} is imported.")
+    if scenario.ages is not None:
+        return AgedExplorer(scenario)
+    return EndlessExplorer(scenario) if scenario.endless else Explorer(scenario)

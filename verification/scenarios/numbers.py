@@ -1,0 +1,122 @@
+"""The scenarios of the outbox whose messages have numbers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from exactlyonce import Outbox
+from verification.scenarios.outbox import LATE, OTHER, OWN, PARKED, RECORD, STALE
+from verification.world.scenario import UNLIMITED, Budget, Scenario
+
+FOUND: Final = "a channel that left was found"
+MEMORY: Final = "starts from what it knows"
+A1: Final = ("a", 1)
+A2: Final = ("a", 2)
+A3: Final = ("a", 3)
+B1: Final = ("b", 1)
+C1: Final = ("c", 1)
+NUMBERS: Final = Outbox(window=1)
+ONE_CHANNEL: Final = Outbox(window=1, channels=1)
+STAGED: Final = Outbox(window=1, inline_limit=0, channels=1)
+EVERYTHING: Final = Budget(UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED)
+Places = tuple[tuple[str, int] | None, ...]
+
+
+def _scenario(
+    name: str, copies: tuple[int, ...], places: Places, strategy: Outbox, *seen: str, **more: object
+) -> Scenario:
+    return Scenario(name, copies, strategy, places=places, witnesses=frozenset(seen), **more)  # type: ignore[arg-type]
+
+
+SMALL: Final = (
+    _scenario("numbers: every fault", (2, 1), (A1, A2), NUMBERS, OWN, OTHER, LATE, STALE, budget=Budget(1, 1, 1, 1)),
+    _scenario("numbers in the wrong order", (2, 1), (A2, A1), NUMBERS, OTHER, STALE, budget=Budget(crashes=1, stale=1)),
+    _scenario("numbers: several messages in a commit", (2, 1), (A1, A2), NUMBERS, OTHER, group=2, budget=Budget(1, 1)),
+    _scenario("numbers: a channel leaves", (2, 1), (A1, B1), ONE_CHANNEL, FOUND, OTHER, budget=Budget(1, 1)),
+    _scenario(
+        "numbers: a channel leaves and comes back",
+        (2, 1, 1),
+        (A1, B1, A2),
+        ONE_CHANNEL,
+        FOUND,
+        workers=1,
+        budget=Budget(crashes=1, stale=1),
+    ),
+    _scenario(
+        "numbers: a channel leaves, lost writes and stale reads",
+        (2, 1),
+        (A1, B1),
+        ONE_CHANNEL,
+        FOUND,
+        LATE,
+        STALE,
+        workers=1,
+        budget=Budget(1, 1, 1, 1),
+    ),
+    _scenario(
+        "numbers beside foreign messages", (2, 1, 1), (None, A1, A2), NUMBERS, RECORD, workers=1, budget=Budget(1, 1)
+    ),
+    _scenario("numbers: marking by idle workers", (2, 1), (A1, A2), NUMBERS, OTHER, budget=Budget(1), marking=True),
+    _scenario("numbers: the sweeper", (1, 1), (A1, A2), NUMBERS, OTHER, LATE, budget=Budget(1, 1, sweeps=1)),
+    _scenario(
+        "numbers: the settler",
+        (1, 1),
+        (A1, B1),
+        ONE_CHANNEL,
+        PARKED,
+        LATE,
+        STALE,
+        budget=Budget(1, 1, 0, 1, poisoned=1),
+    ),
+    _scenario("numbers: from memory", (2, 1), (A1, A2), NUMBERS, MEMORY, OTHER, budget=Budget(1, 1), remembering=True),
+    _scenario(
+        "numbers: from memory, stale reads",
+        (2, 1, 1),
+        (A1, A2, A3),
+        NUMBERS,
+        MEMORY,
+        OTHER,
+        budget=Budget(crashes=1, stale=1),
+        remembering=True,
+    ),
+    _scenario(
+        "numbers: from memory, a channel leaves",
+        (2, 1, 1),
+        (A1, B1, A2),
+        ONE_CHANNEL,
+        MEMORY,
+        FOUND,
+        budget=Budget(crashes=1),
+        remembering=True,
+    ),
+    _scenario(
+        "numbers: from memory, marking",
+        (2, 1),
+        (A1, A2),
+        NUMBERS,
+        MEMORY,
+        budget=Budget(1, 1),
+        remembering=True,
+        marking=True,
+    ),
+    _scenario("numbers: staged outputs", (1, 1), (A1, B1), STAGED, OTHER, LATE, budget=Budget(unknown=1)),
+)
+
+LARGE: Final = (
+    _scenario(
+        "three channels, four messages, room for one",
+        (2, 1, 1, 1),
+        (A1, B1, A2, C1),
+        ONE_CHANNEL,
+        FOUND,
+        workers=1,
+        budget=Budget(crashes=UNLIMITED, stale=UNLIMITED),
+    ),
+    _scenario(
+        "two channels, room for one, two workers", (2, 1, 1), (A1, B1, A2), ONE_CHANNEL, FOUND, budget=Budget(1, 1)
+    ),
+    _scenario("one channel, two workers, everything", (2, 2), (A1, A2), NUMBERS, OWN, LATE, STALE, budget=EVERYTHING),
+    _scenario(
+        "one channel, three numbers", (2, 1, 1), (A1, A2, A3), NUMBERS, OWN, LATE, STALE, workers=1, budget=EVERYTHING
+    ),
+)
