@@ -40,6 +40,7 @@ _ASKED: Final[tuple[tuple[str, Asked], ...]] = (
     ("exactlyonce", "records"),
 )
 """What there is; companions and staged outputs there are none."""
+_APART: Final = {"records": True, "channels": False, "sealed": False}
 
 
 def generate(spark: SparkSession, folder: Path, records: int, *, changed: bool) -> None:
@@ -112,6 +113,8 @@ def _ledger(type: str, protocol: str, version: Column, entries: Column, receptio
         "event_sourced": F.lit(False),
         "owing_since": F.lit(None),
         "sequences": F.array(),
+        "channels": F.array(),
+        "apart": F.struct(*(F.lit(there).alias(name) for name, there in _APART.items())),
     }
     ledger = {"version": version, "entries": entries, "receptions": receptions, **fixed, **none}
     return F.struct(*(column.alias(name) for name, column in ledger.items()))
@@ -119,7 +122,8 @@ def _ledger(type: str, protocol: str, version: Column, entries: Column, receptio
 
 def _game() -> Column:
     versions = F.sequence(F.lit(RECORDS_PER_ENTITY + 1).cast("bigint"), F.col("newest"))
-    rest = [F.lit(False).alias("staged"), F.lit(None).alias("seen"), F.lit(None).alias("owed")]
+    fixed = {"staged": False, "recorded": True, "seen": None, "owed": None}
+    rest = [F.lit(value).alias(name) for name, value in fixed.items()]
     entries = F.transform(versions, lambda version: F.struct(*_commit(version), *rest))
     return _entity(_ledger("range", "outbox", F.col("newest"), entries, F.array()))
 

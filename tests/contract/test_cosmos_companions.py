@@ -228,7 +228,7 @@ class TestPartitionKeys:
         with pytest.raises(ConfigurationError, match=r"'/id'.*Use a container with another path"):
             await REQUESTS[name](store, entity)
 
-    @pytest.mark.parametrize("path", ["/entity", "/message/key", "/channel", "/number", "/_kind"])
+    @pytest.mark.parametrize("path", ["/entity", "/message/key", "/order", "/order/number", "/_kind"])
     async def test_a_path_to_a_property_of_companions_is_refused(
         self, connection: CosmosConnection, entity: EntityRef, path: str
     ) -> None:

@@ -12,7 +12,7 @@ from string import ascii_uppercase
 from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect
 from exactlyonce.effects.library import DeleteChannels, DeleteParked, DeleteProcessed, DeleteStaged
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
@@ -64,6 +64,11 @@ class Event:
     def crash(self) -> bool:
         """Whether the process crashed."""
         return self.process != NOBODY and self.effect is None and self.fault is not None
+
+    @property
+    def from_memory(self) -> bool:
+        """Whether the process began a task and has asked nobody for anything yet."""
+        return self.task is not None and (self.effect is None or isinstance(self.effect, Begin))
 
     def __str__(self) -> str:
         if self.process == NOBODY:

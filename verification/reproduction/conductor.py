@@ -130,11 +130,17 @@ class _Conductor:
                 self._land(event)
         elif event.crash:
             await self.processes[event.process].crash()
+        elif event.from_memory:
+            await self._begin(event)
+            if event.effect is None:
+                await self._finish(event)
         elif event.effect is None:
             await self.processes[event.process].give_back()
         else:
+            if event.task is not None:
+                await self._begin(event)
             await self._answer(event)
-        if event.process == NOBODY or event.effect is None:
+        if event.process == NOBODY or event.effect is None or event.from_memory:
             self._follow(event.store)
         self._store = event.store
         self.steps.append(Step(str(event), self._reality.requests()))
@@ -159,14 +165,25 @@ class _Conductor:
         raised = {f"raised {type(error).__name__}" for one in deeds for error in one.raised}
         return self._family.fallen(self._reality, deeds) | raised
 
+    async def _begin(self, event: Event) -> None:
+        """Let a process begin a task, as far as its first request."""
+        process = self.processes[event.process]
+        self._require(("it is at work still",) if process.busy else ())
+        task = self._family.task(event, self._store, self._reality.documents)
+        self._about[event.process] = task.entity
+        await process.begin(task)
+
+    async def _finish(self, event: Event) -> None:
+        """A process has done its task."""
+        process = self.processes[event.process]
+        self._require(("it is at work still",) if process.busy else ())
+        if event.crashed:
+            await process.crash()
+        process.acknowledge()
+
     async def _answer(self, event: Event) -> None:
         """Open the gate of a process for one request."""
         process = self.processes[event.process]
-        if event.task is not None:
-            self._require(("it is at work still",) if process.busy else ())
-            task = self._family.task(event, self._store, self._reality.documents)
-            self._about[event.process] = task.entity
-            await process.begin(task)
         entity = self._about[event.process]
         turn = process.turn
         if turn is None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.effects.effect import Step
+from exactlyonce.effects.effect import Effect, Step
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.effects.library import FindChannels, Found, FoundChannels, FoundStaged, LoadStaged
 from exactlyonce.records.library import ChannelDocument
@@ -21,6 +21,11 @@ from verification.world.scenario import AT, Scenario
 from verification.world.store import Library, Store, entity_number, entity_ref, position_of
 from verification.world.tasks import Start
 from verification.world.workers import Workers
+
+
+def _asked_first(effect: Effect[Any] | None) -> int:
+    """The number of the entity that a chore asks for first."""
+    return entity_number(effect.entity)  # type: ignore[union-attr]  # Every chore begins with a request about one.
 
 
 class LibraryRecords:
@@ -41,8 +46,8 @@ class LibraryRecords:
     def task(self, event: Event, before: Store, documents: Documents) -> Task:
         """What a process begins with a step."""
         assert event.task is not None  # noqa: S101
-        entity = entity_number(event.effect.entity)  # type: ignore[union-attr]  # Every task begins with a request for its entity.
         messages = tuple(int(key.rpartition("/m")[2]) for key in event.messages)
+        entity = self.scenario.target(messages[0]) if event.task == "attempt" else _asked_first(event.effect)
         library = before.libraries[entity].now
         staged = sorted(id.removeprefix("staged:") for id in library if id.startswith("staged:"))
         candidates = tuple(self.names.transaction(tx) for tx in staged) if event.task == "clean" else ()

@@ -20,6 +20,7 @@ from exactlyonce.drivers.runtime import Runtime, SystemClock
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.port import SendReply
@@ -258,8 +259,11 @@ class Process:
 
     def _kept(self, memory: Memory) -> Memory:
         """What of a memory the scenario looks at, as in the model."""
-        if not self._family.scenario.marking:
-            memory = replace(memory, saved=None)
-        if not self._family.scenario.tokens:
+        scenario = self._family.scenario
+        if scenario.remembering:
+            memory = replace(memory, right=TRUSTED if memory.saved else 0)
+        else:
+            memory = replace(memory, right=0, saved=memory.saved if scenario.marking else None)
+        if not scenario.tokens:
             memory = replace(memory, entity_token=None, library_token=None)
         return memory
