@@ -76,9 +76,9 @@ def running_emulator(
     """Run an emulator for the length of a `with` block.
 
     Args:
-        settings: What the account is told to be.
-        key: Its master key, in base64.
-        clock: Its time; the system's by default.
+        settings: Settings of the account.
+        key: The account's master key, in base64.
+        clock: The account's time; the system's by default.
         port: 0 for a free one.
         tls: True for https, with a certificate of its own.
         keeper: Where everything is kept; in memory by default. Closing it is its owner's.

@@ -1,6 +1,6 @@
 """For pytest: an emulator for each test that asks for one, and the story of each test that fails.
 
-Installed with the package. `local_cosmos` is the fixture, the marker of the same name says what the account is told to be:
+Installed with the package. `local_cosmos` is the fixture, and the marker of the same name holds the account's settings:
 
     @pytest.mark.local_cosmos(partitions=3, consistency="Strong", now=1_800_000_000)
     def test_an_order_is_placed_once(local_cosmos):
@@ -58,13 +58,13 @@ def local_cosmos(request: pytest.FixtureRequest) -> Iterator[RunningEmulator]:
     from local_cosmos.semantics.clock import Clock  # noqa: PLC0415
 
     marker = request.node.get_closest_marker("local_cosmos")
-    said = dict(marker.kwargs) if marker else {}
-    tls, now = said.pop("tls", False), said.pop("now", None)
+    settings = dict(marker.kwargs) if marker else {}
+    tls, now = settings.pop("tls", False), settings.pop("now", None)
     clock = None if now is None else Clock(lambda: float(now))
     stories: Path | None = request.config.getoption("--local-cosmos-stories")
     with TemporaryDirectory() as directory:
         story = Path(directory) / "story.jsonl" if stories else None
-        with running_emulator(AccountSettings(**said), clock=clock, tls=tls, story=story) as running:
+        with running_emulator(AccountSettings(**settings), clock=clock, tls=tls, story=story) as running:
             yield running
         if story is not None and stories is not None and request.node.stash.get(_FAILED, False):
             stories.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from local_cosmos.protocol.admin import AdminEndpoints
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.emulator import Emulator
-from local_cosmos.semantics.story import VERSION, request_of, told
+from local_cosmos.semantics.story import VERSION, outcome_of, request_of
 from local_cosmos.values import JsonObject
 
 
@@ -48,11 +48,11 @@ class Replay:
 
     def __init__(self, story: Path) -> None:
         beginning, *self._lines = story.read_text(encoding="utf-8").splitlines()
-        told_first = json.loads(beginning)
-        if told_first.get("story") != VERSION:
+        header = json.loads(beginning)
+        if header.get("story") != VERSION:
             raise ValueError(f"{story} is not a story of version {VERSION}.")
         self._now = 0.0
-        settings = AccountSettings(**told_first["settings"])
+        settings = AccountSettings(**header["settings"])
         self.emulator = Emulator(settings, Clock(lambda: self._now), lambda: self._now)
         self._admin = AdminEndpoints(self.emulator)
 
@@ -67,7 +67,7 @@ class Replay:
                 continue
             request = request_of(line["request"])
             outcome = self.emulator.serve(request, self._now)
-            yield Step(number, request.operation, line["reply"], told(outcome.reply, outcome.manner))
+            yield Step(number, request.operation, line["reply"], outcome_of(outcome.reply, outcome.manner))
 
     def differences(self) -> list[Step]:
         """Play all of it; returns the requests that were answered otherwise."""

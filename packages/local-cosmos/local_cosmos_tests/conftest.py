@@ -18,7 +18,7 @@ _numbers = count(1)
 
 @pytest.fixture(scope="module")
 def emulator() -> Iterator[RunningEmulator]:
-    """An emulator whose clock only moves when told."""
+    """An emulator whose clock moves only by a call of a test."""
     with running_emulator(clock=Clock(lambda: 1_800_000_000.0)) as running:
         yield running
 

@@ -35,7 +35,7 @@ _CONTAINER_ABSENT: Final = 1003
 
 @dataclass(frozen=True, slots=True)
 class AccountSettings:
-    """What an account is told to be.
+    """The settings of an account.
 
     Attributes:
         consistency: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual.
@@ -54,7 +54,7 @@ class Account:
     """A database account.
 
     Args:
-        settings: What it is told to be.
+        settings: Its settings.
         clock: Time.
         history: Where accepted writes are remembered.
         keeper: Where databases, containers and items are kept.

@@ -13,7 +13,7 @@ class Clock:
     """A clock that tests can move forward.
 
     Args:
-        source: Seconds since 1970; the system's clock, or a constant for a clock that only moves when told.
+        source: Seconds since 1970; the system's clock, or a constant for a clock that moves only by `advance`.
         advanced: Seconds by which it was moved already.
         keep: Told by how many seconds it is moved in all, before it is.
     """

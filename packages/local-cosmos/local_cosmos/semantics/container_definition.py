@@ -1,4 +1,4 @@
-"""What a container is told to be: its name, partition key, unique keys and time to live."""
+"""The definition of a container: its name, partition key, unique keys, time to live, indexing and computed properties."""
 
 from __future__ import annotations
 

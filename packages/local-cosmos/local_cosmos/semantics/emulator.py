@@ -47,7 +47,7 @@ class Emulator:
     """An account, its faults and its logs. Every method is one step; call them from one thread.
 
     Attributes:
-        settings: What the account is told to be.
+        settings: Settings of the account.
         clock: Time, for `_ts` and time to live.
         elapsed: Seconds since the server started, for the request log.
         observed: False to keep neither history nor request log.

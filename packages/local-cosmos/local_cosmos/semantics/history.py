@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple
 
 from local_cosmos.storage.items import Item
 from local_cosmos.values import JsonObject
@@ -35,8 +35,20 @@ class AcceptedWrite:
     document: JsonObject | None
 
 
-_Kept: TypeAlias = tuple[AcceptedWrite, Item | None]
-"""A write without its document, which is made of the item's text when somebody asks: it takes more than twice its memory."""
+class _Write(NamedTuple):
+    """A write as it is kept: with the text of its item, since a parsed document takes more than twice its memory."""
+
+    database: str
+    container: str
+    operation: str
+    partition_key: str
+    id: str
+    batch: int | None
+    item: Item | None
+
+    def accepted(self, sequence: int) -> AcceptedWrite:
+        """The write with its parsed document."""
+        return AcceptedWrite(sequence, *self[:-1], self.item.document if self.item else None)
 
 
 class History:
@@ -48,7 +60,7 @@ class History:
 
     def __init__(self, *, kept: bool) -> None:
         self._kept = kept
-        self._writes: list[_Kept] = []
+        self._writes: list[_Write] = []
         self._batches = 0
 
     def accept(
@@ -66,20 +78,15 @@ class History:
         self._batches += batch
         number = self._batches if batch else None
         for operation, item_id, item in writes:
-            sequence = len(self._writes) + 1
-            write = AcceptedWrite(sequence, database, container, operation, partition_key, item_id, number, None)
-            self._writes.append((write, item))
+            self._writes.append(_Write(database, container, operation, partition_key, item_id, number, item))
 
     def read(
         self, database: str | None = None, container: str | None = None, after: int = 0, limit: int | None = None
     ) -> list[AcceptedWrite]:
         """At most `limit` writes after a sequence number, of one database or container if named."""
-        return [
-            replace(write, document=item.document) if item else write
-            for write, item in islice(self._matching(database, container, after), limit)
-        ]
+        return list(islice(self._matching(database, container, max(after, 0)), limit))
 
-    def _matching(self, database: str | None, container: str | None, after: int) -> Iterator[_Kept]:
-        for kept in islice(self._writes, max(after, 0), None):
-            if database in (None, kept[0].database) and container in (None, kept[0].container):
-                yield kept
+    def _matching(self, database: str | None, container: str | None, after: int) -> Iterator[AcceptedWrite]:
+        for sequence, write in enumerate(islice(self._writes, after, None), start=after + 1):
+            if database in (None, write.database) and container in (None, write.container):
+                yield write.accepted(sequence)

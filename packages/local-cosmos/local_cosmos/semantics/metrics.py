@@ -1,4 +1,4 @@
-"""What a query has looked at, and which indexes it can use. Times are not told: they would be those of the machine."""
+"""What a query has looked at, and which indexes it can use. It holds no times: these would be those of the machine."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Looked:
 
     def metrics(self, rows: Sequence[bytes]) -> str:
         """The `x-ms-documentdb-query-metrics` of a page with these rows."""
-        told = {
+        figures = {
             "retrievedDocumentCount": self._count,
             "retrievedDocumentSize": self._bytes,
             "outputDocumentCount": len(rows),
             "outputDocumentSize": sum(map(len, rows)),
             "indexUtilizationRatio": f"{min(1.0, len(rows) / self._count) if self._count else 1.0:.2f}",
         }
-        return ";".join(f"{name}={value}" for name, value in told.items())
+        return ";".join(f"{name}={value}" for name, value in figures.items())
 
 
 def index_metrics(query: Query, order: Sequence[Sorted], parameters: Mapping[str, Any], indexing: Indexing) -> str:
@@ -53,13 +53,13 @@ def index_metrics(query: Query, order: Sequence[Sorted], parameters: Mapping[str
         indexing: The policy.
     """
     paths = dict.fromkeys([*demands(query, parameters), *(path for path, _ in order[:1])])
-    told = {
+    indexes = {
         "UtilizedSingleIndexes": [_single(path) for path in paths if indexing.has(path)],
         "PotentialSingleIndexes": [_single(path) for path in paths if not indexing.has(path)],
         "UtilizedCompositeIndexes": [_composite(order)] if len(order) > 1 else [],
         "PotentialCompositeIndexes": [],
     }
-    return base64.b64encode(serialise(told)).decode("ascii")
+    return base64.b64encode(serialise(indexes)).decode("ascii")
 
 
 def _single(path: PropertyPath) -> JsonObject:

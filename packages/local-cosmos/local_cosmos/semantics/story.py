@@ -1,7 +1,7 @@
 """A story: what an emulator was asked, step by step, in a file. Played again (`local_cosmos.replaying`), it ends the same way.
 
-One JSON object a line. The first says what the account was told to be, the others what happened, and when by the clock
-without its moves:
+One JSON object a line. The first has the settings of the account, each other one a step, and its time by the clock
+without the clock's moves:
 
 {"story": 1, "settings": {...}}
 {"at": 1800000000.0, "request": {...}, "reply": {"status": 412, "substatus": 0, "etag": null, "manner": "answer"}}
@@ -53,7 +53,7 @@ class Recorder:
 
     def request(self, request: Request, reply: Reply, manner: str) -> None:
         """A request was answered, in a manner of the emulator's (see `Outcome`)."""
-        self._write({"at": self._now, "request": as_json(request), "reply": told(reply, manner)})
+        self._write({"at": self._now, "request": as_json(request), "reply": outcome_of(reply, manner)})
 
     def administration(self, verb: str, path: str, body: bytes) -> None:
         """An administrative step was taken."""
@@ -64,8 +64,8 @@ class Recorder:
         self._file.flush()  # The process may be killed, and the story matters most then.
 
 
-def told(reply: Reply, manner: str) -> JsonObject:
-    """What has to be the same when a story is played again."""
+def outcome_of(reply: Reply, manner: str) -> JsonObject:
+    """The parts of a reply that have to be the same in a replay."""
     return {"status": reply.status, "substatus": reply.substatus, "etag": reply.etag, "manner": manner}
 
 
