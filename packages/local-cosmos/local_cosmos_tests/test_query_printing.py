@@ -20,6 +20,7 @@ from local_cosmos_tests import fuzz_queries
         "SELECT VALUE {'a': [1, undefined, true], b: {}} FROM r WHERE r.n BETWEEN 1 AND 2 * 3 - 4 OFFSET 1 LIMIT @n",
         "SELECT VALUE 1",
         "SELECT t FROM t IN c.list JOIN (SELECT VALUE t.x WHERE t.y > 1) AS s JOIN u IN (SELECT VALUE t.z)",
+        "SELECT VALUE COUNT(1) FROM c JOIN (SELECT VALUE t FROM t IN c.tags) JOIN (SELECT VALUE 1)",
         "SELECT VALUE n FROM c.a[@p] AS n WHERE EXISTS(SELECT VALUE 1) OR 'a%' LIKE '^%' ESCAPE '^'",
         "SELECT VALUE {a: ARRAY(SELECT * FROM x IN c.l)}.a[0] ?? (1 > 2 ? ~3 : 4 & 5 | 6 ^ 7 << 8 >>> 9) || 'x' FROM c",
         "SELECT c.k AS k, COUNT(1) AS n FROM c WHERE STARTSWITH(c.s, 'é', true) GROUP BY c.k, c.l",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from pathlib import Path as FilePath
@@ -141,16 +142,15 @@ class _TreeBuilder(Transformer[Token, Any]):
         return Column(str(name[0]) if name else "", expression)
 
     def from_(self, sources: list[Source]) -> _Clause:
-        if len({source.alias for source in sources}) < len(sources):
+        numbers = count(1)
+        named = [source if source.alias else replace(source, alias=f"${next(numbers)}") for source in sources]
+        if len({source.alias for source in named}) < len(named):
             raise UnsupportedQueryError("Two sources of the query have the same name.")
-        return {"sources": tuple(sources)}
+        return {"sources": tuple(named)}
 
     def one(self, parts: list[Any]) -> Source:
         collection, *name = parts
-        alias = str(name[0]) if name else _default_name(collection)
-        if alias is None:
-            raise UnsupportedQueryError("A subquery after FROM or JOIN needs a name: (SELECT ...) AS name.")
-        return Source(alias, collection)
+        return Source(str(name[0]) if name else _default_name(collection) or "", collection)
 
     def each(self, parts: list[Any]) -> Source:
         name, collection = parts
@@ -299,7 +299,7 @@ def _maybe_not(negated: bool, expression: Expression) -> Expression:
 def _default_name(expression: Expression) -> str | None:
     """The service names a column after the last property of its path; any other is `$1`, `$2`, ..."""
     match expression:
-        case Path(steps=(*_, str() as last)):
+        case Path(steps=(*_, str() as last)) | Member(steps=(*_, str() as last)):
             return last
         case Path(alias=alias, steps=()):
             return alias

@@ -111,6 +111,8 @@ def _source(source: Source) -> str:
     of = f"({text(source.of)})" if isinstance(source.of, Query) else expression_text(source.of)
     if source.each:
         return f"{source.alias} IN {of}"
+    if source.alias.startswith("$"):  # A subquery without a name gets one that nobody may write.
+        return of
     return source.alias if of == source.alias else f"{of} AS {source.alias}"
 
 

@@ -212,7 +212,7 @@ class Source:
     """One part of `FROM`: `c`, `c.a AS x`, `t IN c.tags`, `(SELECT ...) AS s`; and so after `JOIN`.
 
     Attributes:
-        alias: The name in expressions.
+        alias: The name in expressions; `$1`, `$2`, ... for subqueries without one.
         of: Its value: a path, or the results of a subquery.
         each: Whether it iterates over the elements of that array.
     """
