@@ -50,7 +50,7 @@ def _about_parked_messages(commands: _Commands) -> None:
     )
     _yes(requeue)
 
-    discard = commands.add_parser("discard", help="delete a parked message for good")
+    discard = commands.add_parser("discard", help="delete a parked message for good, and close its number")
     _parked_message(discard)
     _yes(discard)
 
@@ -75,6 +75,12 @@ def _about_entities(commands: _Commands) -> None:
     _entity(replay)
     replay.add_argument("first", type=int, metavar="FIRST", help="version")
     replay.add_argument("last", type=int, metavar="LAST", help="version")
+
+    renumber = commands.add_parser(
+        "renumber", help="begin fresh channels for an entity that was restored from a backup"
+    )
+    _entity(renumber)
+    _yes(renumber)
 
     reset = commands.add_parser("reset-token", help="replace a session token that no replica will reach")
     _entity(reset)

@@ -15,7 +15,15 @@ from typing import Any, Final
 from exactlyonce.cli import administration
 from exactlyonce.cli.arguments import parser
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
-from exactlyonce.cli.tables import evidence_lines, inspected_lines, parked_lines, plain, pretty
+from exactlyonce.cli.tables import (
+    discarding_lines,
+    evidence_lines,
+    inspected_lines,
+    parked_lines,
+    plain,
+    pretty,
+    sequence_lines,
+)
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
@@ -33,6 +41,19 @@ Nothing was changed. Say --yes to go on."""
 _RISK_OF_RENEWING: Final = """\
 Under a new identity the message is applied even if it was processed before: its copies are no longer recognized. Nothing was
 changed. If it certainly was not processed, say --yes to go on; otherwise discard it."""
+_RISK_OF_DISCARDING: Final = """\
+A discarded message is gone for good, body and all. If it has a number, its receiver takes the number for received, and drops
+copies that still come. Nothing was changed. Say --yes to go on."""
+_NUMBERS: Final = {
+    None: "",
+    "closed": "; its number is closed",
+    "still parked": "; its number stays open, since the message is parked in another place, too",
+    "not closed": "; its number is not closed: its receiver is no outbox of this application, or refuses the number",
+}
+_RISK_OF_RENUMBERING: Final = """\
+The entity forgets these sequences, and begins fresh channels. Renumber an entity that was restored from a backup, so that it
+does not give out numbers a second time: receivers refuse such messages, or drop them. Between an old channel and a fresh one
+no order holds, so a read model in order may apply later messages first. Nothing was changed. Say --yes to go on."""
 _NOT_PARKED: Final = "there is no such parked message: compare ENTITY and MESSAGE with what 'parked' lists"
 _REFUSED: Final = {
     "too old": "it is too old to be sent under the identity it has",
@@ -107,12 +128,17 @@ async def _renewed(operator: Operator, given: argparse.Namespace, place: str) ->
 
 
 async def _discard(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    operator, place = await once.operator(), _place(given.entity)
+    parked = await operator.parked_message(place, given.message)
+    if parked is None:
+        _print([_NOT_PARKED])
+        return NOT_DONE
     if not given.yes:
-        _print(["A discarded message is gone for good, body and all. Nothing was changed. Say --yes to go on."])
+        _print([*discarding_lines(parked), "", _RISK_OF_DISCARDING])
         return NOT_POSSIBLE
-    there = await (await once.operator()).discard(_place(given.entity), given.message)
-    _print(["discarded" if there else "there is no such parked message"])
-    return DONE if there else NOT_DONE
+    discarded = await operator.discard(place, given.message)
+    _print([f"discarded{_NUMBERS[discarded.number]}" if discarded.there else _NOT_PARKED])
+    return DONE if discarded.there else NOT_DONE
 
 
 async def _inspect(once: ExactlyOnce, given: argparse.Namespace) -> int:
@@ -145,6 +171,18 @@ async def _replay(once: ExactlyOnce, given: argparse.Namespace) -> int:
     return DONE
 
 
+async def _renumber(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    entity, ref = _entity(once, given)
+    operator = await once.operator()
+    if not given.yes:
+        ledger = (await operator.inspect(ref)).ledger
+        _print([*sequence_lines(() if ledger is None else ledger.sequences), "", _RISK_OF_RENUMBERING])
+        return NOT_POSSIBLE
+    forgotten = await operator.renumber(entity, ref)
+    _print([*sequence_lines(forgotten), f"{len(forgotten)} sequences forgotten"])
+    return DONE
+
+
 async def _reset_token(once: ExactlyOnce, given: argparse.Namespace) -> int:
     entity, ref = _entity(once, given)
     if not given.yes:
@@ -172,6 +210,7 @@ _COMMANDS: Final = {
     "sweep": _sweep,
     "tend": _tend,
     "replay": _replay,
+    "renumber": _renumber,
     "reset-token": _reset_token,
 }
 

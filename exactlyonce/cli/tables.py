@@ -9,6 +9,8 @@ from typing import Final
 
 from exactlyonce.hosting.operator import Evidence, Inspected
 from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.library import ParkedMessage
+from exactlyonce.records.sequences import Sequences
 from exactlyonce.stores.application import StoredApplication
 from exactlyonce.stores.listing import ListedMessage
 from exactlyonce.values.frozen_json import Json
@@ -41,9 +43,32 @@ def plain(cell: Cell) -> str:
 def parked_lines(messages: Sequence[ListedMessage]) -> Iterator[str]:
     """Parked messages, the oldest at the top."""
     yield from table(
-        ("AT", "ENTITY", "MESSAGE", "REASON"),
-        [(one.at, one.entity, one.message, one.reason) for one in sorted(messages, key=lambda one: one.at)],
+        ("AT", "ENTITY", "MESSAGE", "PLACE", "REASON"),
+        [
+            (one.at, one.entity, one.message, one.place and f"{one.place.channel}/{one.place.number}", one.reason)
+            for one in sorted(messages, key=lambda one: one.at)
+        ],
     )
+
+
+def sequence_lines(sequences: Sequences) -> Iterator[str]:
+    """How far an entity has numbered what it sends."""
+    yield from table(
+        ("DESTINATION", "RECEIVER", "CHANNEL", "LAST"),
+        [(one.destination, one.receiver, one.channel, one.last) for one in sequences],
+    )
+
+
+def discarding_lines(parked: ParkedMessage) -> Iterator[str]:
+    """The parked message that is to be discarded."""
+    yield f"message  {plain(parked.message)}"
+    yield f"parked   {plain(parked.at)}: {plain(parked.reason)}"
+    yield from _place_lines(parked)
+
+
+def _place_lines(parked: ParkedMessage) -> Iterator[str]:
+    if (place := parked.place) is not None:
+        yield f"place    number {place.number} in channel {plain(place.channel)}, to {plain(place.receiver)}"
 
 
 def application_lines(stored: StoredApplication) -> Iterator[str]:
@@ -70,6 +95,7 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
     yield f"message  {plain(parked.message)}, of type {plain(evidence.envelope.type)}"
     yield f"sent     {'at an unknown time' if sent is None else f'{plain(sent)}, as its sender says'}"
     yield f"parked   {plain(parked.at)}: {plain(parked.reason)}"
+    yield from _place_lines(parked)
     if parked.destination is not None:
         yield f"to       {plain(parked.destination)}, which it may have reached before"
     if parked.renewed is not None:
@@ -116,11 +142,10 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
             for one in ledger.entries
         ],
     )
-    yield from _section(
-        "sequences sent",
-        ("DESTINATION", "RECEIVER", "CHANNEL", "LAST"),
-        [(one.destination, one.receiver, one.channel, one.last) for one in ledger.sequences],
-    )
+    if ledger.sequences:
+        yield ""
+        yield "sequences sent"
+        yield from sequence_lines(ledger.sequences)
     yield from _section(
         "channels received",
         ("CHANNEL", "SOURCE", "NEXT", "HELD", "GAP SINCE", "HANDLER RAISED"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from exactlyonce.attempt import Memory
+from exactlyonce.attempt import Memory, Work
 from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import LoadEntity
@@ -17,11 +17,16 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.failures import named
 from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.poison import require_readable
+from exactlyonce.hosting.settlement import aside_place
+from exactlyonce.protocols.outbox.closing import close_number
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.token import TokenReset, reset_token
 from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, requeue
+from exactlyonce.protocols.steps.renumber import renumber
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
 from exactlyonce.records.library import ParkedMessage
+from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import Sequences
 from exactlyonce.stores.listing import AsyncListing, ListedMessage, entity_named
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -58,6 +63,24 @@ class Evidence:
     parked: ParkedMessage
     envelope: Envelope
     receivers: tuple[tuple[EntityRef, bool | str], ...]
+
+
+Number = Literal["closed", "not closed", "still parked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """What became of a parked message that was to be deleted, and of its number.
+
+    Attributes:
+        there: whether there was such a message.
+        number: "closed" if the receiver takes it for received; "not closed" if the receiver is no outbox of this application,
+            or refuses the number; "still parked" if the same message is parked in another place, from where it may yet be sent;
+            None if the message has none.
+    """
+
+    there: bool
+    number: Number | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +136,8 @@ class Operator:
     async def renew(self, entity: str, message: str) -> Renewed:
         """Give a parked message a new identity, if its receiver would refuse it under the present one.
 
-        The operator who sends it then vouches that it was not processed: its copies are no longer recognized.
+        The operator who sends it then vouches that it was not processed: its copies are no longer recognized. If it has a
+        number, an outbox of this application that would still take the number receives it without handling the message.
 
         Raises:
             MalformedMessage: the message cannot be read.
@@ -122,7 +146,10 @@ class Operator:
         """
         require_readable(message)
         ref, limit = entity_named(entity), self._limit(entity)
-        return await self.maintenance.run(ref, lambda memory: renew(ref, message, limit, memory))
+        renewed = await self.maintenance.run(ref, lambda memory: renew(ref, message, limit, memory))
+        if renewed.outcome == "renewed" and (parked := await self.parked_message(entity, message)) is not None:
+            await self._close(parked)
+        return renewed
 
     async def evidence(self, entity: str, message: str) -> Evidence | None:
         """What the store holds about a parked message, before it gets a new identity; None if it is not parked.
@@ -162,10 +189,59 @@ class Operator:
         receivers = [one.strategy for one in self.entities if one.name == type]
         return lambda envelope: limit if all(one.forgets(envelope) for one in receivers) else None
 
-    async def discard(self, entity: str, message: str) -> bool:
-        """Delete a parked message for good; return whether there was one. Raises `TryAgainLater`, `StoredDataError`."""
+    async def discard(self, entity: str, message: str) -> Discarded:
+        """Delete a parked message for good.
+
+        If it has a number, its receiver takes the number for received first, so that the channel keeps no gap and copies are
+        dropped; provided that the receiver is an outbox of this application.
+
+        Raises:
+            TryAgainLater: the store did not answer.
+            StoredDataError: the parked document, or that of the receiver, cannot be trusted; the message stays parked.
+            ConfigurationError: the receiver belongs to another protocol; the message stays parked.
+        """
+        parked = await self.parked_message(entity, message)
+        if parked is None:
+            return Discarded(there=False)
+        number = await self._close(parked)
         ref = entity_named(entity)
-        return await self.maintenance.run(ref, lambda memory: discard(ref, message, memory))
+        there = await self.maintenance.run(ref, lambda memory: discard(ref, message, memory))
+        return Discarded(there, number)
+
+    async def _close(self, parked: ParkedMessage) -> Number | None:
+        """Let the receiver of a parked message take its number for received; None if it has no number."""
+        if parked.place is None:
+            return None
+        receiver = next(self._numbered_for(parked, parked.place), None)
+        if receiver is None:
+            return "not closed"
+        strategy, work, aside = receiver
+        others = {work.entity, aside} - {entity_named(parked.entity)}
+        if any([await self.parked_message(one.key, parked.message) is not None for one in others]):
+            return "still parked"
+        finished = await self.maintenance.run(work.entity, lambda memory: close_number(strategy, work, memory))
+        return "not closed" if finished.failed else "closed"
+
+    def _numbered_for(self, parked: ParkedMessage, place: Place) -> Iterator[tuple[Outbox, Work, EntityRef]]:
+        """The outbox of this application that a parked message is for, and where messages to its type are put aside."""
+        for kind in self.entities:
+            # The message may be for an entity of another type.
+            with suppress(MessageError):
+                ref = kind.ref_of_source(place.receiver)
+                envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
+                if isinstance(kind.strategy, Outbox):
+                    yield kind.strategy, self.maintenance.work(kind, ref, envelope), aside_place(kind)
+
+    async def renumber(self, entity: Entity[Any], ref: EntityRef) -> Sequences:
+        """Let an entity that was restored from a backup begin fresh channels; return the sequences that it had.
+
+        Raises:
+            ConfigurationError: the entity belongs to another protocol.
+            TryAgainLater: the store did not answer.
+            StoredDataError: the document cannot be trusted; nothing was changed.
+        """
+        renumbered = await self.maintenance.run(ref, lambda memory: renumber(ref, entity.strategy, memory))
+        return renumbered.forgotten
 
     async def parked_message(self, entity: str, message: str) -> ParkedMessage | None:
         """A parked message with its body; None if it is not parked. Raises `TryAgainLater`, `StoredDataError`."""

@@ -11,6 +11,7 @@ from pydantic import with_config
 from exactlyonce.records.channels import Channel
 from exactlyonce.records.ledger import Entry
 from exactlyonce.records.outputs import Output, OutputRef
+from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import EXACT, SCHEMA, read_shape, write_shape
@@ -59,6 +60,7 @@ class ParkedMessage:
         envelope: as it came, or was to leave; a string in documents.
         destination: where an output was to go that was too old to be published; None for a message that came.
         renewed: when it was made a new message, by the store's clock; None if it has the identity it came with.
+        place: in its channel, as it says; None if it has none, or says one that cannot be.
     """
 
     entity: str
@@ -68,6 +70,7 @@ class ParkedMessage:
     envelope: Json
     destination: str | None = None
     renewed: datetime | None = None
+    place: Place | None = None
     kind: Literal["parked"] = "parked"
     schema: int = SCHEMA
 

@@ -58,6 +58,15 @@ def without_place(envelope: Envelope) -> Envelope:
     return replace(envelope, extensions=tuple(one for one in envelope.extensions if one[0] not in (CHANNEL, NUMBER)))
 
 
+def stated_place(envelope: Envelope) -> Place | None:
+    """The place that a message says it has; None if it says none, or one that cannot be."""
+    try:
+        receiver = EntityRef.of_source(str(dict(envelope.extensions).get(RECEIVER)))
+        return place_of(envelope, receiver, "It")
+    except (InvalidMessage, ValueError):
+        return None
+
+
 def place_of(envelope: Envelope, receiver: EntityRef, about: str) -> Place:
     """The place of a message in its channel.
 

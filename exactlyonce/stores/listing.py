@@ -9,11 +9,12 @@ by some minutes, the look comes that much later, or earlier.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from exactlyonce.records.places import Place
 from exactlyonce.values.identity import EntityRef
 
 
@@ -26,12 +27,14 @@ class ListedMessage:
         message: its key.
         reason: why it was parked.
         at: when, by the clock of the process that parked it.
+        place: in its channel; None if it has none.
     """
 
     entity: str
     message: str
     reason: str
     at: str
+    place: Place | None = None
 
 
 class AsyncListing(Protocol):
@@ -64,6 +67,14 @@ def entity_named(key: str) -> EntityRef:
     """The entity that a key names: the inverse of `EntityRef.key`. Raises ValueError or TypeError if it names none."""
     type, *partition, id = json.loads(key)
     return EntityRef(type, tuple(partition), id)
+
+
+def listed_message(row: Mapping[str, Any]) -> ListedMessage:
+    """A parked message as a query found it."""
+    place = row.get("place")
+    return ListedMessage(
+        row["entity"], row["message"], row["reason"], row["at"], None if place is None else Place(**place)
+    )
 
 
 def text_of(moment: datetime) -> str:

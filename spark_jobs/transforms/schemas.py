@@ -264,7 +264,7 @@ LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
     Ledger: frozenset({"token"}),
     ProcessedRecord: frozenset(),
     StagedOutputs: frozenset({"outputs"}),
-    ParkedMessage: frozenset({"reason", "envelope", "destination", "renewed"}),
+    ParkedMessage: frozenset({"reason", "envelope", "destination", "renewed", "place"}),
     ChannelDocument: frozenset(),
     Seal: frozenset(),
     ColocatedRecord: frozenset(),

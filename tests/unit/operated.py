@@ -27,6 +27,7 @@ from exactlyonce.hosting.sweeper import Sweeper
 from exactlyonce.hosting.wiring import Parts
 from exactlyonce.records.application import OwnedType
 from exactlyonce.records.library import ParkedMessage
+from exactlyonce.records.places import stated_place
 from exactlyonce.stores.application import MemoryApplicationStore
 from exactlyonce.stores.listing import entity_named
 from exactlyonce.stores.memory.listing import MemoryListing
@@ -110,7 +111,9 @@ class InMemory(ExactlyOnce):
         destination: str | None = None,
     ) -> None:
         ref = entity_named(place)
-        parked = ParkedMessage(place, key_of(message), reason, AT, message.to_json(), destination)
+        parked = ParkedMessage(
+            place, key_of(message), reason, AT, message.to_json(), destination, place=stated_place(message)
+        )
         self.world.store.perform(Park(ref, parked))
 
 

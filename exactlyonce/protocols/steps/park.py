@@ -17,7 +17,7 @@ from exactlyonce.protocols.steps.save import fence
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import is_numbered, without_place
+from exactlyonce.records.places import is_numbered, stated_place, without_place
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, renewed_id
@@ -59,14 +59,13 @@ class Renewed:
 
 def park(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, view: View) -> Step[Settled | Again]:
     """Park a message that was not processed in this view, if a fence shows that the view is current. At most 3 effects."""
-    message = key_of(envelope)
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
     # Ask for the time. The parked document says when it was parked.
     begun = yield from Begin()
     # Park the message. Behind the fence, it was never processed, and no commit of a copy is under way.
-    parked = yield from Park(entity, ParkedMessage(entity.key, message, reason, begun.at, envelope.to_json()))
+    parked = yield from Park(entity, _parked(entity, envelope, reason, begun.at))
     if isinstance(parked, NoAnswer):
         return Again(fenced, "whether the message was parked is not known")
     return Settled("parked", fenced)
@@ -88,7 +87,7 @@ def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory)
     # Ask for the time. The parked document says when it was parked.
     begun = yield from Begin()
     # Park the message, apart from its entity. Without a fence it does not count as never processed.
-    parked = yield from Park(place, ParkedMessage(place.key, key_of(envelope), reason, begun.at, envelope.to_json()))
+    parked = yield from Park(place, _parked(place, envelope, reason, begun.at))
     if isinstance(parked, NoAnswer):
         return Again(memory, "whether the message was put aside is not known")
     return Settled("parked", memory)
@@ -189,6 +188,11 @@ def discard(entity: EntityRef, message: str, memory: Memory) -> Step[bool | Agai
         # Delete the parked message, as it was read. One that was parked anew stays.
         yield from DeleteParked(entity, message, found.etag)
     return found.etag is not None
+
+
+def _parked(entity: EntityRef, envelope: Envelope, reason: str, at: datetime) -> ParkedMessage:
+    place = stated_place(envelope)
+    return ParkedMessage(entity.key, key_of(envelope), reason, at, envelope.to_json(), place=place)
 
 
 def _again(parked: ParkedMessage) -> Envelope:

@@ -20,7 +20,7 @@ from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER, TIME_LIMIT
 from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.partition import CosmosPartition, Documents
 from exactlyonce.stores.cosmos.replies import FAILURES, after_query
-from exactlyonce.stores.listing import ListedMessage, entity_named, oldest_first, text_of
+from exactlyonce.stores.listing import ListedMessage, entity_named, listed_message, oldest_first, text_of
 from exactlyonce.values.identity import EntityRef
 
 _PAGE: Final = 1_000
@@ -87,9 +87,9 @@ class CosmosListing:
             yield oldest_first([(entity, "") for entity, _ in _named(place, rows)])
 
     async def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
-        query = "SELECT c.entity, c.message, c.reason, c.at FROM c WHERE c.kind = @kind"
+        query = "SELECT c.entity, c.message, c.reason, c.at, c.place FROM c WHERE c.kind = @kind"
         async for rows in self._pages(self._library, query, {"@kind": "parked"}):
-            yield tuple(ListedMessage(row["entity"], row["message"], row["reason"], row["at"]) for row in rows)
+            yield tuple(map(listed_message, rows))
 
     async def belongings(self, entity: EntityRef) -> tuple[Row, ...]:
         place = self._containers[entity.type]

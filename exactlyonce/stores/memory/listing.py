@@ -8,7 +8,7 @@ from typing import Any
 
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER
-from exactlyonce.stores.listing import ListedMessage, entity_named, oldest_first, text_of
+from exactlyonce.stores.listing import ListedMessage, entity_named, listed_message, oldest_first, text_of
 from exactlyonce.stores.memory.partitions import MemoryPartitions, Partition, Version
 from exactlyonce.values.identity import EntityRef
 
@@ -46,11 +46,7 @@ class MemoryListing:
     async def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
         documents = (version.document for partition in self._store.library.values() for version in _newest(partition))
         found = (document.value for document in documents if document is not None)
-        yield tuple(
-            ListedMessage(one["entity"], one["message"], one["reason"], one["at"])
-            for one in found
-            if one["kind"] == "parked"
-        )
+        yield tuple(listed_message(one) for one in found if one["kind"] == "parked")
 
     async def belongings(self, entity: EntityRef) -> tuple[dict[str, Any], ...]:
         apart = (

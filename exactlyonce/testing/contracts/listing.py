@@ -19,6 +19,7 @@ from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.records.ledger import Entry, Ledger
 from exactlyonce.records.ledger import entity_document as with_ledger
 from exactlyonce.records.outputs import Output
+from exactlyonce.records.places import Place
 from exactlyonce.records.receptions import Reception
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.port import AsyncStore
@@ -158,12 +159,15 @@ class ListingContract:
     ) -> None:
         entity = plain_entity()
         await write(store, entity, "web/m-0")
-        parked = a_parked(entity, "web/m-1", "its handler raised ValueError")
-        await park(store, entity, parked)
+        place = Place("c1", entity.source, 7)
+        foreign = a_parked(entity, "web/m-1", "its handler raised ValueError")
+        await park(store, entity, foreign)
+        await park(store, entity, replace(foreign, message="game/m-2", place=place))
         mine = [one async for page in listing.parked() for one in page if one.entity == entity.key]
-        assert [(one.message, one.reason, one.at) for one in mine] == [
-            ("web/m-1", parked.reason, "2026-11-21T10:00:02.250000Z")
-        ]
+        assert {(one.message, one.reason, one.at, one.place) for one in mine} == {
+            ("web/m-1", foreign.reason, "2026-11-21T10:00:02.250000Z", None),
+            ("game/m-2", foreign.reason, "2026-11-21T10:00:02.250000Z", place),
+        }
 
     async def test_what_belongs_to_an_entity_is_reported_without_bodies(
         self, store: AsyncStore, listing: AsyncListing

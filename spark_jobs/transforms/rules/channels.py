@@ -65,8 +65,8 @@ def number_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
             "source",
         ),
         advice="Look for the messages in the queue and its poison queue: they are processed at any age. If they are lost, "
-        "replay the version stream of the source if it has one, or send their content by hand. A discarded one leaves a hole "
-        "for good.",
+        "replay the version stream of the source if it has one, or send their content by hand. One that was parked and "
+        "discarded has closed its number.",
         since="at",
     )
 

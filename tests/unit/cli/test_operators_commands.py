@@ -23,9 +23,9 @@ def test_parked_messages_are_listed_the_oldest_first_without_their_bodies(
     run = Run(capsys, "parked")
     assert run.code == 0
     assert run.out.splitlines() == [
-        "AT                    ENTITY               MESSAGE  REASON",
-        f"2026-01-01T00:00:00Z  {PLACE}  web/m-2  its handler raised ValueError",
-        f"2026-01-01T00:00:00Z  {PLACE}  web/m-1  its \\x1b[2Jhandler raised",
+        "AT                    ENTITY               MESSAGE  PLACE  REASON",
+        f"2026-01-01T00:00:00Z  {PLACE}  web/m-2  -      its handler raised ValueError",
+        f"2026-01-01T00:00:00Z  {PLACE}  web/m-1  -      its \\x1b[2Jhandler raised",
     ]
     assert SECRET in Run(capsys, "parked", "--bodies").out
     assert app.closed == 3

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import InvalidMessage
-from exactlyonce.records.places import LARGEST_NUMBER, LONGEST_CHANNEL, Place, is_numbered, place_of
+from exactlyonce.records.places import LARGEST_NUMBER, LONGEST_CHANNEL, Place, is_numbered, place_of, stated_place
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -127,3 +127,26 @@ def test_a_message_that_names_a_channel_says_that_it_has_a_place() -> None:
 def test_the_largest_number_is_taken() -> None:
     assert LARGEST_NUMBER == 9_007_199_254_740_991
     assert placed(sequence=str(LARGEST_NUMBER)).number == LARGEST_NUMBER
+
+
+def test_the_place_that_a_message_says_it_has_is_read_whoever_receives_it() -> None:
+    place = Place("c1", "board/=7/b", 3)
+    assert stated_place(with_extensions(**dict(place.extensions))) == place
+
+
+@pytest.mark.parametrize(
+    "extensions",
+    [
+        {},
+        {"partitionkey": "board/b"},
+        {"channel": "c1", "sequence": "3"},
+        {"channel": "c1", "partitionkey": "board/b", "sequence": "0"},
+        {"channel": "c1", "partitionkey": "of no entity", "sequence": "3"},
+        {"channel": "c1", "partitionkey": 7, "sequence": "3"},
+        {"channel": "c 1", "partitionkey": "board/b", "sequence": "3"},
+    ],
+)
+def test_a_message_without_a_place_or_with_one_that_cannot_be_states_none(
+    extensions: dict[str, Any],
+) -> None:
+    assert stated_place(with_extensions(**extensions)) is None

@@ -235,6 +235,7 @@ def test_the_parked_document_is_pinned() -> None:
         "envelope": '{"specversion":"1.0","id":"o-1"}',
         "destination": None,
         "renewed": None,
+        "place": None,
     }
 
 
