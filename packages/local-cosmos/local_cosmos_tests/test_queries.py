@@ -218,6 +218,7 @@ async def test_select_star_gives_whole_items(filled: ContainerProxy) -> None:
         ("SELECT *", "FROM"),
         ("SELECT VALUE (SELECT VALUE t FROM t IN c.tags) FROM c", "ARRAY"),
         ("SELECT VALUE DOCUMENTID(c) FROM c", "DOCUMENTID"),
+        ("SELECT VALUE udf.tax(c.n) FROM c", "user-defined"),
         ("SELECT * FROM c WHERE c.id = 'a\\q'", "escape"),
         ("SELECT TOP @minus * FROM c", "negative"),
     ],

@@ -87,6 +87,8 @@ def _explain(error: UnexpectedInput, text: str) -> str:
         position = len(text)
     near = text[max(0, position - _SHOWN) : position + _SHOWN]
     word = re.match(r"[a-z]+", text[position:], re.IGNORECASE)
+    if word and word[0].lower() == "udf":
+        return "This emulator does not support user-defined functions."
     if word and text[:position].rstrip().endswith("."):
         return f'{word[0]} is a reserved word: a property of that name is written c["{word[0]}"].'
     return f"Syntax error, or not supported by this emulator, near {near!r} (column {position + 1})."
