@@ -15,7 +15,7 @@ from typing import Final
 
 from pydantic import with_config
 
-from exactlyonce.records.places import Place
+from exactlyonce.records.places import Numbers, Place
 from exactlyonce.values.ranges import Ranges, highest, holds, union, with_number
 from exactlyonce.values.shapes import EXACT
 
@@ -43,7 +43,7 @@ class Channel:
 
     id: str
     source: str
-    received: Ranges = ()
+    received: Numbers = ()
     marks: str = ""
 
     def with_message(self, number: int, id: str) -> Channel:

@@ -8,13 +8,14 @@ what the sender sends. On the wire a place travels in the CloudEvents extensions
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import with_config
+from pydantic import AfterValidator, with_config
 
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.ranges import Ranges, is_ascending
 from exactlyonce.values.shapes import EXACT
 
 CHANNEL: Final = "channel"
@@ -25,6 +26,17 @@ LARGEST_NUMBER: Final = 2**53 - 1
 LONGEST_CHANNEL: Final = 64
 """Characters of a channel's id that are read: twice as many as the library writes."""
 _DIGITS: Final = 16  # The extension asks for strings that sort as their numbers do.
+
+
+def _require_ascending(ranges: Ranges) -> Ranges:
+    """Refuse stored ranges that contradict one another: a number could be received in one, and missing between others."""
+    if not is_ascending(ranges, 1, LARGEST_NUMBER):
+        raise ValueError("numbers have to be ranges that ascend from 1 on, with gaps between them")
+    return ranges
+
+
+Numbers = Annotated[Ranges, AfterValidator(_require_ascending)]
+"""Numbers of a channel, as ranges. Stored ones that overlap are refused when they are read."""
 
 
 @with_config(EXACT)

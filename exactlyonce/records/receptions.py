@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pydantic import with_config
 
-from exactlyonce.values.ranges import Ranges
+from exactlyonce.records.places import Numbers
 from exactlyonce.values.shapes import EXACT
 
 
@@ -29,7 +29,7 @@ class Reception:
     channel: str
     source: str
     next: int = 1
-    held: Ranges = ()
+    held: Numbers = ()
     gap_since: datetime | None = None
     failing: str | None = None
     passed: datetime | None = None

@@ -146,3 +146,29 @@ def test_the_kinds_of_records_are_not_mistaken_for_each_other() -> None:
 
 def test_an_error_about_a_ledger_names_its_entity() -> None:
     assert "range/game-7" in refused("ledger", {"version": SECRET})
+
+
+@pytest.mark.parametrize(
+    ("received", "read"),
+    [
+        ([], True),
+        ([[1, 2**53 - 1]], True),
+        ([[1, 4], [6, 6]], True),
+        ([[1, 4], [5, 6]], False),
+        ([[1, 4], [3, 6]], False),
+        ([[4, 1]], False),
+        ([[6, 6], [1, 4]], False),
+        ([[0, 4]], False),
+        ([[1, 2**53]], False),
+    ],
+)
+def test_numbers_that_contradict_one_another_are_refused(received: list[list[int]], read: bool) -> None:
+    reader, document = DOCUMENTS["ledger"]
+    for channels, numbers in (("channels", "received"), ("receptions", "held")):
+        raw = copy.deepcopy(document)
+        raw[channels][0][numbers] = received
+        if read:
+            reader(raw)
+            continue
+        with pytest.raises(DamagedDocument, match=f"{channels}.0.{numbers}: .*ranges that ascend from 1 on"):
+            reader(raw)

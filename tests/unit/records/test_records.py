@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta, timezone
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequence
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.ranges import with_number
 
 AT = datetime(2026, 11, 21, 10, 0, 2, tzinfo=timezone.utc)
 GAME = EntityRef("range", ("game-7",), "game-7")
@@ -72,7 +74,7 @@ ENTRIES = st.builds(
     recorded=st.booleans(),
     seen=st.none() | COUNTS,
 )
-RANGES = st.lists(st.tuples(COUNTS, COUNTS), max_size=2).map(tuple)
+RANGES = st.lists(st.integers(1, LARGEST_NUMBER), max_size=3).map(lambda some: reduce(with_number, some, ()))
 CHANNELS = st.builds(Channel, TEXT, TEXT, RANGES, TEXT)
 RECEPTIONS = st.builds(
     Reception, TEXT, TEXT, COUNTS, RANGES, st.none() | MOMENTS, st.none() | TEXT, st.none() | MOMENTS
