@@ -30,7 +30,7 @@ from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequence
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.ranges import with_number
+from exactlyonce.values.ranges import Ranges, with_number
 
 AT = datetime(2026, 11, 21, 10, 0, 2, tzinfo=timezone.utc)
 GAME = EntityRef("range", ("game-7",), "game-7")
@@ -74,7 +74,8 @@ ENTRIES = st.builds(
     recorded=st.booleans(),
     seen=st.none() | COUNTS,
 )
-RANGES = st.lists(st.integers(1, LARGEST_NUMBER), max_size=3).map(lambda some: reduce(with_number, some, ()))
+NOTHING: Ranges = ()
+RANGES = st.lists(st.integers(1, LARGEST_NUMBER), max_size=3).map(lambda some: reduce(with_number, some, NOTHING))
 CHANNELS = st.builds(Channel, TEXT, TEXT, RANGES, TEXT)
 RECEPTIONS = st.builds(
     Reception, TEXT, TEXT, COUNTS, RANGES, st.none() | MOMENTS, st.none() | TEXT, st.none() | MOMENTS
