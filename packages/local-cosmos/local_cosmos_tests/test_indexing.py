@@ -9,6 +9,7 @@ from azure.cosmos import PartitionKey
 from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
+ETAG = {"path": '/"_etag"/?'}
 BOTH = [[{"path": "/a"}, {"path": "/b", "order": "descending"}]]
 
 
@@ -73,8 +74,33 @@ async def test_a_composite_index_serves_its_order_and_the_opposite_one(
 
 
 async def test_a_container_that_states_no_policy_has_the_default_one(database: DatabaseProxy) -> None:
-    properties = await (await filled(database)).read()
-    assert properties["indexingPolicy"]["includedPaths"] == [{"path": "/*"}]
+    policy = (await (await filled(database)).read())["indexingPolicy"]
+    assert policy["includedPaths"] == [{"path": "/*"}]
+    assert policy["excludedPaths"] == [ETAG]
+    assert (policy["indexingMode"], policy["automatic"]) == ("consistent", True)
+
+
+@pytest.mark.parametrize(
+    ("given", "included", "excluded"),
+    [
+        ({"automatic": False}, [{"path": "/*"}], [ETAG]),
+        ({"includedPaths": [{"path": "/"}]}, [{"path": "/"}], [ETAG]),
+        ({"excludedPaths": [{"path": "/a/?"}]}, [], [{"path": "/a/?"}, ETAG]),
+        ({"excludedPaths": [ETAG, {"path": "/a/?"}]}, [], [ETAG, {"path": "/a/?"}]),
+        ({"indexingMode": "none"}, None, None),
+    ],
+)
+async def test_parts_of_a_policy_that_are_not_given_get_their_defaults(
+    database: DatabaseProxy, given: dict[str, Any], included: object, excluded: object
+) -> None:
+    container = await database.create_container("partial", PartitionKey("/pk"), indexing_policy=given)
+    policy = (await container.read())["indexingPolicy"]
+    assert (policy.get("includedPaths"), policy.get("excludedPaths")) == (included, excluded)
+    assert policy.get("automatic", True) == given.get("automatic", True)
+
+
+async def test_the_root_includes_everything(database: DatabaseProxy) -> None:
+    assert await ordered(await filled(database, includedPaths=[{"path": "/"}]), "c.a") == "31"
 
 
 @pytest.mark.parametrize(

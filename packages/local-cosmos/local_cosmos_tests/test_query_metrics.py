@@ -24,7 +24,7 @@ async def rows(database: DatabaseProxy) -> ContainerProxy:
     return container
 
 
-async def told(rows: ContainerProxy, query: str, header: str) -> Any:
+async def metrics_of(rows: ContainerProxy, query: str, header: str) -> Any:
     found: dict[str, str] = {}
     pages = rows.query_items(
         query,
@@ -38,7 +38,7 @@ async def told(rows: ContainerProxy, query: str, header: str) -> Any:
 
 
 async def test_a_page_tells_what_it_looked_at_and_what_it_gives(rows: ContainerProxy) -> None:
-    text = await told(rows, "SELECT VALUE c.a FROM c WHERE c.a < 4", "x-ms-documentdb-query-metrics")
+    text = await metrics_of(rows, "SELECT VALUE c.a FROM c WHERE c.a < 4", "x-ms-documentdb-query-metrics")
     metrics = dict(part.split("=") for part in text.split(";"))
     assert metrics["retrievedDocumentCount"] == "10"
     assert metrics["outputDocumentCount"] == "4"
@@ -46,18 +46,32 @@ async def test_a_page_tells_what_it_looked_at_and_what_it_gives(rows: ContainerP
     assert metrics["indexUtilizationRatio"] == "0.40"
 
 
+async def test_a_count_of_all_items_looks_at_none(rows: ContainerProxy) -> None:
+    text = await metrics_of(rows, "SELECT VALUE COUNT(1) FROM c", "x-ms-documentdb-query-metrics")
+    metrics = dict(part.split("=") for part in text.split(";"))
+    assert (metrics["retrievedDocumentCount"], metrics["retrievedDocumentSize"]) == ("0", "0")
+    assert metrics["indexUtilizationRatio"] == "1.00"
+    text = await metrics_of(rows, "SELECT VALUE COUNT(c.a) FROM c", "x-ms-documentdb-query-metrics")
+    assert "retrievedDocumentCount=10" in text
+
+
 @pytest.mark.parametrize(
     ("query", "utilized", "potential", "composite"),
     [
-        ("SELECT * FROM c WHERE c.a = 1 AND c.hidden > 0", ["/a/?"], ["/hidden/?"], []),
-        ("SELECT * FROM c ORDER BY c.a", ["/a/?"], [], []),
-        ("SELECT * FROM c WHERE c.b = 0 ORDER BY c.a, c.b DESC", ["/b/?", "/a/?"], [], [["/a ASC", "/b DESC"]]),
+        ("SELECT * FROM c WHERE c.a = 1 AND c.hidden > 0", ["/pk/?", "/a/?"], ["/hidden/?"], []),
+        ("SELECT * FROM c ORDER BY c.a", ["/pk/?", "/a/?"], [], []),
+        (
+            "SELECT * FROM c WHERE c.b = 0 ORDER BY c.a, c.b DESC",
+            ["/pk/?", "/b/?", "/a/?"],
+            [],
+            [["/a ASC", "/b DESC"]],
+        ),
     ],
 )
 async def test_a_query_tells_which_indexes_it_can_use(
     rows: ContainerProxy, query: str, utilized: list[str], potential: list[str], composite: list[list[str]]
 ) -> None:
-    metrics = await told(rows, query, "x-ms-cosmos-index-utilization")
+    metrics = await metrics_of(rows, query, "x-ms-cosmos-index-utilization")
     metrics = json.loads(metrics) if isinstance(metrics, str) else metrics
     assert [one["IndexSpec"] for one in metrics["UtilizedSingleIndexes"]] == utilized
     assert [one["IndexSpec"] for one in metrics["PotentialSingleIndexes"]] == potential

@@ -105,6 +105,44 @@ async def test_the_usage_of_a_container_counts_its_visible_items(container: Cont
     properties = await container.read(populate_quota_info=True)
     usage = properties.get_response_headers()["x-ms-resource-usage"]
     assert "documentsCount=3" in usage
+    assert properties.get_response_headers()["x-ms-documentdb-collection-index-transformation-progress"] == "100"
+
+
+async def test_the_statistics_of_a_container_count_the_items_of_each_physical_partition(
+    database: DatabaseProxy,
+) -> None:
+    container = await database.create_container("counted", PartitionKey("/pk"), offer_throughput=30_000)
+    for number in range(12):
+        await container.create_item({"id": f"{number}", "pk": f"{number // 2}", "text": "x" * 1024})
+    statistics = (await container.read(populate_partition_key_range_statistics=True))["statistics"]
+    assert [one["id"] for one in statistics] == ["0", "1", "2"]
+    assert sum(one["documentCount"] for one in statistics) == 12
+    assert sum(one["sampledDistinctPartitionKeyCount"] for one in statistics) == 6
+    assert all(one["sizeInKB"] > one["documentCount"] for one in statistics if one["documentCount"])
+    assert "statistics" not in await container.read()
+
+
+async def test_an_account_with_one_write_region_has_no_conflicts(container: ContainerProxy) -> None:
+    assert [one async for one in container.list_conflicts()] == []
+    assert [one async for one in container.query_conflicts("SELECT * FROM c")] == []
+    for act in (container.get_conflict, container.delete_conflict):
+        with pytest.raises(CosmosResourceNotFoundError, match="conflict c"):
+            await act("c", "p")
+
+
+async def test_names_of_databases_and_containers_are_shorter_than_ids_of_items(
+    client: CosmosClient, database: DatabaseProxy
+) -> None:
+    await database.create_container("n" * 255, PartitionKey("/pk"))
+    with pytest.raises(CosmosHttpResponseError, match="less than '255' characters"):
+        await database.create_container("n" * 256, PartitionKey("/pk"))
+    with pytest.raises(CosmosHttpResponseError, match="less than '255' characters"):
+        await client.create_database("n" * 256)
+
+
+async def test_more_than_three_levels_of_a_key_are_refused(database: DatabaseProxy) -> None:
+    with pytest.raises(CosmosHttpResponseError, match="Too many partition key paths"):
+        await database.create_container("deep", PartitionKey(["/a", "/b", "/c", "/d"], kind="MultiHash"))
 
 
 async def test_the_ranges_answer_a_literal_304_to_their_own_etag(container: ContainerProxy, raw: RawClient) -> None:
@@ -180,8 +218,9 @@ async def test_a_container_refuses_its_properties_only_by_a_rule_that_names_thei
     assert refused.value.status_code == 403
 
 
-async def test_a_quoted_name_in_a_key_path_may_have_a_slash(database: DatabaseProxy) -> None:
-    container = await database.create_container("quoted", PartitionKey('/"le/vel"/"a b"'))
+@pytest.mark.parametrize("path", ['/"le/vel"/"a b"', "/'le/vel'/'a b'", "/'le/vel'/a b"])
+async def test_a_quoted_name_in_a_key_path_may_have_a_slash(database: DatabaseProxy, path: str) -> None:
+    container = await database.create_container("quoted", PartitionKey(path))
     await container.create_item({"id": "1", "le/vel": {"a b": "v"}})
     assert (await container.read_item("1", "v"))["id"] == "1"
 

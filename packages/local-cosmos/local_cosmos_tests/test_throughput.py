@@ -29,6 +29,17 @@ async def test_throughput_is_replaced(database: DatabaseProxy, container: Contai
     assert (await scaled.get_throughput()).auto_scale_max_throughput == 5000
 
 
+async def test_an_autoscale_maximum_keeps_the_increment_by_which_it_may_rise(database: DatabaseProxy) -> None:
+    rising = ThroughputProperties(auto_scale_max_throughput=7000, auto_scale_increment_percent=0)
+    container = await database.create_container("rising", PartitionKey("/pk"), offer_throughput=rising)
+    assert (await container.get_throughput()).auto_scale_increment_percent == 0
+    await container.replace_throughput(
+        ThroughputProperties(auto_scale_max_throughput=8000, auto_scale_increment_percent=20)
+    )
+    throughput = await container.get_throughput()
+    assert (throughput.auto_scale_max_throughput, throughput.auto_scale_increment_percent) == (8000, 20)
+
+
 async def test_a_database_may_have_a_throughput_that_its_containers_share(raw: RawClient, client: CosmosClient) -> None:
     database = await client.create_database("shared", offer_throughput=1000)
     container = await database.create_container("c", PartitionKey("/pk"))
@@ -37,11 +48,13 @@ async def test_a_database_may_have_a_throughput_that_its_containers_share(raw: R
     assert rid not in [offer["offerResourceId"] for offer in raw.send("GET", "offers").body["Offers"]]
 
 
-@pytest.mark.parametrize("throughput", [399, 450, 1_000_100])
+@pytest.mark.parametrize(
+    ("throughput", "what"), [(399, "less than required minimum"), (450, "steps of 100"), (1_000_100, "steps of 100")]
+)
 async def test_a_throughput_that_the_service_does_not_have_is_refused(
-    container: ContainerProxy, throughput: int
+    container: ContainerProxy, throughput: int, what: str
 ) -> None:
-    with pytest.raises(CosmosHttpResponseError, match="steps of 100") as refused:
+    with pytest.raises(CosmosHttpResponseError, match=what) as refused:
         await container.replace_throughput(throughput)
     assert refused.value.status_code == 400
 

@@ -20,6 +20,8 @@ _COLLECTIONS: Final[Mapping[tuple[str, str], OperationKind]] = {
     ("POST", "docs"): "create",
     ("GET", "offers"): "list_offers",
     ("POST", "offers"): "query_offers",
+    ("GET", "conflicts"): "list_conflicts",
+    ("POST", "conflicts"): "query_conflicts",
 }
 _SINGLE: Final[Mapping[tuple[str, str], OperationKind]] = {
     ("GET", "dbs"): "read_database",
@@ -33,6 +35,8 @@ _SINGLE: Final[Mapping[tuple[str, str], OperationKind]] = {
     ("DELETE", "docs"): "delete",
     ("GET", "offers"): "read_offer",
     ("PUT", "offers"): "replace_offer",
+    ("GET", "conflicts"): "name_conflict",
+    ("DELETE", "conflicts"): "name_conflict",
 }
 _OF_A_PARTITION_KEY: Final = ("operations", "partitionkeydelete")
 _QUERY_TYPE: Final = "application/query+json"
@@ -72,7 +76,8 @@ def parse_request(
     operation = _operation(verb, path, headers)
     offer = path[1] if operation in ("read_offer", "replace_offer") else ""
     names = ["" if offer else name for name in (*path[1::2], "", "", "")]
-    autoscale = headers.get("x-ms-cosmos-offer-autopilot-settings")
+    settings = headers.get("x-ms-cosmos-offer-autopilot-settings")
+    autoscale, increment = _autoscale(settings) if settings else (None, None)
     return Request(
         operation=operation,
         database=names[0],
@@ -95,10 +100,12 @@ def parse_request(
         continuation=headers.get("x-ms-continuation") or None,
         atomic=not _is_false(headers, "x-ms-cosmos-batch-atomic"),
         continue_on_error=_is_true(headers, "x-ms-cosmos-batch-continue-on-error"),
-        throughput=_autoscale(autoscale) if autoscale else _integer(headers, "x-ms-offer-throughput") or 0,
-        autoscale=autoscale is not None,
+        throughput=autoscale or _integer(headers, "x-ms-offer-throughput") or 0,
+        autoscale=settings is not None,
+        increment=increment,
         offer=offer,
         quota=_is_true(headers, "x-ms-documentdb-populatequotainfo"),
+        statistics=_is_true(headers, "x-ms-documentdb-populatepartitionstatistics"),
         base_url=base_url,
         cross_partition=_is_true(headers, "x-ms-documentdb-query-enablecrosspartition"),
         query_features=_listed(headers, "x-ms-cosmos-supported-query-features"),
@@ -123,11 +130,11 @@ def _operation(verb: str, path: Sequence[str], headers: Mapping[str, str]) -> Op
 
 
 def _kind(path: Sequence[str]) -> str:
-    """The type of the resource that a path names: dbs, colls, docs or pkranges."""
+    """The type of the resource that a path names: dbs, colls, docs, pkranges or conflicts."""
     kinds = tuple(path[::2])
     if kinds == ("offers",):
         return "offers"
-    if kinds != (*_HIERARCHY[: len(kinds) - 1], kinds[-1]) or kinds[-1] not in (*_HIERARCHY, "pkranges"):
+    if kinds != (*_HIERARCHY[: len(kinds) - 1], kinds[-1]) or kinds[-1] not in (*_HIERARCHY, "pkranges", "conflicts"):
         raise RefusedError(404, f"There is no resource at /{'/'.join(path)} in this emulator.")
     return kinds[-1]
 
@@ -160,11 +167,14 @@ def _consistency(headers: Mapping[str, str]) -> ConsistencyLevel | None:
     raise bad_request(f"The consistency level {asked!r} does not exist.")
 
 
-def _autoscale(settings: str) -> int:
+def _autoscale(text: str) -> tuple[int, int | None]:
+    """The maximum, and by how many percent it rises by itself; None where the client does not say."""
     try:
-        return int(parse(settings)["maxThroughput"])
-    except (MalformedJsonError, KeyError, TypeError, ValueError) as error:
-        raise bad_request(f"The autoscale settings {settings!r} are not valid.") from error
+        settings = parse(text)
+        policy = settings.get("autoUpgradePolicy")
+        return int(settings["maxThroughput"]), int(policy["throughputPolicy"]["incrementPercent"]) if policy else None
+    except (MalformedJsonError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise bad_request(f"The autoscale settings {text!r} are not valid.") from error
 
 
 def _integer(headers: Mapping[str, str], name: str) -> int | None:

@@ -35,6 +35,7 @@ def response(reply: Reply) -> web.Response:
         ("x-ms-substatus", reply.substatus or None),
         ("x-ms-retry-after-ms", reply.retry_after_ms),
         ("x-ms-resource-usage", reply.resource_usage),
+        ("x-ms-documentdb-collection-index-transformation-progress", reply.index_progress),
         ("x-ms-documentdb-query-metrics", reply.query_metrics),
         ("x-ms-cosmos-index-utilization", reply.index_metrics),
     )

@@ -7,7 +7,7 @@ aggregates look at all rows for every page, which begins at the number of its fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from local_cosmos.query import grouping
@@ -31,10 +31,12 @@ class Page:
     Attributes:
         rows: Each as JSON text.
         continuation: Where the next page begins; None after the last one.
+        retrieves: Whether the query needs the items themselves; `COUNT(1)` does not.
     """
 
     rows: list[bytes]
     continuation: str | None
+    retrieves: bool = True
 
 
 def given(
@@ -82,7 +84,8 @@ def run(
     if not query.sources:
         return _numbered_page([serialise(one) for one in _subquery(query, (), inputs)({})], begin, page_size)
     if query.distinct or grouping.is_grouped(query):
-        return _numbered_page(execution.results(items), begin, page_size)
+        results = execution.results(items)
+        return replace(_numbered_page(results, begin, page_size), retrieves=execution.reads)
     return execution.page(items, begin, page_size, are_sorted=are_sorted)
 
 
@@ -95,6 +98,11 @@ class _Execution:
         self._ordering = Ordering(query.order, self._compiler)
         self._skip = count(query.skip, parameters) or 0
         self._limit = count(query.limit, parameters)
+
+    @property
+    def reads(self) -> bool:
+        """Whether anything in the query looks at a document."""
+        return self._compiler.reads
 
     def page(
         self, items: Iterable[StoredItem], begin: AfterRow | AtResult | None, page_size: int, *, are_sorted: bool

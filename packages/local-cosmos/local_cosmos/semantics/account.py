@@ -22,8 +22,8 @@ from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.replies import listing, refused, resource
 from local_cosmos.semantics.requests import ITEM_OPERATIONS, ConsistencyLevel, Reply, Request
 from local_cosmos.semantics.resource_ids import container_rid, database_rid
-from local_cosmos.semantics.transactions import checked_id
-from local_cosmos.semantics.usage import resource_usage
+from local_cosmos.semantics.transactions import checked_name
+from local_cosmos.semantics.usage import resource_usage, statistics
 from local_cosmos.storage.keeping import Keeper, KeptDatabase, MemoryKeeper, NotKeptError
 from local_cosmos.values import JsonObject, serialise
 
@@ -91,6 +91,9 @@ class Account:
             "replace_offer": lambda request: self._offers.replace(request, self._clock.now()),
             "query": lambda request: feeds.answer_query(self._container(request), request),
             "query_plan": lambda request: feeds.answer_plan(self._container(request), request),
+            "list_conflicts": self._list_conflicts,
+            "query_conflicts": self._list_conflicts,
+            "name_conflict": self._refuse_conflict,
             "change_feed": lambda request: read_changes(self._container(request), request),
             "list_items": lambda request: feeds.list_items(self._container(request), request),
         }
@@ -218,7 +221,7 @@ class Account:
         content = request.content
         if not isinstance(content, dict):
             raise bad_request("A database is a JSON object.")
-        name = checked_id(content)
+        name = checked_name(content)
         if name in self._databases:
             raise conflict(f"database {name}")
         throughput = _throughput(request)
@@ -265,7 +268,10 @@ class Account:
 
     def _read_container(self, request: Request) -> Reply:
         container = self._container(request)
-        return self._of_container(container, resource(container.document()), quota=request.quota)
+        document = container.document()
+        if request.statistics:
+            document["statistics"] = statistics(container)
+        return self._of_container(container, resource(document), quota=request.quota)
 
     def _replace_container(self, request: Request) -> Reply:
         container = self._container(request)
@@ -276,6 +282,13 @@ class Account:
         database = self._database(request)
         documents = [container.document() for container in database.containers.values()]
         return feeds.answer_listed(request, database.rid, "DocumentCollections", documents)
+
+    def _list_conflicts(self, request: Request) -> Reply:
+        """With one write region there are none."""
+        return feeds.answer_listed(request, self._container(request).rid, "Conflicts", [])
+
+    def _refuse_conflict(self, request: Request) -> Reply:
+        raise not_found(f"conflict {request.item} of {self._container(request).path}")
 
     def _delete_container(self, request: Request) -> Reply:
         container = self._container(request)
@@ -295,10 +308,13 @@ class Account:
 
     def _of_container(self, container: Container, reply: Reply, *, quota: bool = False) -> Reply:
         usage = resource_usage(container) if quota else None
+        progress = 100 if quota else None
         database_path = container.path.partition("/colls/")[0]
-        return replace(reply, content_path=database_path, resource_usage=usage)
+        return replace(reply, content_path=database_path, resource_usage=usage, index_progress=progress)
 
 
 def _throughput(request: Request) -> Throughput | None:
     """What a new database or container shall have; None where the client does not say."""
-    return Throughput.checked(request.throughput, autoscale=request.autoscale) if request.throughput else None
+    if not request.throughput:
+        return None
+    return Throughput.checked(request.throughput, autoscale=request.autoscale, increment=request.increment)

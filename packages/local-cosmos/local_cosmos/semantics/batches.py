@@ -56,7 +56,7 @@ def commands(content: object, size: int) -> Sequence[ItemCommand]:
     if size > LARGEST_REQUEST:
         raise too_large()
     if not isinstance(content, list) or not content:
-        raise bad_request("A batch is a JSON array of at least one operation.")
+        raise bad_request("Batch request has no operations. A batch is a JSON array of at least one.")
     if len(content) > MOST_OPERATIONS:
         raise bad_request(f"A batch may have {MOST_OPERATIONS} operations; this one has {len(content)}.")
     return [_command(operation) for operation in content]

@@ -22,6 +22,7 @@ from local_cosmos.semantics.errors import bad_request
 from local_cosmos.values import UNDEFINED, JsonObject
 
 MOST: Final = 20
+_INVALID: Final = "One of the specified inputs is invalid."
 _FORM: Final = "SELECT VALUE ... FROM c"
 _SYSTEM: Final = frozenset({"id", "_rid", "_self", "_etag", "_attachments", "_ts"})
 
@@ -49,10 +50,10 @@ class ComputedProperties:
         if not definition:
             return cls()
         if not isinstance(definition, list) or len(definition) > MOST:
-            raise bad_request(f"The computedProperties of a container are a list of at most {MOST}.")
+            raise bad_request(f"{_INVALID} The computedProperties of a container are a list of at most {MOST}.")
         queries = dict(_property(one) for one in definition)
         if len(queries) < len(definition):
-            raise bad_request("Two computed properties have the same name.")
+            raise bad_request(f"{_INVALID} Two computed properties have the same name.")
         return cls(tuple(queries.items()))
 
     def mentioned(self, text: str) -> frozenset[str]:
@@ -75,15 +76,15 @@ def _property(definition: object) -> tuple[str, Query]:
     name, text = (definition.get("name"), definition.get("query")) if isinstance(definition, dict) else (None, None)
     if not isinstance(name, str) or not name or name in _SYSTEM or not isinstance(text, str):
         raise bad_request(
-            f"A computed property has a name, which no system property has, and a query; not {definition!r}."
+            f"{_INVALID} A computed property has a name, which no system property has, and a query; not {definition!r}."
         )
     try:
         query = parse_query(text)
         _evaluator(query, 0.0)
     except UnsupportedQueryError as error:
-        raise bad_request(f"The query of the computed property {name!r}: {error}") from error
+        raise bad_request(f"{_INVALID} The query of the computed property {name!r}: {error}") from error
     if query != Query(query.selection, query.sources) or len(query.sources) != 1 or is_grouped(query):
-        raise bad_request(f"The computed property {name!r} has a query that does more than {_FORM}.")
+        raise bad_request(f"{_INVALID} The computed property {name!r} has a query that does more than {_FORM}.")
     return name, query
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from local_cosmos.semantics import expiry
 from local_cosmos.semantics.computed_properties import ComputedProperties
 from local_cosmos.semantics.errors import RefusedError, bad_request
-from local_cosmos.semantics.indexing import DEFAULT, Indexing
+from local_cosmos.semantics.indexing import Indexing, completed
 from local_cosmos.semantics.partition_keys import PartitionKeyDefinition
-from local_cosmos.semantics.transactions import checked_id
+from local_cosmos.semantics.transactions import checked_name
 from local_cosmos.semantics.unique_keys import UniqueKeys
 from local_cosmos.values import UNDEFINED, JsonObject
 
@@ -60,12 +60,12 @@ class ContainerDefinition:
         unique_keys = UniqueKeys.parse(content.get("uniqueKeyPolicy"))
         ttl = content.get("defaultTtl")
         default_ttl = expiry.checked(UNDEFINED if ttl is None else ttl, "container")
-        policy = content.get("indexingPolicy") or dict(DEFAULT)
+        policy = completed(content.get("indexingPolicy") or {})
         indexing = Indexing.parse(policy)
         properties: JsonObject = {"indexingPolicy": policy} | {
             name: content[name] for name in _ECHOED if name in content
         }
-        properties |= {"id": checked_id(content), "partitionKey": _as_given(content["partitionKey"], keys)}
+        properties |= {"id": checked_name(content), "partitionKey": _as_given(content["partitionKey"], keys)}
         if content.get("uniqueKeyPolicy") is not None:
             properties["uniqueKeyPolicy"] = content["uniqueKeyPolicy"]
         if default_ttl is not None:

@@ -79,7 +79,7 @@ def answer_resources(documents: Iterable[JsonObject], name: str, rid: str, reque
 
 def answer_listed(request: Request, rid: str, name: str, documents: list[JsonObject]) -> Reply:
     """All of some resources, or those that a query asks for (see `answer_resources`)."""
-    if request.operation in ("query_databases", "query_containers", "query_offers"):
+    if request.operation in ("query_databases", "query_containers", "query_offers", "query_conflicts"):
         return answer_resources(documents, name, rid, request)
     return listing(rid, name, documents)
 
@@ -113,9 +113,10 @@ def _page(container: Container, request: Request, query: Query, parameters: Mapp
         item_count=len(page.rows),
     )
     if request.query_metrics:
-        reply.query_metrics = looked.metrics(page.rows)
+        reply.query_metrics = looked.metrics(page)
     if request.index_metrics:
-        reply.index_metrics = index_metrics(query, order_of(query), parameters, container.definition.indexing)
+        keys = container.definition.keys.paths if request.partition_key is not None else ()
+        reply.index_metrics = index_metrics(query, order_of(query), parameters, container.definition.indexing, keys)
     return seen(container, parts, reply)
 
 

@@ -21,7 +21,7 @@ DEFAULT: Final[Mapping[str, Any]] = {
     "includedPaths": [{"path": "/*"}],
     "excludedPaths": [{"path": '/"_etag"/?'}],
 }
-"""What a container gets that states none."""
+"""The policy of a container that states none."""
 
 _PARTS: Final = frozenset({*DEFAULT, "compositeIndexes", "spatialIndexes"})
 _STEP: Final = re.compile(r'/(?:"((?:[^"\\]|\\.)*)"|([^/"]+))')
@@ -30,6 +30,9 @@ ALWAYS: Final = frozenset({("id",), ("_ts",)})
 _ORDERS: Final = {"ascending": False, "descending": True}
 _FEWEST: Final = 2
 """Paths of a composite index."""
+
+_ROOT: Final = "/"
+"""Includes or excludes everything, as `/*` does."""
 
 _Path = tuple[str, ...]
 Sorted = tuple[_Path, bool]
@@ -52,14 +55,12 @@ class Indexing:
     is_on: bool = True
 
     @classmethod
-    def parse(cls, policy: object) -> Indexing:
-        """Read `indexingPolicy` of a container.
+    def parse(cls, policy: Mapping[str, Any]) -> Indexing:
+        """Read a policy that is `completed`.
 
         Raises:
             RefusedError: 400; not valid, or it has indexes of a kind that is not supported.
         """
-        if not isinstance(policy, Mapping):
-            raise bad_request("An indexing policy is an object.")
         if unknown := sorted(name for name, value in policy.items() if value and name not in _PARTS):
             raise bad_request(f"This emulator does not support {unknown[0]!r} of an indexing policy.")
         mode = str(policy.get("indexingMode", "consistent")).lower()
@@ -111,6 +112,23 @@ class Indexing:
         return path in ALWAYS or (self.is_on and _closest(self.included, path) > _closest(self.excluded, path))
 
 
+def completed(policy: object) -> JsonObject:
+    """A policy as the service stores it: with defaults for the parts that are not given, and without an index of ETags.
+
+    Raises:
+        RefusedError: 400; it is no object, or its paths are no lists.
+    """
+    if not isinstance(policy, Mapping):
+        raise bad_request("An indexing policy is an object.")
+    included, excluded = _listed(policy, "includedPaths"), _listed(policy, "excludedPaths")
+    if str(policy.get("indexingMode", "")).lower() == "none":
+        return dict(policy)
+    if not included and not excluded:
+        included = DEFAULT["includedPaths"]
+    excluded = [*excluded, *(one for one in DEFAULT["excludedPaths"] if one not in excluded)]
+    return {**DEFAULT, **policy, "includedPaths": included, "excludedPaths": excluded}
+
+
 def _closest(patterns: Sequence[_Path], path: _Path) -> int:
     """How many steps of a path the closest pattern names; one more where it names the value itself; -1 if none covers it."""
     exact = len(path) + 1 if (*path, "?") in patterns else -1
@@ -127,6 +145,8 @@ def _listed(policy: Mapping[str, Any], name: str) -> list[Any]:
 
 def _steps(given: object) -> _Path:
     """The steps of `{"path": "/a/\\"b c\\"/?"}`."""
+    if isinstance(given, dict) and given.get("path") == _ROOT:
+        return ("*",)
     steps = _path(given)
     if steps[-1:] not in (("?",), ("*",)):
         raise bad_request(f"A path of an indexing policy ends with /? or /*; this is {given!r}.")

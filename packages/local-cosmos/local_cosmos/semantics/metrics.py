@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from local_cosmos.query.demands import demands
+from local_cosmos.query.execution import Page
 from local_cosmos.query.sources import StoredItem
 from local_cosmos.query.tree import Query
 from local_cosmos.semantics.indexing import Indexing, Sorted
@@ -31,19 +32,26 @@ class Looked:
             self._bytes += len(item.raw)
             yield effective, item
 
-    def metrics(self, rows: Sequence[bytes]) -> str:
-        """The `x-ms-documentdb-query-metrics` of a page with these rows."""
+    def metrics(self, page: Page) -> str:
+        """The `x-ms-documentdb-query-metrics` of a page."""
+        retrieved = self._count if page.retrieves else 0
         figures = {
-            "retrievedDocumentCount": self._count,
-            "retrievedDocumentSize": self._bytes,
-            "outputDocumentCount": len(rows),
-            "outputDocumentSize": sum(map(len, rows)),
-            "indexUtilizationRatio": f"{min(1.0, len(rows) / self._count) if self._count else 1.0:.2f}",
+            "retrievedDocumentCount": retrieved,
+            "retrievedDocumentSize": self._bytes if page.retrieves else 0,
+            "outputDocumentCount": len(page.rows),
+            "outputDocumentSize": sum(map(len, page.rows)),
+            "indexUtilizationRatio": f"{min(1.0, len(page.rows) / retrieved) if retrieved else 1.0:.2f}",
         }
         return ";".join(f"{name}={value}" for name, value in figures.items())
 
 
-def index_metrics(query: Query, order: Sequence[Sorted], parameters: Mapping[str, Any], indexing: Indexing) -> str:
+def index_metrics(
+    query: Query,
+    order: Sequence[Sorted],
+    parameters: Mapping[str, Any],
+    indexing: Indexing,
+    keys: Sequence[PropertyPath] = (),
+) -> str:
     """The `x-ms-cosmos-index-utilization` of a query: by the policy of the container, whatever found the items here.
 
     Args:
@@ -51,8 +59,9 @@ def index_metrics(query: Query, order: Sequence[Sorted], parameters: Mapping[str
         order: The parts of its ORDER BY.
         parameters: Values by name, the name with its `@`.
         indexing: The policy.
+        keys: Paths of the partition key that the request names.
     """
-    paths = dict.fromkeys([*demands(query, parameters), *(path for path, _ in order[:1])])
+    paths = dict.fromkeys([*keys, *demands(query, parameters), *(path for path, _ in order[:1])])
     indexes = {
         "UtilizedSingleIndexes": [_single(path) for path in paths if indexing.has(path)],
         "PotentialSingleIndexes": [_single(path) for path in paths if not indexing.has(path)],

@@ -32,30 +32,37 @@ class Throughput:
     Attributes:
         most: What it is set to; with autoscale, the maximum.
         autoscale: Whether the service scales between a tenth of that and that.
+        increment: By how many percent the maximum rises by itself; it never does here.
     """
 
     most: int = _SMALLEST
     autoscale: bool = False
+    increment: int | None = None
 
     @classmethod
-    def checked(cls, most: object, *, autoscale: bool) -> Throughput:
+    def checked(cls, most: object, *, autoscale: bool, increment: int | None = None) -> Throughput:
         """A throughput that can be set.
 
         Raises:
             RefusedError: 400; it cannot.
         """
         least, step = (_AUTOSCALE_STEP, _AUTOSCALE_STEP) if autoscale else (_SMALLEST, _STEP)
-        if not isinstance(most, int) or isinstance(most, bool) or most % step or not least <= most <= LARGEST:
+        if isinstance(most, int) and most < least:
+            raise bad_request(f"Requested throughput {most} is less than required minimum throughput {least}.")
+        if not isinstance(most, int) or isinstance(most, bool) or most % step or most > LARGEST:
             raise bad_request(
                 f"A throughput is from {least} to {LARGEST} RU per second, in steps of {step}; not {most!r}."
             )
-        return cls(most, autoscale)
+        return cls(most, autoscale, increment)
 
     def content(self) -> JsonObject:
         """The content of an offer."""
         if not self.autoscale:
             return {"offerThroughput": self.most}
-        return {"offerThroughput": self.most // 10, "offerAutopilotSettings": {"maxThroughput": self.most}}
+        settings: JsonObject = {"maxThroughput": self.most}
+        if self.increment is not None:
+            settings["autoUpgradePolicy"] = {"throughputPolicy": {"incrementPercent": self.increment}}
+        return {"offerThroughput": self.most // 10, "offerAutopilotSettings": settings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,9 @@ class Offers:
         content = request.content.get("content") if isinstance(request.content, dict) else None
         if not isinstance(content, Mapping):
             raise bad_request("An offer is an object with content.")
-        wanted = Throughput.checked(_wanted(content, offer.throughput), autoscale=offer.throughput.autoscale)
+        present = offer.throughput
+        increment = _increment(content, present)
+        wanted = Throughput.checked(_wanted(content, present), autoscale=present.autoscale, increment=increment)
         offer = replace(offer, throughput=wanted, modified=int(now))
         self._offers[offer.id] = offer
         return resource(offer.document())
@@ -134,3 +143,11 @@ def _wanted(content: Mapping[str, Any], present: Throughput) -> object:
         return content.get("offerThroughput")
     settings = content.get("offerAutopilotSettings")
     return settings.get("maxThroughput") if isinstance(settings, Mapping) else None
+
+
+def _increment(content: Mapping[str, Any], present: Throughput) -> int | None:
+    """By how many percent the maximum rises, where a client says so; else as it is."""
+    settings = content.get("offerAutopilotSettings")
+    policy = settings.get("autoUpgradePolicy") if isinstance(settings, Mapping) else None
+    increment = policy.get("throughputPolicy", {}).get("incrementPercent") if isinstance(policy, Mapping) else None
+    return increment if isinstance(increment, int) else present.increment

@@ -12,7 +12,7 @@ from local_cosmos.semantics.errors import bad_request
 from local_cosmos.semantics.key_hashes import VERSION_1, VERSION_2, KeyHash
 from local_cosmos.values import UNDEFINED, JsonObject, MalformedJsonError, follow, parse, serialise
 
-_NAME: Final = re.compile(r'/(?:"([^"]+)"|([^/"]+))')
+_NAME: Final = re.compile(r"""/(?:"([^"]+)"|'([^']+)'|([^/"]+))""")
 """A name along a path; quoted, it may have slashes."""
 MOST_LEVELS: Final = 3
 _HASHES: Final[Mapping[int, KeyHash]] = {1: VERSION_1, 2: VERSION_2}
@@ -64,7 +64,9 @@ class PartitionKeyDefinition:
         version = next((known for known, names in _VERSIONS.items() if stated in names), None)
         if version is None:
             raise bad_request(f"partitionKey.version is 1 or 2, not {stated!r}.")
-        if (kind, len(paths)) != ("Hash", 1) and not (kind == "MultiHash" and len(paths) <= MOST_LEVELS):
+        if len(paths) > MOST_LEVELS:
+            raise bad_request(f"Too many partition key paths: {len(paths)}. A partition key has {MOST_LEVELS} at most.")
+        if (kind, len(paths)) != ("Hash", 1) and kind != "MultiHash":
             raise bad_request(f"Partition key of kind {kind!r} with {len(paths)} paths is not supported.")
         if kind == "MultiHash" and version != 2:  # noqa: PLR2004
             raise bad_request("A hierarchical partition key has version 2: state partitionKey.version.")
@@ -93,7 +95,11 @@ class PartitionKeyDefinition:
             raise bad_request("PartitionKey value must be the text of a JSON array.")
         key = _key(text, self.hashing)
         if key.levels != len(self.paths) and not (prefix and 0 < key.levels < len(self.paths)):
-            raise bad_request("Partition key provided either doesn't correspond to definition in the collection.", 1001)
+            raise bad_request(
+                "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition "
+                "key field values specified in the document.",
+                1001,
+            )
         return key
 
 
@@ -107,7 +113,7 @@ def property_names(path: object, of: str) -> tuple[str, ...]:
     Raises:
         RefusedError: 400; it is none.
     """
-    names = tuple(quoted or plain for quoted, plain in _NAME.findall(str(path)))
+    names = tuple("".join(found) for found in _NAME.findall(str(path)))
     if not names or not re.fullmatch(f"(?:{_NAME.pattern})+", str(path)):
         raise bad_request(f"The {of} path {path!r} is not valid.")
     return names

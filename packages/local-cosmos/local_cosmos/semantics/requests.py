@@ -43,6 +43,9 @@ ResourceOperation = Literal[
     "query_offers",
     "read_offer",
     "replace_offer",
+    "list_conflicts",
+    "query_conflicts",
+    "name_conflict",
 ]
 """Operations on the account, databases and containers, and feeds of items."""
 
@@ -84,8 +87,10 @@ class Request:
         continue_on_error: True when a bulk request goes on after an operation that failed.
         throughput: Request units per second that a new database or container shall have; 0 where it does not say.
         autoscale: True when that is the most it shall have.
+        increment: By how many percent that shall rise by itself; None where the client does not say.
         offer: Id of the offer.
         quota: True when the client asks for the container's usage.
+        statistics: True when it asks for that of each physical partition.
         cross_partition: True when a query may go to all physical partitions.
         query_features: What a client that asks for a query plan can do.
         query_metrics, index_metrics: True when the client asks what a query looked at, and which indexes it can use.
@@ -115,8 +120,10 @@ class Request:
     continue_on_error: bool = False
     throughput: int = 0
     autoscale: bool = False
+    increment: int | None = None
     offer: str = ""
     quota: bool = False
+    statistics: bool = False
     base_url: str = ""
     cross_partition: bool = False
     query_features: tuple[str, ...] = ()
@@ -153,6 +160,7 @@ class Reply:
         item_count: Items in the page.
         retry_after_ms: When a throttled client may try again.
         resource_usage: The container's usage, when asked for; the same for `query_metrics` and `index_metrics`.
+        index_progress: How many percent of the items are indexed, with the usage of a container.
         applied: True when something was written.
     """
 
@@ -169,6 +177,7 @@ class Reply:
     item_count: int | None = None
     retry_after_ms: int | None = None
     resource_usage: str | None = None
+    index_progress: int | None = None
     query_metrics: str | None = None
     index_metrics: str | None = None
     applied: bool = field(default=False, compare=False)

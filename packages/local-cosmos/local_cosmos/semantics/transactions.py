@@ -19,6 +19,9 @@ from local_cosmos.values import DEEPEST, UNDEFINED, JsonObject, is_too_deep, ser
 
 LARGEST_ITEM: Final = 2 * 1024 * 1024
 _LONGEST_ID: Final = 1023
+_LONGEST_NAME: Final = 255
+_LIMITS: Final = {_LONGEST_ID: 1024, _LONGEST_NAME: 255}
+"""What the service's texts say of them."""
 _NOT_IN_IDS: Final = frozenset("/\\?#")
 _SYSTEM_PROPERTIES: Final = ("_rid", "_self", "_etag", "_attachments", "_ts", "_lsn")
 
@@ -125,16 +128,22 @@ class Transaction:
         return expiry.is_expired(item, self.factory.default_ttl, self.now)
 
 
-def checked_id(document: JsonObject) -> str:
-    """The valid id of a document.
+def checked_name(resource: JsonObject) -> str:
+    """The valid id of a database or container; refused as by `checked_id`."""
+    return checked_id(resource, longest=_LONGEST_NAME)
+
+
+def checked_id(document: JsonObject, longest: int = _LONGEST_ID) -> str:
+    """The valid id of a document; `longest` is in bytes.
 
     Raises:
         RefusedError: 400; absent, empty, too long, or with a character that is not allowed.
     """
     item_id = document.get("id")
-    if not isinstance(item_id, str) or not item_id or len(item_id.encode("utf-8", "replace")) > _LONGEST_ID:
+    if not isinstance(item_id, str) or not item_id or len(item_id.encode("utf-8", "replace")) > longest:
         raise bad_request(
-            f"The input content is invalid because the property 'id' is missing or not valid: {item_id!r}."
+            f"The input content is invalid because the property 'id' is missing or not valid: {item_id!r}. "
+            f"Ensure to provide a unique non-empty string less than '{_LIMITS[longest]}' characters."
         )
     if not _NOT_IN_IDS.isdisjoint(item_id):
         raise bad_request(f"The id {item_id!r} contains one of the characters / \\ ? #, which are not allowed.")
