@@ -85,6 +85,7 @@ async def test_a_container_that_states_no_policy_has_the_default_one(database: D
     [
         ({"automatic": False}, [{"path": "/*"}], [ETAG]),
         ({"includedPaths": [{"path": "/"}]}, [{"path": "/"}], [ETAG]),
+        ({"includedPaths": [{"path": "/*", "indexes": [{"kind": "Range"}]}]}, [{"path": "/*"}], [ETAG]),
         ({"excludedPaths": [{"path": "/a/?"}]}, [], [{"path": "/a/?"}, ETAG]),
         ({"excludedPaths": [ETAG, {"path": "/a/?"}]}, [], [ETAG, {"path": "/a/?"}]),
         ({"indexingMode": "none"}, None, None),

@@ -58,7 +58,10 @@ def commands(content: object, size: int) -> Sequence[ItemCommand]:
     if not isinstance(content, list) or not content:
         raise bad_request("Batch request has no operations. A batch is a JSON array of at least one.")
     if len(content) > MOST_OPERATIONS:
-        raise bad_request(f"A batch may have {MOST_OPERATIONS} operations; this one has {len(content)}.")
+        raise bad_request(
+            "Batch request has more operations than what is supported. "
+            f"A batch may have {MOST_OPERATIONS} operations; this one has {len(content)}."
+        )
     return [_command(operation) for operation in content]
 
 

@@ -126,7 +126,13 @@ def completed(policy: object) -> JsonObject:
     if not included and not excluded:
         included = DEFAULT["includedPaths"]
     excluded = [*excluded, *(one for one in DEFAULT["excludedPaths"] if one not in excluded)]
+    included = [_without_kinds(one) for one in included]
     return {**DEFAULT, **policy, "includedPaths": included, "excludedPaths": excluded}
+
+
+def _without_kinds(given: object) -> object:
+    """An included path without the kinds of indexes that older clients state: the service keeps none of them."""
+    return {name: value for name, value in given.items() if name != "indexes"} if isinstance(given, dict) else given
 
 
 def _closest(patterns: Sequence[_Path], path: _Path) -> int:
