@@ -40,11 +40,12 @@ class JudgedAtOnce(Retention):
 
 @dataclass(frozen=True, slots=True)
 class BrokenAges:
-    """A broken world or outbox, a scenario in which it shows, and the property that falls there."""
+    """A broken world or protocol, a scenario in which it shows, the property that falls there, and after how many steps."""
 
     name: str
     scenario: Scenario
     falls: str
+    steps: int | None = None
     ages: tuple[tuple[str, Any], ...] = ()
     patches: tuple[Patch, ...] = ()
 
@@ -67,16 +68,16 @@ def trimmed_though_staged(trimmed: Callable[..., tuple[Entry, ...]]) -> Callable
 
 
 BROKEN_AGES: tuple[BrokenAges, ...] = (
-    BrokenAges("nobody judges, and records go", AHEAD, TWICE, (("judges", False),)),
-    BrokenAges("nobody judges, and entries go", ENTRIES, TWICE, (("judges", False),)),
-    BrokenAges("the present is behind where a sender is a day ahead", AHEAD, TWICE, (("behind", 1),)),
-    BrokenAges("the present is a day and a half behind", BEHIND, TWICE, (("behind", 3),)),
-    BrokenAges("clean-up goes by a shorter retention than the judge", AHEAD, TWICE, (("cleaned", 3),)),
+    BrokenAges("nobody judges, and records go", AHEAD, TWICE, ages=(("judges", False),)),
+    BrokenAges("nobody judges, and entries go", ENTRIES, TWICE, ages=(("judges", False),)),
+    BrokenAges("the present is behind where a sender is a day ahead", AHEAD, TWICE, ages=(("behind", 1),)),
+    BrokenAges("the present is a day and a half behind", BEHIND, TWICE, ages=(("behind", 3),)),
+    BrokenAges("clean-up goes by a shorter retention than the judge", AHEAD, TWICE, ages=(("cleaned", 3),)),
     BrokenAges(
         "ledgers are trimmed by a shorter retention than the judge's",
         ENTRIES,
         TWICE,
-        (("trimmed", 2), ("times", (2, 5, 5))),
+        ages=(("trimmed", 2), ("times", (2, 5, 5))),
     ),
     BrokenAges(
         "trimming drops an entry that owes staged outputs",
@@ -88,25 +89,25 @@ BROKEN_AGES: tuple[BrokenAges, ...] = (
         "a shorter retention is deleted by at once",
         WORLDS["a retention is shortened"],
         TWICE,
-        (("lifetimes", changing(DeletedAtOnce, 2, 4).lifetimes),),
+        ages=(("lifetimes", changing(DeletedAtOnce, 2, 4).lifetimes),),
     ),
     BrokenAges(
         "a longer retention is judged by at once",
         WORLDS["a retention is lengthened"],
         TWICE,
-        (("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
+        ages=(("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
     ),
     BrokenAges(
         "a shorter retention is trimmed by at once",
         WORLDS["entries go while a retention is shortened"],
         TWICE,
-        (("lifetimes", trimming(DeletedAtOnce, 2, 4).lifetimes),),
+        ages=(("lifetimes", trimming(DeletedAtOnce, 2, 4).lifetimes),),
     ),
     BrokenAges(
         "a longer retention is judged by at once, and entries have gone",
         WORLDS["entries go while a retention is lengthened"],
         TWICE,
-        (("lifetimes", trimming(JudgedAtOnce, 4, 2).lifetimes),),
+        ages=(("lifetimes", trimming(JudgedAtOnce, 4, 2).lifetimes),),
     ),
-    BrokenAges("what is too old is published all the same", OVERDUE, LOST, (("limits", False),)),
+    BrokenAges("what is too old is published all the same", OVERDUE, LOST, ages=(("limits", False),)),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from exactlyonce.attempt import Again, Memory, Work, never
@@ -13,13 +13,11 @@ from exactlyonce.errors import TooOldToJudge
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.values.identity import EntityRef
-from tests.model.broken_ages import LOST, TWICE, DeletedAtOnce, JudgedAtOnce
-from verification.mutants.twin import Twin
+from tests.model.broken_ages import LOST, TWICE, BrokenAges, DeletedAtOnce, JudgedAtOnce
 from verification.scenarios.companions_ages import SMALL
 from verification.scenarios.outbox_ages import changing
 from verification.twins.alterations import asks, called, comes_to, unasked
-from verification.twins.modules import Patch, around
-from verification.world.scenario import Scenario
+from verification.twins.modules import around
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 RECORDS = WORLDS["co-located: records go with age"]
@@ -31,24 +29,6 @@ WAY_BACK = WORLDS["stream: a way back goes with age"]
 EVENTS = WORLDS["stream: events go with age"]
 AGAIN = WORLDS["stream: what is computed again is too old"]
 GONE, JUDGED = "raised DamagedDocument", "no_failure"
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenAgesOfCompanions:
-    """A broken world or protocol, a scenario in which it shows, the property that falls there, and after how many steps."""
-
-    name: str
-    scenario: Scenario
-    falls: str
-    steps: int
-    ages: tuple[tuple[str, Any], ...] = ()
-    patches: tuple[Patch, ...] = ()
-
-    def scenario_with_twin(self) -> Scenario:
-        shipped = self.scenario
-        assert shipped.ages is not None
-        twin = replace(shipped, name=self.name, ages=replace(shipped.ages, **dict(self.ages)))
-        return Twin({}, self.patches).within(twin)
 
 
 def never_refused(work: Work, *rest: Any) -> tuple[Any, ...]:
@@ -85,35 +65,33 @@ REFUSES_ALL = (around(version_stream.handled_again, comes_to(refused_together)),
 ASKED_FIRST = (around(version_stream.handled_again, asked_first),)
 SINCE_THE_LAST = (around(colocated.publish_records, asks(Publish, as_young_as_the_youngest)),)
 
-BROKEN_AGES_OF_COMPANIONS: tuple[BrokenAgesOfCompanions, ...] = (
-    BrokenAgesOfCompanions("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
-    BrokenAgesOfCompanions("nobody judges, and entries go", ENTRIES, TWICE, 15, (("judges", False),)),
-    BrokenAgesOfCompanions("records go by a shorter retention than the judge's", RECORDS, TWICE, 14, (("cleaned", 3),)),
-    BrokenAgesOfCompanions("entries go by a shorter retention than the judge's", ENTRIES, TWICE, 14, (("cleaned", 3),)),
-    BrokenAgesOfCompanions("the present is behind where a sender is a day ahead", ENTRIES, TWICE, 15, (("behind", 1),)),
-    BrokenAgesOfCompanions("a batch lives as long as a record", RECORDS_IN_ANY_VIEW, TWICE, 15, (("prompt", False),)),
-    BrokenAgesOfCompanions("a batch lives as long as an entry", ENTRIES_IN_ANY_VIEW, TWICE, 14, (("prompt", False),)),
-    BrokenAgesOfCompanions(
+BROKEN_AGES_OF_COMPANIONS: tuple[BrokenAges, ...] = (
+    BrokenAges("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
+    BrokenAges("nobody judges, and entries go", ENTRIES, TWICE, 15, (("judges", False),)),
+    BrokenAges("records go by a shorter retention than the judge's", RECORDS, TWICE, 14, (("cleaned", 3),)),
+    BrokenAges("entries go by a shorter retention than the judge's", ENTRIES, TWICE, 14, (("cleaned", 3),)),
+    BrokenAges("the present is behind where a sender is a day ahead", ENTRIES, TWICE, 15, (("behind", 1),)),
+    BrokenAges("a batch lives as long as a record", RECORDS_IN_ANY_VIEW, TWICE, 15, (("prompt", False),)),
+    BrokenAges("a batch lives as long as an entry", ENTRIES_IN_ANY_VIEW, TWICE, 14, (("prompt", False),)),
+    BrokenAges(
         "a shorter retention is deleted by at once",
         WORLDS["co-located: a retention is shortened"],
         TWICE,
         15,
         (("lifetimes", changing(DeletedAtOnce, 2, 4).lifetimes),),
     ),
-    BrokenAgesOfCompanions(
+    BrokenAges(
         "a longer retention is judged by at once",
         WORLDS["co-located: a retention is lengthened"],
         TWICE,
         15,
         (("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
     ),
-    BrokenAgesOfCompanions("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
-    BrokenAgesOfCompanions("what is owed is as young as the youngest of it", OWED, LOST, 12, patches=SINCE_THE_LAST),
-    BrokenAgesOfCompanions("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
-    BrokenAgesOfCompanions(
-        "no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE
-    ),
-    BrokenAgesOfCompanions("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),
-    BrokenAgesOfCompanions("a duplicate takes its group along", WAY_BACK, JUDGED, 17, patches=REFUSES_ALL),
-    BrokenAgesOfCompanions("the time is asked for before the entries", WAY_BACK, GONE, 15, patches=ASKED_FIRST),
+    BrokenAges("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
+    BrokenAges("what is owed is as young as the youngest of it", OWED, LOST, 12, patches=SINCE_THE_LAST),
+    BrokenAges("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
+    BrokenAges("no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE),
+    BrokenAges("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),
+    BrokenAges("a duplicate takes its group along", WAY_BACK, JUDGED, 17, patches=REFUSES_ALL),
+    BrokenAges("the time is asked for before the entries", WAY_BACK, GONE, 15, patches=ASKED_FIRST),
 )

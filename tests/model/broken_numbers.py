@@ -6,20 +6,27 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Finished
 from exactlyonce.effects.effect import NoAnswer
-from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import DeleteChannels, FindChannels, FoundChannels, WriteRecords, Written
-from exactlyonce.protocols.outbox import apart, judge, owed
 from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import judge, owed
 from exactlyonce.records.library import ChannelDocument
+from tests.model.careless import (
+    COMMIT,
+    CONFLICT_TAKEN_FOR_A_COPY,
+    TOKEN_NOT_CARRIED,
+    UNKNOWN_SAVE_TAKEN_FOR_DONE,
+    UNKNOWN_WRITE_TAKEN_FOR_DONE,
+    WRITE_APART,
+)
 from tests.model.zoo import Broken
 from verification.scenarios.numbers import A1, A2, B1, C1, NUMBERS, ONE_CHANNEL
-from verification.twins.alterations import answers, asks, called, deferred, ending, replaced, unasked
+from verification.twins.alterations import answers, asks, called, deferred, replaced, unasked
 from verification.twins.modules import around
 from verification.world.scenario import UNLIMITED, Budget, Scenario
 
-COMMIT, WRITE_APART, LOOK_APART = Outbox._commit, apart.write_apart, Outbox._look_apart
+LOOK_APART = Outbox._look_apart
 
 SAME: Scenario = Scenario("one channel", (2, 1), NUMBERS, places=(A1, A2), budget=Budget(crashes=1, unknown=1, stale=1))
 OUT_OF_ORDER: Scenario = replace(SAME, name="the wrong order", places=(A2, A1))
@@ -128,27 +135,13 @@ TWINS: tuple[Broken[Scenario], ...] = (
     ),
     Broken(
         "numbers: an unanswered write is taken for done",
-        (
-            around(
-                WRITE_APART,
-                answers(
-                    WriteRecords,
-                    lambda reply, _write, _entity, view, _draft: (
-                        Written(view.ledger.token) if isinstance(reply, NoAnswer) else reply
-                    ),
-                ),
-            ),
-        ),
+        (UNKNOWN_WRITE_TAKEN_FOR_DONE,),
         LEAVING,
         "at_most_one_state_change",
     ),
     Broken(
         "numbers: the token is not carried",
-        (
-            around(
-                drafting.next_ledger, called(lambda limits, view, draft, _: (limits, view, draft, view.ledger.token))
-            ),
-        ),
+        (TOKEN_NOT_CARRIED,),
         LEAVING,
         "at_most_one_state_change",
     ),
@@ -217,28 +210,13 @@ TWINS: tuple[Broken[Scenario], ...] = (
     ),
     Broken(
         "numbers: an unanswered save is taken for done",
-        (
-            around(
-                COMMIT,
-                answers(SaveEntity, lambda reply, *_: Saved("0", None) if isinstance(reply, NoAnswer) else reply),
-            ),
-        ),
+        (UNKNOWN_SAVE_TAKEN_FOR_DONE,),
         SAME,
         "no_ghost_output",
     ),
     Broken(
         "numbers: a conflict is taken for a copy",
-        (
-            around(
-                COMMIT,
-                ending(
-                    SaveEntity,
-                    lambda reply, _save, _self, _work, view, draft: (
-                        Finished(view.memory) if isinstance(reply, Conflict) else None
-                    ),
-                ),
-            ),
-        ),
+        (CONFLICT_TAKEN_FOR_A_COPY,),
         SAME,
         "nothing_lost",
     ),

@@ -7,13 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Finished
+from exactlyonce.attempt import Again
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, LoadStaged, Stage, WriteRecords, Written
+from exactlyonce.effects.library import DeleteStaged, LoadStaged, Stage
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.outbox import apart, owed
-from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import owed
+from tests.model.careless import (
+    COMMIT,
+    CONFLICT_TAKEN_FOR_A_COPY,
+    TOKEN_NOT_CARRIED,
+    UNKNOWN_SAVE_TAKEN_FOR_DONE,
+    UNKNOWN_WRITE_TAKEN_FOR_DONE,
+    WRITE_APART,
+)
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
 from verification.twins.alterations import answers, asks, called, ending, first, followed
@@ -24,7 +31,7 @@ ONE = Scenario("one message, two copies", (2,), Outbox(window=1), budget=Budget(
 TWO = Scenario("two messages", (2, 1), Outbox(window=1), budget=Budget(crashes=1))
 STAGED = Scenario("staged outputs", (2, 1), Outbox.transaction_id(), budget=Budget(crashes=1))
 
-COMMIT, WRITE_APART, PUBLISH_OWED = Outbox._commit, apart.write_apart, owed.publish_owed
+PUBLISH_OWED = owed.publish_owed
 SAVED = Saved("0", None)
 
 
@@ -98,11 +105,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken("stale find accepted", (Mutation("outbox: stale find accepted"),), TWO, "at_most_one_state_change"),
     Broken(
         "token not carried",
-        (
-            around(
-                drafting.next_ledger, called(lambda limits, view, draft, _: (limits, view, draft, view.ledger.token))
-            ),
-        ),
+        (TOKEN_NOT_CARRIED,),
         TWO,
         "at_most_one_state_change",
     ),
@@ -123,39 +126,19 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken("unknown publish taken as done", (Mutation("outbox: unknown publish taken as done"),), ONE, "nothing_lost"),
     Broken(
         "unknown save taken as saved",
-        (around(COMMIT, answers(SaveEntity, taken_for(SAVED, NoAnswer))),),
+        (UNKNOWN_SAVE_TAKEN_FOR_DONE,),
         ONE,
         "no_ghost_output",
     ),
     Broken(
         "conflict taken as somebody else's success",
-        (
-            around(
-                COMMIT,
-                ending(
-                    SaveEntity,
-                    lambda reply, _save, _self, _work, view, _draft: (
-                        Finished(view.memory) if isinstance(reply, Conflict) else None
-                    ),
-                ),
-            ),
-        ),
+        (CONFLICT_TAKEN_FOR_A_COPY,),
         TWO,
         "nothing_lost",
     ),
     Broken(
         "unknown record taken as written",
-        (
-            around(
-                WRITE_APART,
-                answers(
-                    WriteRecords,
-                    lambda reply, _write, _entity, view, _draft: (
-                        Written(view.ledger.token) if isinstance(reply, NoAnswer) else reply
-                    ),
-                ),
-            ),
-        ),
+        (UNKNOWN_WRITE_TAKEN_FOR_DONE,),
         unknown(TWO),
         "at_most_one_state_change",
     ),

@@ -13,7 +13,8 @@ from exactlyonce.effects.library import FoundStaged, LoadStaged, WriteRecords
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox.judge import Arrival
 from exactlyonce.records.library import processed_record
-from tests.model.broken_strategies import COMMIT, PUBLISH_OWED, STAGED, TWO, staging
+from tests.model.broken_strategies import PUBLISH_OWED, STAGED, TWO, staging
+from tests.model.careless import COMMIT
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
 from verification.twins.alterations import asks, called, ending, first, instead

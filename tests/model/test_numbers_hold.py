@@ -1,16 +1,17 @@
-"""The outbox by numbers, in every interleaving of small worlds; and every broken twin of it is found."""
+"""The outbox by numbers, in every interleaving of small worlds, and chains of it; and every broken twin is found."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.model.broken_numbers import TWINS
+from tests.model import broken_chains, broken_numbers
 from tests.model.searches import assert_falls, assert_holds, name_of
 from tests.model.zoo import Broken
 from verification.checker.search import explore
-from verification.scenarios.numbers import SMALL
+from verification.scenarios import chains, numbers
 from verification.world.scenario import Scenario
 
+TWINS = (*broken_numbers.TWINS, *broken_chains.TWINS)
 LIMIT = 300_000
 """More states than any twin takes to fall."""
 
@@ -19,22 +20,26 @@ STATES = {
     "numbers in the wrong order": 5_169,
     "numbers: several messages in a commit": 28_243,
     "numbers: a channel leaves": 14_533,
-    "numbers: a channel leaves and comes back": 1_478,
+    "numbers: a channel leaves and comes back": 3_361,
     "numbers: a channel leaves, lost writes and stale reads": 6_131,
-    "numbers beside foreign messages": 3_247,
+    "numbers beside foreign messages": 5_806,
     "numbers: marking by idle workers": 3_739,
-    "numbers: the sweeper": 9_691,
+    "numbers: the sweeper": 15_902,
     "numbers: the settler": 35_956,
     "numbers: from memory": 11_077,
-    "numbers: from memory, stale reads": 103_718,
-    "numbers: from memory, a channel leaves": 48_455,
+    "numbers: from memory, stale reads": 120_153,
+    "numbers: from memory, a channel leaves": 61_319,
     "numbers: from memory, marking": 35_238,
     "numbers: staged outputs": 4_725,
+    "chain: crashes and stale reads": 5_075,
+    "chain: unknown replies": 9_458,
+    "chain: two workers": 33_672,
+    "chain: foreign messages first": 1_146,
 }
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("scenario", SMALL, ids=name_of)
+@pytest.mark.parametrize("scenario", [*numbers.SMALL, *chains.SMALL], ids=name_of)
 def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
     assert_holds(scenario, STATES[scenario.name])
 

@@ -24,13 +24,16 @@ from verification.world.scenario import UNLIMITED, Budget, Scenario, scenario_of
 from verification.world.store import NOW, Entity, Library, Store, history_of, position_of, token_at
 from verification.world.writes import Answer
 
-INLINE, STAGED = Outbox(window=1), Outbox.transaction_id()
+INLINE, STAGED, ONE_CHANNEL = Outbox(window=1), Outbox.transaction_id(), Outbox(window=1, channels=1)
 LOST, OLD = Budget(crashes=1, unknown=1), Budget(stale=UNLIMITED)
 OUTBOX = (
     Scenario("inline", (2,), INLINE, budget=LOST),
     Scenario("two messages", (1, 1), INLINE, budget=Budget(crashes=1)),
     Scenario("staged", (2,), STAGED, budget=LOST),
     Scenario("stale reads", (1, 1), INLINE, budget=Budget(stale=1)),
+    Scenario("one channel", (1, 1), INLINE, workers=1, budget=LOST, places=(("a", 1), ("a", 2))),
+    Scenario("two channels", (1, 1, 1), ONE_CHANNEL, workers=1, places=(("a", 1), ("b", 1), ("a", 2))),
+    Scenario("alone", (1, 1), ONE_CHANNEL, workers=1, budget=LOST, places=(("a", 1), ("b", 1))),
 )
 FED = Scenario("fed", (1, 0), INLINE, budget=Budget(crashes=2, unknown=1), targets=(0, 1), feeds=(1, None))
 COMPANIONS = (
@@ -82,8 +85,10 @@ def reachable(scenario: Scenario, *, merge: bool = True) -> tuple[set[Any], int]
             if move.state not in seen:
                 seen.add(move.state)
                 waiting.append(move.state)
-    alike = not scenario.companions or scenario.protocol != "resequencer"
-    return {observed(store, len(scenario.copies) if alike else 1) for store in {state[0] for state in seen}}, len(seen)
+    ordered = scenario.protocol == "resequencer" or any(place is not None and place[1] > 1 for place in scenario.places)
+    return {observed(store, len(scenario.copies) if not ordered else 1) for store in {state[0] for state in seen}}, len(
+        seen
+    )
 
 
 @cache

@@ -84,14 +84,12 @@ def ever_parked(keys: Sequence[str], library: Library) -> Iterator[int]:
     return (number for number, key in enumerate(keys) if f"parked:{key}" in listed)
 
 
-def arrived(scenario: Scenario, keys: tuple[str, ...], queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
+def arrived(keys: tuple[str, ...], queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
     """The queues after what was sent. One copy waits for all requests of a read model that nobody has taken."""
-    if answer.arrivals and scenario.feeds:
+    if answer.arrivals:
         fed = list(queue)
-        for key in answer.arrivals:
-            number = scenario.feeds[keys.index(key)]
-            if number is not None:
-                fed[number] += fed[number] < COPIES
+        for number in answer.arrivals:
+            fed[number] += fed[number] < COPIES
         queue = tuple(fed)
     if answer.asked:
         copies = (max(queue[place], 1) if key in answer.asked else queue[place] for place, key in enumerate(keys))

@@ -381,7 +381,7 @@ class Explorer:
 
     def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
         """The queues after what was sent."""
-        return arrived(self.scenario, self.keys, queue, answer)
+        return arrived(self.keys, queue, answer)
 
 
 def is_at_rest(state: State) -> bool:

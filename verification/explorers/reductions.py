@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from operator import attrgetter
 
 from exactlyonce.effects.companions import SaveBatch
@@ -46,16 +46,28 @@ def interchangeable(kinds: Mapping[int, tuple[int, int]], keys: tuple[str, ...],
 
 
 def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
-    """Messages that differ by their names only, each with its kind: copies and entity. Empty if there are no two of a kind."""
+    """Messages that differ by their names only, each with its kind. Empty if there are no two of a kind.
+
+    A kind is how many copies there are, and what else sets a message apart: its entity and, with a number, its place. Of two
+    that are alone in their channels only the number counts.
+    """
     differ = scenario.feeds or scenario.deletes or scenario.endless or scenario.ages
     if differ or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):
         return {}
-    sorts = list(dict.fromkeys(scenario.messages))
-    kinds = {
-        number: (copies, sorts.index(scenario.messages[number]) if sorts else scenario.target(number))
-        for number, copies in enumerate(scenario.copies)
-    }
+    sorts: tuple[Hashable, ...] = scenario.messages or tuple(
+        (scenario.target(number), _place_of(scenario, number)) for number in range(len(scenario.copies))
+    )
+    kinds = {number: (copies, sorts.index(sorts[number])) for number, copies in enumerate(scenario.copies)}
     return kinds if len(set(kinds.values())) < len(kinds) else {}
+
+
+def _place_of(scenario: Scenario, message: int) -> Hashable:
+    """What of a message's place sets it apart; None for a foreign one."""
+    place = scenario.places[message] if scenario.places else None
+    if place is None:
+        return None
+    channel, number = place
+    return number if sum(one is not None and one[0] == channel for one in scenario.places) == 1 else place
 
 
 def sorted_workers(others: tuple[Worker, ...], moved: Worker) -> tuple[Worker, ...]:

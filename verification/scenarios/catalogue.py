@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from verification.scenarios import (
+    chains,
     companions,
     companions_ages,
     deliveries,
@@ -28,7 +29,7 @@ class Scenarios(NamedTuple):
 
 CATALOGUE: Final = {
     "table": Scenarios((*outbox.SMALL, outbox.STREAM), outbox.LARGE),
-    "numbers": Scenarios(numbers.SMALL, numbers.LARGE),
+    "numbers": Scenarios((*numbers.SMALL, *chains.SMALL), (*numbers.LARGE, *chains.LARGE)),
     "companions": Scenarios(companions.SMALL, companions.LARGE),
     "deliveries": Scenarios(deliveries.SMALL, deliveries.LARGE),
     "returning": Scenarios(returns.SMALL, returns.LARGE),

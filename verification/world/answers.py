@@ -298,8 +298,21 @@ class World:
         said += f" and parks what {', '.join(overdue)} owes, since it is too old" if overdue else ""
         violation = self.judge.outputs(effect.outputs if self.scenario.companions else outputs, store)
         violation = violation or self._late(effect, outputs, store)
-        sent = Answer(PUBLISHED, after, violation=violation, said=said, arrivals=keys)
+        sent = Answer(
+            PUBLISHED, after, violation=violation, said=said, arrivals=() if violation else self._arrivals(outputs)
+        )
         yield from self._sent(replace(sent, witnessed=OVERDUE if overdue else None), store)
+
+    def _arrivals(self, outputs: tuple[Output, ...]) -> tuple[int, ...]:
+        """The messages that outputs are for other entities."""
+        if not self.scenario.feeds:
+            return ()
+        places = ((content_of(output)[0], output.place) for output in outputs)
+        fed = (
+            self.scenario.fed(self.judge.keys.index(key), None if place is None else place.number)
+            for key, place in places
+        )
+        return tuple(number for number in fed if number is not None)
 
     def _ask(self, effect: Publish, store: Store) -> Iterator[Answer]:
         """Sources are asked; what they send again arrives at once, and is taken at any later time."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
+from typing import Final
 
 from exactlyonce.attempt import Before, Handled, Work, key_of
 from exactlyonce.handling.age import AgeCheck
 from exactlyonce.records.outputs import Output, digest
 from exactlyonce.records.places import Place, is_numbered
+from exactlyonce.records.sequences import numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from verification.world.scenario import AT, TICK, Ages
+
+CHAIN: Final = "chain"
+"""The channel of what one entity sends to another. What ships begins another one in each attempt."""
 
 
 @cache
@@ -41,7 +46,15 @@ def key_of_number(number: int) -> str:
     return key_of(envelope_of(number))
 
 
-def handle(before: Before, envelope: Envelope, *, deletes: str | None, entity: str, dates: bool = False) -> Handled:
+def handle(
+    before: Before,
+    envelope: Envelope,
+    *,
+    deletes: str | None,
+    entity: str,
+    dates: bool = False,
+    receiver: str | None = None,
+) -> Handled:
     """Append the message to the history, and send the history on which it was handled.
 
     Args:
@@ -49,11 +62,16 @@ def handle(before: Before, envelope: Envelope, *, deletes: str | None, entity: s
         deletes: key of the message that deletes the entity; None if none does.
         entity: id of the entity.
         dates: whether outputs carry their time.
+        receiver: the entity for which outputs have numbers; None if they have none.
     """
     history = before.body.value["history"] if before.body is not None else ""
     key = key_of(envelope)
     state = Json.of({"id": entity, "history": grown(history, key)})
-    return Handled(state, (output_of(key, history, before.at if dates else None),), deleted=key == deletes)
+    output = output_of(key, history, before.at if dates else None)
+    if receiver is None:
+        return Handled(state, (output,), deleted=key == deletes, sequences=before.sequences)
+    sequences, place = numbered(before.sequences, output.destination, receiver, CHAIN)
+    return Handled(state, (replace(output, place=place),), deleted=key == deletes, sequences=sequences)
 
 
 def grown(history: str, key: str) -> str:

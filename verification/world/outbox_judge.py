@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from functools import cached_property
 
 from exactlyonce.records.ledger import Entry
 from exactlyonce.records.outputs import Output
@@ -16,6 +17,23 @@ OVERWRITTEN = "serial_execution: a commit was overwritten by one that did not kn
 class OutboxJudge(Judge):
     """Judges what happens in one scenario of the outbox. `committed` has the history that each message was handled on."""
 
+    @cached_property
+    def _chained(self) -> tuple[int, ...]:
+        """Messages whose outputs have numbers."""
+        return tuple(one for one in range(len(self.keys)) if self.scenario.receiver(one) is not None)
+
+    @cached_property
+    def _same(self) -> Mapping[str, frozenset[str]]:
+        """Keys of messages that are the same output under other numbers, by the key of each."""
+        same: dict[str, frozenset[str]] = {}
+        for one in self._chained:
+            numbers = range(1, len(self._chained) + 1)
+            keys = frozenset(
+                self.keys[fed] for number in numbers if (fed := self.scenario.fed(one, number)) is not None
+            )
+            same.update({key: keys - {key} for key in keys})
+        return same
+
     @property
     def _deletes(self) -> str | None:
         """Key of the message that deletes the entity; None if none does."""
@@ -26,6 +44,8 @@ class OutboxJudge(Judge):
         for output in outputs:
             key, history = content_of(output)
             if (key, history) in store.committed:
+                if output.place is not None and output.place.number > len(self._chained):
+                    return f"in_sequence: output of {key} has number {output.place.number}; so many were never sent"
                 continue
             if any(key == committed for committed, _ in store.committed):
                 return f"consistent_state_and_output: another output of {key} is published than was committed"
@@ -92,6 +112,8 @@ class OutboxJudge(Judge):
         """What is wrong with committing an entry on this history as this version. Streams blot out digests and versions."""
         if entry.message in known:
             return f"at_most_one_state_change: {entry.message} is committed a second time"
+        if other := known & self._same.get(entry.message, frozenset()):
+            return f"at_most_one_state_change: {entry.message} is {', '.join(other)} under another number, and is committed"
         if entry.message in self.alone(store) & store.parked:
             return f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
         if entry.digest not in {

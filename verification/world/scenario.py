@@ -183,6 +183,8 @@ class Scenario:
         places: for each message of the outbox its channel, and its number there; None for a foreign message. Empty if all are.
         feeds: for each message the number of the message that its output is for another entity; None for an output that
             leaves the world. Empty if all do.
+        chained: whether outputs for another entity have numbers. Then each `feeds` names the first of several messages with the
+            places 1, 2, … of one channel: which of them an output is depends on the number that its commit gave it.
         endless: whether new messages keep coming into the places of finished ones. Then `copies` says how many copies of
             each message there may be at a time.
         linearizable: whether reads see the newest version, and a write without an answer was not applied: the talk's world.
@@ -215,6 +217,7 @@ class Scenario:
     deletes: bool = False
     targets: tuple[int, ...] = ()
     feeds: tuple[int | None, ...] = ()
+    chained: bool = False
     places: tuple[tuple[str, int] | None, ...] = ()
     endless: bool = False
     linearizable: bool = False
@@ -239,6 +242,16 @@ class Scenario:
         """The place of a message of the outbox; None if it is foreign."""
         place = self.places[message] if self.places else None
         return None if place is None else Place(place[0], entity_ref(self.target(message)).source, place[1])
+
+    def fed(self, message: int, number: int | None = None) -> int | None:
+        """The message that an output of a message is for another entity, by its number if it has one; None if it is none."""
+        first = self.feeds[message] if self.feeds else None
+        return first if first is None or number is None else first + number - 1
+
+    def receiver(self, message: int) -> str | None:
+        """The entity that the numbered outputs of a message are for, as a source; None if they have no numbers."""
+        fed = self.fed(message) if self.chained else None
+        return None if fed is None else entity_ref(self.target(fed)).source
 
     @property
     def logs_parked(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.ledger import EntityView, Ledger, read_entity
-from exactlyonce.records.library import ParkedMessage, StagedOutputs
+from exactlyonce.records.library import ChannelDocument, ParkedMessage, StagedOutputs
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -121,7 +121,7 @@ class Entity:
 
 Parked = tuple[str, ParkedMessage]
 """A parked document with its ETag."""
-Writes = tuple[tuple[str, StagedOutputs | Parked | str | None], ...]
+Writes = tuple[tuple[str, StagedOutputs | Parked | ChannelDocument | tuple[ChannelDocument, ...] | str | None], ...]
 
 
 class Library:

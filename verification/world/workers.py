@@ -389,7 +389,9 @@ class Workers:
                 companions_handler.handle, messages=messages, raising=raising, sourced=scenario.sourced, dates=dates
             )
         deletes = self._keys[-1] if scenario.deletes else None
-        return partial(outbox_handler.handle, deletes=deletes, entity=entity_ref(start.entity).id, dates=dates)
+        receiver = scenario.receiver(start.messages[0]) if start.messages else None
+        id = entity_ref(start.entity).id
+        return partial(outbox_handler.handle, deletes=deletes, entity=id, dates=dates, receiver=receiver)
 
 
 def _loaded_at(replies: tuple[Any, ...]) -> int:

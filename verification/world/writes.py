@@ -60,7 +60,7 @@ class Answer:
         violation: the property that this breaks.
         said: for the story.
         witnessed: what a scenario may want to have seen.
-        arrivals: keys of messages whose outputs arrive where they are sent to.
+        arrivals: messages that arrive because they are outputs of others.
         again: keys of messages that arrive again.
         asked: keys of messages that arrive because a read model asked for them.
         aged: whether it is an older view of the library. That costs nothing, but finishing the work must not rely on it.
@@ -73,7 +73,7 @@ class Answer:
     violation: str | None = None
     said: str = ""
     witnessed: str | None = None
-    arrivals: tuple[str, ...] = ()
+    arrivals: tuple[int, ...] = ()
     again: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     aged: bool = False
