@@ -56,9 +56,9 @@ def test_what_is_owed_keeps_its_numbers() -> None:
 
 @pytest.mark.parametrize("script", [Script(), sent(Outbox())])
 def test_an_entity_that_has_sent_nothing_is_left_alone(script: Script) -> None:
-    played = script.play(renumber(ENTITY, Outbox(), Memory("0:-1#1")))
+    played = script.play(renumber(ENTITY, Outbox(), Memory()))
     assert played.kinds == [LoadEntity]
-    assert played.result == Renumbered((), Memory())
+    assert played.result == Renumbered((), Memory("0:-1#0"))
 
 
 def test_a_second_time_there_is_nothing_to_forget() -> None:

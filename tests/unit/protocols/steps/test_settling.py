@@ -20,6 +20,7 @@ from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import ColocatedRecord
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.library import ParkedMessage
+from exactlyonce.records.places import stated_place
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.frozen_json import Json
 from tests.asking import settle, settle_by, sweep
@@ -69,7 +70,10 @@ class TestAPoisonMessage:
         assert played.kinds == [LoadEntity, FIND[protocol], SaveEntity, Begin, Park]
         entity = BOARD if protocol == "resequencer" else ENTITY
         key = f"{message.source}/{message.id}"
-        assert played.only(Park).message == ParkedMessage(entity.key, key, REASON, AT, message.to_json())
+        place = stated_place(message)
+        assert (place is None) == (protocol != "resequencer")
+        parked = ParkedMessage(entity.key, key, REASON, AT, message.to_json(), place=place)
+        assert played.only(Park).message == parked
         assert isinstance(played.result, Settled)
         assert played.result.outcome == "parked"
         assert (script.body, script.ledger.protocol, script.ledger.version) == (None, protocol, 0)
